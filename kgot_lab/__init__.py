@@ -1,8 +1,8 @@
 """A Jupyter workbench that shows how a language model grows and queries a knowledge graph, and measures
 whether it helps.
 
-This is the front door: `import kgot_lab as lab`, then `lab.ask`, `lab.show`, `lab.open_store` and the other
-names of `__all__`, each loaded when it is first used. Everything else is in the room that it belongs to.
+This is the public API: `import kgot_lab as lab`, then `lab.ask`, `lab.show`, `lab.open_store` and the other
+names of `__all__`, each loaded when it is first used. Everything else is in its subpackage.
 """
 
 TYPE_CHECKING = False  # not that of typing, whose import would take longer than all of this file; type checkers know the name
@@ -150,7 +150,10 @@ __all__ = [  # written out, since editors and type checkers do not read the tabl
 
 
 def __getattr__(name: str) -> object:
-    """A name of the front door, loaded when it is first used; raises AttributeError, which names near ones."""
+    """Load a name of the public API when it is first used.
+
+    Raises AttributeError for an unknown name, with suggestions.
+    """
     if name not in _HOMES:
         raise AttributeError(_unknown(name))
     from importlib import import_module

@@ -1,28 +1,28 @@
 """The error tree. Each error carries what is needed to act, and its message says the next step.
 
 LabError
-├── BadInput          what the caller gave cannot be used
-│   ├── UnknownName   a name that is not in a table; lists the names that are
-│   ├── UnsupportedQuestion  a question that the chosen mode cannot answer; it may answer others
-│   ├── AlreadyDecided a claim that was decided on meanwhile, or is gone; says what became of it
-│   ├── RefusedEnvelope  a signed message that is not accepted; says why in one word
-│   └── InsufficientData     documents from which nothing can be learnt
-├── NotInstalled      an optional package is missing
-├── LLMError          a model could not answer
-│   ├── BadReply      it answered, but not in the shape asked for
-│   ├── ReplayMiss    a tape holds no reply to this prompt
-│   └── OverBudget    the next call would pass the budget
-├── ModelMissing      the local model file is not there
-├── StoreUnavailable  a store's server or file cannot be reached, or another process has it
-│   └── StoreDamaged  a file of ours lost something, or was changed by something else
-├── QueryFailed       a store refused a statement; the engine's own message is kept
-│   └── ServerLost    its server went away over a statement, which is not sent again
-├── SandboxError      the sandbox itself failed, not the code in it
-│   └── NoSandbox     no sandbox works on this machine
-├── ToolFailed        a tool could not do its work
-├── OutOfMemory       this computer, or a limit on it, has too little memory
-└── TraceError        a trace or tape file cannot be read or does not fit
-    └── TraceLocked    a run that was to be written into a file, and another is there
+├── BadInput                 input that cannot be used
+│   ├── UnknownName          a name that is not in a table, with the known names
+│   ├── UnsupportedQuestion  a question that the chosen mode cannot answer
+│   ├── AlreadyDecided       a claim that was decided on meanwhile, or is gone
+│   ├── RefusedEnvelope      a signed message that is rejected, with a code
+│   └── InsufficientData     too few data to learn from
+├── NotInstalled             a missing optional package
+├── LLMError                 a model call that failed
+│   ├── BadReply             a reply that does not have the requested form
+│   ├── ReplayMiss           a prompt without a reply on the tape
+│   └── OverBudget           a call that would exceed the budget
+├── ModelMissing             a missing local model file
+├── StoreUnavailable         a store that cannot be reached, or is in use by another process
+│   └── StoreDamaged         a file of this package that lost data or was changed by something else
+├── QueryFailed              a statement that a store refused, with the engine's message
+│   └── ServerLost           a server that went away during a statement, which is not sent again
+├── SandboxError             a failure of the sandbox itself, not of the code in it
+│   └── NoSandbox            no working sandbox on this machine
+├── ToolFailed               a tool call that failed
+├── OutOfMemory              too little memory on this computer, or under its limits
+└── TraceError               a trace or tape file that cannot be read or does not fit
+    └── TraceLocked          a trace file that belongs to another run or is being written
 """
 
 import errno
@@ -36,20 +36,18 @@ _LONGEST = 60  # characters of a value that a message shows
 
 
 class LabError(Exception):
-    """Anything this package raises on purpose; no message shows a password or key that stands in an address."""
+    """Base class of the errors of this package. No message shows a password or key in an address."""
 
     def __init__(self, *told: object):
         super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in told))
 
 
 class BadInput(LabError):
-    """What the caller gave cannot be used; the message says why and what would do."""
+    """Invalid input. The message says why, and what is valid."""
 
 
 class UnknownName(BadInput):
-    """A name that is not in a table; `meant` is what it most likely stands for, where that is known better
-    than by its spelling.
-    """
+    """A name that is not in a table. `meant` is a suggestion, if known better than by its spelling."""
 
     def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):
         self.name, self.known = name, sorted(known)
@@ -63,12 +61,13 @@ class UnknownName(BadInput):
 
 
 class UnsupportedQuestion(BadInput):
-    """A question that the chosen mode cannot answer with what it is given; it may answer the others of a set."""
+    """A question that the chosen mode cannot answer with its inputs. Others of the set may be answerable."""
 
 
 class AlreadyDecided(BadInput):
-    """A claim that was to be decided on does not wait any more; `fact` is None where it is gone, `became`
-    says what became of it.
+    """A claim that is no longer waiting for a decision.
+
+    `fact` is None if the claim is gone, and `became` says what became of it.
     """
 
     def __init__(self, fact: object, became: str):
@@ -77,7 +76,7 @@ class AlreadyDecided(BadInput):
 
 
 class RefusedEnvelope(BadInput):
-    """A signed message that is not accepted; `code` says why in words that programs compare."""
+    """A signed message that is rejected. `code` is a machine-readable reason."""
 
     def __init__(self, code: str, told: str):
         self.code = code
@@ -85,11 +84,11 @@ class RefusedEnvelope(BadInput):
 
 
 class InsufficientData(BadInput):
-    """There is too little to learn from; a comparison goes on without the system that would."""
+    """Too few data to learn from. A comparison continues without the system that needs them."""
 
 
 class NotInstalled(LabError):
-    """An optional package is missing; `extra` brings it."""
+    """A missing optional package. `extra` is the extra that installs it."""
 
     def __init__(self, extra: str, package: str = ""):
         self.extra = extra
@@ -97,8 +96,9 @@ class NotInstalled(LabError):
 
 
 class LLMError(LabError):
-    """A model could not answer; `spent` is the Usage that was charged all the same, or None; `status` what
-    HTTP said, 0 if nothing.
+    """A model call that failed.
+
+    `spent` is the Usage that was charged anyway, or None. `status` is the HTTP status, or 0 if there is none.
     """
 
     spent: Any = None
@@ -106,7 +106,7 @@ class LLMError(LabError):
 
 
 class BadReply(LLMError):
-    """A model answered, but not in the shape asked for."""
+    """A reply of a model that does not have the requested form."""
 
     def __init__(self, reason: str, text: str):
         self.reason, self.text = reason, text
@@ -114,11 +114,11 @@ class BadReply(LLMError):
 
 
 class ReplayMiss(LLMError):
-    """A tape holds no reply to this prompt; it never falls through to a live model."""
+    """A prompt without a reply on the tape. It is never passed to a live model."""
 
 
 class OverBudget(LLMError):
-    """The next call would pass the budget; nothing was sent."""
+    """A call that would exceed the budget and was not sent."""
 
 
 class ModelMissing(LabError):
@@ -126,14 +126,16 @@ class ModelMissing(LabError):
 
 
 class StoreUnavailable(LabError):
-    """A store's server or file cannot be reached, or another process has it; the store works again once it
-    can.
+    """A store whose server or file cannot be reached, or is used by another process.
+
+    The store works again as soon as it can be reached.
     """
 
 
 class StoreDamaged(StoreUnavailable):
-    """A file of ours lost something, or was changed by something else; the message says what is whole and how
-    to keep that.
+    """A file of this package that lost data or was changed by something else.
+
+    The message says what is intact and how to save it.
     """
 
 
@@ -141,7 +143,7 @@ _LATE = re.compile(r"((the statement|it) )?took longer than [0-9.]+ s(econds)?( 
 
 
 class QueryFailed(LabError):
-    """A store refused a statement; the message is the engine's own."""
+    """A statement that a store refused. The message is the engine's own."""
 
     def __init__(self, statement: str, reason: str):
         self.statement, self.reason = statement, reason
@@ -154,8 +156,9 @@ class QueryFailed(LabError):
 
 
 class ServerLost(QueryFailed):
-    """A server went away while it answered a statement, which changed nothing and is not sent again: it would
-    end the server once more.
+    """A server that went away while it ran a statement.
+
+    The statement changed nothing and is not sent again, since it would crash the server once more.
     """
 
     SAID = "the server went away while it answered this statement, which is not sent again"
@@ -169,15 +172,15 @@ class SandboxError(LabError):
 
 
 class NoSandbox(SandboxError):
-    """No sandbox works on this machine; the message says what to install."""
+    """No sandbox works on this machine. The message says what to install."""
 
 
 class ToolFailed(LabError):
-    """A tool could not do its work; `again` says whether trying again may help, `usage` what models behind it
-    cost nevertheless.
+    """A tool call that failed.
 
-    `wait` is how many seconds to let pass before that, where the tool knows better than the limits of the
-    run. It is `recorded` where a trace holds it already.
+    `again` says whether a retry may help, and `wait` is the number of seconds to wait before it, if the tool
+    knows better than the limits of the run. `usage` is the cost of models behind the tool. `recorded` is set
+    if a trace already holds the failure.
     """
 
     recorded = False
@@ -190,7 +193,7 @@ class ToolFailed(LabError):
 
 
 class OutOfMemory(LabError):
-    """This computer, or a limit on it, has too little memory for something; no fact about a question."""
+    """Too little memory on this computer, or under its limits. It says nothing about a question."""
 
     def __init__(self, what: str):
         less = "close other programs or raise the limit (ulimit -v); fewer documents and a smaller model take less"
@@ -202,12 +205,13 @@ class TraceError(LabError):
 
 
 class TraceLocked(TraceError):
-    """The file of a trace is another run's, or is being written by another command: nothing of this one is in
-    it.
+    """A trace file that belongs to another run, or that another command is writing.
+
+    Nothing of this run is in it.
     """
 
 
-# --- what may be shown ---
+# --- messages ---
 
 _LOGIN = re.compile(
     r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
@@ -224,8 +228,9 @@ _SECRET = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """A text in which names, passwords and keys in addresses are three dots: bolt://…@host,
-    http://host/query?api_key=…
+    """Mask user names, passwords and keys in addresses by an ellipsis.
+
+    Examples are bolt://…@host and http://host/query?api_key=…
     """
     if "@" in text:
         text = _LOGIN.sub(r"\g<scheme>…@", text)
@@ -233,7 +238,7 @@ def without_secrets(text: str) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """What an error says; of one that cannot be put into words, that."""
+    """Return the message of an error, or a note if it cannot be converted to text."""
     try:
         return str(error)
     except Exception as broken:
@@ -246,8 +251,9 @@ _NO_MEMORY = re.compile(
 
 
 def wants_memory(error: BaseException) -> bool:
-    """Whether an error says that there was too little memory: Python's own, a system's, a library's that
-    cannot load, or onnxruntime's.
+    """Return whether an error reports a lack of memory.
+
+    It may come from Python, the operating system, a library that cannot load, or onnxruntime.
     """
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
@@ -255,19 +261,17 @@ def wants_memory(error: BaseException) -> bool:
     return native and bool(_NO_MEMORY.search(words_of(error)))
 
 
-# --- what may be given ---
+# --- input checks ---
 
 
 def shortly(value: object) -> str:
-    """A value as a message shows it, cut when it is long."""
+    """Format a value for a message, truncated if it is long."""
     text = repr(value[: 2 * _LONGEST] if isinstance(value, str | bytes) else value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
 
 
 def described_value(value: object) -> str:
-    """What was given where something else was wanted: None, or its kind, and itself where that is short to
-    say.
-    """
+    """Describe a value of the wrong kind for a message, as None, or its type and, if it is short, itself."""
     if value is None or isinstance(value, bool | int | float):
         return shortly(value)
     kind = type(value).__name__
@@ -276,23 +280,25 @@ def described_value(value: object) -> str:
 
 
 def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:
-    """Raise BadInput unless a value is of one of these types; `what` says which it has to be, as in "a
-    question is a text".
+    """Raise BadInput unless a value is of one of these types.
+
+    `what` states the requirement, as in "a question is a text".
     """
     if not isinstance(value, kinds):
         raise BadInput(f"{what}, not {described_value(value)}")
 
 
 def require_parts(value: object, parts: Iterable[str], what: str) -> None:
-    """Raise BadInput unless a value, and not merely its class, has these attributes; `what` says what it has
-    to be.
+    """Raise BadInput unless a value, and not merely its class, has these attributes.
+
+    `what` states the requirement.
     """
     if isinstance(value, type) or not all(hasattr(value, part) for part in parts):
         raise BadInput(f"{what}, not {described_value(value)}")
 
 
 def require_count(value: object, least: int, name: str, why: str = "") -> None:
-    """Raise BadInput unless a value is a whole number of at least `least`; `why` says what the number is for."""
+    """Raise BadInput unless a value is an integer of at least `least`. `why` says what the number is for."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise BadInput(
             f"{name} must be {least} or more, a whole number, not {described_value(value)}{why and f': {why}'}"
@@ -300,9 +306,7 @@ def require_count(value: object, least: int, name: str, why: str = "") -> None:
 
 
 def require_amount(value: object, name: str, *, some: bool = False) -> None:
-    """Raise BadInput unless a value is a number, finite and not below 0, nor 0 itself where there must be
-    `some`.
-    """
+    """Raise BadInput unless a value is a finite number, 0 or more. With `some`, it must be above 0."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0 or (some and not value):  # type: ignore[arg-type, operator]
         raise BadInput(
@@ -311,8 +315,9 @@ def require_amount(value: object, name: str, *, some: bool = False) -> None:
 
 
 def require_options(make: Callable[..., object], options: Iterable[str], whose: str) -> None:
-    """Raise BadInput for an option that a function or class does not take; `whose` names it, as in "the store
-    'sqlite'".
+    """Raise BadInput for an option that a function or class does not take.
+
+    `whose` names it, as in "the store 'sqlite'".
     """
     from inspect import signature
 

@@ -1,4 +1,4 @@
-"""The nouns every room shares, as frozen values: change means a new value."""
+"""Types shared by all packages, as frozen values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Json = Any  # text, number, bool, None, or lists and dicts of these
 
 @dataclass(frozen=True)
 class Node:
-    """A thing in a graph: its id, its labels (types), and what is known of it."""
+    """A node of a graph: its id, its labels (types), and its properties."""
 
     id: str
     labels: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Node:
 
     @property
     def text(self) -> str:
-        """What a reader would call the node: its text, description or name, or else its id."""
+        """The display text of the node: its text, description or name, or else its id."""
         for key in ("text", "description", "name"):
             if self.properties.get(key):
                 return str(self.properties[key])
@@ -37,7 +37,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """A typed relation from one node to another; `key` tells parallel edges of one type apart."""
+    """A typed relation from one node to another. `key` distinguishes parallel edges of one type."""
 
     source: str
     type: str
@@ -47,17 +47,16 @@ class Edge:
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """What makes it this edge and no other: source, type, target, key."""
+        """The key of the edge: source, type, target, key."""
         return self.source, self.type, self.target, self.key
 
 
 @dataclass(frozen=True, repr=False)
 class Triple:
-    """Subject, relation, object: the smallest statement a graph can hold; two are equal when they say the
-    same.
+    """Subject, relation, object: the smallest statement a graph can hold.
 
-    A memory also notes how sure it is of it (0 to 1), the turn of the conversation that said it, and when it
-    was learnt.
+    Two triples are equal if these three are. A memory also records the confidence (0 to 1), the conversation
+    turn that stated it, and when it was learnt.
     """
 
     subject: str
@@ -69,7 +68,7 @@ class Triple:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What it says: subject, relation, object."""
+        """The compared parts: subject, relation, object."""
         return self.subject, self.relation, self.object
 
     def __repr__(self) -> str:
@@ -86,7 +85,7 @@ class Triple:
 
 @dataclass(frozen=True)
 class Diff:
-    """Exactly what one write changed, old values included, so that it can be applied, drawn and undone.
+    """The exact changes of one write, with old values, so that it can be applied, drawn and undone.
 
     A changed node or edge is a pair (before, after). Removing a node lists its edges among the removed ones.
     """
@@ -144,18 +143,17 @@ class Query:
 
 
 class Hit(NamedTuple):
-    """A document found, with its score; higher is better."""
+    """A retrieved document with its score. Higher is better."""
 
     id: str
     score: float
 
 
 class Found(Sequence[Hit]):
-    """Hits kept in columns, best first, and made when they are looked at: numpy arrays of rows, each a place
-    in `ids`, and their scores.
+    """Hits stored as NumPy columns, best first: row indices into `ids`, and scores.
 
-    Long rankings of the same documents are joined by rows, so nothing is done for each hit. Equal to the
-    tuple of the same hits.
+    Hit objects are created on access. Long rankings of the same documents are joined by rows, without work
+    for each hit. Equal to the tuple of the same hits.
     """
 
     __slots__ = ("ids", "rows", "scores")
@@ -193,8 +191,9 @@ class Found(Sequence[Hit]):
 
 @dataclass(frozen=True)
 class LaneReason:
-    """What one lane said of a document: its weight in the fusion, its own score and rank (1 is best), and its
-    path in a graph.
+    """What one retriever reported about a document.
+
+    It holds the weight in the fusion, its own score and rank (1 is best), and its path in a graph.
     """
 
     lane: str
@@ -214,8 +213,8 @@ class LaneReason:
 class Ranking:
     """What a retriever returns: hits from best to worst, ties broken by id.
 
-    A fused ranking keeps the rankings it was made from, each with its weight (`lanes`); one that walked a
-    graph says how it came to a document (`paths`, by id).
+    A fused ranking holds the rankings it was made from, with their weights (`lanes`). A graph walk records
+    how it reached each document (`paths`, by id).
     """
 
     query: Query
@@ -249,7 +248,10 @@ class Ranking:
         return [hit.id for hit in self.hits]
 
     def why(self, id: str) -> tuple[LaneReason, ...]:
-        """What each lane below this ranking said of a document; a lane that did not find it is left out."""
+        """Return what each retriever below this ranking reported about a document.
+
+        A retriever that did not find it is left out.
+        """
         return self._why(id, 1.0)
 
     def _why(self, id: str, weight: float) -> tuple[LaneReason, ...]:
@@ -262,9 +264,7 @@ class Ranking:
 
 
 def _quoted(text: object, most: int) -> str:
-    """A text on one line, cut where it is too long, with an escape for each letter that a terminal would
-    obey.
-    """
+    """Format a text on one line, truncated, with control characters escaped."""
     line = "".join(
         letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text)[: most + 1]
     )
@@ -278,8 +278,9 @@ def ranked(
     *,
     lanes: tuple[tuple[float, Ranking], ...] = (),
 ) -> Ranking:
-    """The ranking of some scores: best first, ties broken by id so that two runs agree. Raises BadInput for
-    what are no scores by id.
+    """Build a ranking from scores, the best first. Ties are broken by id for reproducibility.
+
+    Raises BadInput if `scores` is not a mapping from ids to numbers.
     """
     if not isinstance(scores, Mapping):
         raise BadInput(
@@ -304,8 +305,9 @@ def ranked(
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a conversation; role is system, user or assistant. Images are data URLs,
-    "data:image/png;base64,…".
+    """One turn of a conversation. Its role is system, user or assistant.
+
+    Images are data URLs, "data:image/png;base64,…".
     """
 
     role: str
@@ -315,25 +317,25 @@ class Message:
 
 @dataclass(frozen=True)
 class Prompt:
-    """Everything a model is asked with, so that the same prompt is the same value."""
+    """The full input of a model call. Equal prompts are equal values."""
 
     messages: tuple[Message, ...]
     schema: Mapping[str, Json] | None = field(default=None, hash=False)  # JSON schema the reply must follow
     temperature: float = 0.0
     seed: int | None = None
     max_tokens: int = 512
-    likelihood: bool = False  # whether the reply is to say how likely the model held it
+    likelihood: bool = False  # whether to request the log-probability of the reply
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What one reply cost: tokens, seconds of wall time, US dollars."""
+    """Cost of one reply: tokens, seconds of wall-clock time, US dollars."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    seconds: float = field(default=0.0, compare=False)  # a replay takes another time and is still equal
+    seconds: float = field(default=0.0, compare=False)  # not compared, since a replay takes another time
     cost: float = 0.0
-    reasoning_tokens: int = 0  # those of the completion tokens that were thought and not said
+    reasoning_tokens: int = 0  # completion tokens used for reasoning, not in the reply
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -346,25 +348,24 @@ class Usage:
 
     @staticmethod
     def total(usages: Iterable[Usage]) -> Usage:
-        """The sum of several usages."""
+        """Sum several usages."""
         return sum(usages, Usage())
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model said, and what it cost."""
+    """The text of a model's reply and its cost."""
 
     text: str
     usage: Usage = Usage()
-    model: str = ""  # the name of the model that answered, where that is not the one asked
-    cut: bool = False  # whether it ended because it had max_tokens
-    # The natural logarithm of the probability the model gave to what it wrote, all tokens together; None
-    # where it was not asked for or is not told.
+    model: str = ""  # name of the model that answered, if it is not the requested one
+    cut: bool = False  # whether it was truncated at max_tokens
+    # natural log-probability of the reply, summed over its tokens; None if not requested or not reported
     logprob: float | None = None
 
 
 class LLM(Protocol):
-    """Anything that answers a prompt. `name` goes into traces and tapes; it never holds a key."""
+    """A model that answers a prompt. `name` goes into traces and tapes, and never contains a key."""
 
     @property
     def name(self) -> str: ...
@@ -374,7 +375,7 @@ class LLM(Protocol):
 
 @runtime_checkable
 class FromFile(Protocol):
-    """A model that is a file here: the SHA-256 of the file, and what runs it; "" where that is not known."""
+    """A model loaded from a local file: the SHA-256 of the file, and the engine, each "" if unknown."""
 
     @property
     def sha256(self) -> str: ...
@@ -383,13 +384,14 @@ class FromFile(Protocol):
 
 
 def full_text(document: Document) -> str:
-    """What is searched of a document: its title, then its text."""
+    """Return the searchable text of a document: its title, then its text."""
     return f"{document.title}. {document.text}" if document.title else document.text
 
 
 def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
-    """The documents as they came, once it is sure that there are some and that no two share an id; raises
-    BadInput.
+    """Return the documents as a tuple after checking them.
+
+    Raises BadInput if there are none, if two share an id, or if one is not a Document of strings.
     """
     if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
         raise BadInput(f"documents are a list of Document(id, text, title), not {described_value(documents)}")

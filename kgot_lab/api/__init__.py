@@ -1,1 +1,1 @@
-"""Greet: what the front door itself does in one line, asking a question and showing whatever is at hand."""
+"""The public one-line API: ask a question, talk with an expert, show a value."""

@@ -1,4 +1,4 @@
-"""A question answered from Python in one line."""
+"""Answer a question from Python in one line."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, checked_documents
 
-# How far a run or a long job is, in the output of a notebook cell while it happens; nothing is shown
-# anywhere else.
+# Progress of a run or a long job in a notebook cell. Nothing is shown elsewhere.
 
-SHOWN = 16  # lines at once: the last ones
-_BAR, _PAUSE = 30, 0.2  # signs of a bar, and seconds between two pictures of it
+SHOWN = 16  # maximum lines shown, the last ones
+_BAR, _PAUSE = 30, 0.2  # characters of a bar, and seconds between two updates
 
 
 def display_progress(events: Iterable[Event], head: str = "") -> Iterator[Event]:
-    """Pass events on, and where a notebook cell runs show the last of them below `head`, in one output that
-    grows with the run.
+    """Yield events, and show the latest of them in a notebook cell below `head`.
+
+    The cell has one output, which grows with the run.
     """
     if not in_notebook():
         yield from events
@@ -55,7 +55,7 @@ def display_progress(events: Iterable[Event], head: str = "") -> Iterator[Event]
 
 
 def in_notebook() -> bool:
-    """Whether this code runs in the kernel of a notebook; IPython is not loaded to find out."""
+    """Return whether this code runs in a notebook kernel, without importing IPython to find out."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython
@@ -71,7 +71,7 @@ class CellProgress:
         self._handle: Any = None
 
     def tell(self, event: Event) -> None:
-        """Show one more event; the answer is left to what the cell returns."""
+        """Show one more event. The answer is left to the value of the cell."""
         self._count += 1
         if not isinstance(event, Answered):
             self._lines.append(line(event))
@@ -79,7 +79,7 @@ class CellProgress:
 
     @property
     def text(self) -> str:
-        """What is shown."""
+        """The text shown in the cell."""
         before = self._count - len(self._lines)
         return "\n".join(
             [
@@ -100,8 +100,9 @@ class CellProgress:
 
 
 def counted_in_cell(what: str, *, clock: Callable[[], float] = time.monotonic) -> Callable[..., None]:
-    """What to give a long job as its `progress`: called with how many of how many are done, it shows a bar
-    where a notebook cell runs.
+    """Return a `progress` callback for a long job that shows a bar in a notebook cell.
+
+    It is called with the number done and the total. Outside a notebook it shows nothing.
     """
     bar = CellBar(what, clock) if in_notebook() else None
 
@@ -113,8 +114,9 @@ def counted_in_cell(what: str, *, clock: Callable[[], float] = time.monotonic) -
 
 
 class CellBar:
-    """One output of a cell that shows how many of how many are done; it is drawn a few times a second at
-    most, and at the end.
+    """A progress bar in one output of a notebook cell.
+
+    It is drawn a few times a second at most, and at the end.
     """
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -157,24 +159,25 @@ def ask(
     trace: str | Path | None = None,
     memory: str | Path | Beliefs | None = None,
 ) -> Trace:
-    """Answer a question with a graph grown from documents; the run that is returned has the `answer`, and
-    `show` steps through it.
+    """Answer a question with a graph grown from documents.
 
-    `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…);
-    `attachments` are files that belong to the question. `model` is what `connect` takes, or a model; `store`
-    what `open_store` takes, which must be empty, or an open store, which stays open: where it holds a graph,
-    the run begins with that and may do without documents. `preset` is "local" (for small models), "reference"
-    (the published limits), "auto", or Limits. With a `trace` the run is written to that file event by event,
-    and after a stop the same call goes on with it; otherwise it is only returned. A recorded model begins
-    with its first replies. Nothing is fetched: without its file the local model raises ModelMissing, which
-    says what to do. In a notebook the cell shows the events as they happen. Raises BadInput, TraceError for a
-    file that holds anything else than this question without its answer, and what `connect`, `open_store` and
-    `think` raise.
+    Returns the run, which has the `answer`. `show` steps through it.
 
-    A `memory` is a file of claims, or Claims: the run begins with the facts in it, answers from them before
-    it searches, and what it writes is learnt there once it has its answer; `about["memory"]` of what is
-    returned says which facts it knew before. Beliefs of an earlier time, as `Claims.as_of` gives them, learn
-    nothing. Raises what `open_claims` raises, before a model is asked.
+    `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…).
+    `attachments` are files that belong to the question. `model` is a model, or what `connect` takes. `store`
+    is an open store, which stays open, or what `open_store` takes, which must be empty. If an open store
+    holds a graph, the run begins with it and may do without documents. `preset` is "local" (for small
+    models), "reference" (the published limits), "auto", or Limits. With a `trace`, the run is written to that
+    file event by event, and after an interruption the same call resumes it. Otherwise the run is only
+    returned. A recorded model begins with its first replies. Nothing is downloaded: if its file is missing,
+    the local model raises ModelMissing, which says what to do. In a notebook, the cell shows the events as
+    they happen. Raises BadInput, TraceError if the file holds anything but this question without its answer,
+    and what `connect`, `open_store` and `think` raise.
+
+    A `memory` is a file of claims, or Claims. The run begins with its facts, answers from them before it
+    searches, and stores there what it writes once it has its answer. `about["memory"]` of the run lists the
+    facts that were known before. Beliefs of an earlier time, as `Claims.as_of` returns them, learn nothing.
+    Raises what `open_claims` raises, before a model is called.
     """
     require(question, str, "a question is a text")
     if not question.strip():
@@ -193,7 +196,7 @@ def ask(
             raise BadInput(
                 f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}"
             )
-        # first, since an index is made in vain where no model is
+        # first, since without a model an index is useless
         llm = connect(model) if isinstance(model, str) else model
         require_parts(
             llm,
@@ -229,7 +232,7 @@ def _run(
     trace: str | Path | None,
     before: Trace | None,
 ) -> Trace:
-    """The run of a question to its answer, on file where a trace is named, from where it was stopped before."""
+    """Run a question to its answer, on file if a trace is named, from where it was interrupted before."""
     if trace is not None and before and before.events:
         return _on_file(resume(trace, store, Resources(tools, llm)), trace, _head(llm, limits))
     walk = think(question, llm, store, tools, limits, attachments=names)
@@ -241,10 +244,10 @@ def _run(
 
 
 def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Sequence[str]) -> Trace:
-    """The run on file that a call goes on with; raises TraceError unless it is the same question, with the
-    same limits, without an answer.
+    """Load the interrupted run that a call resumes.
 
-    A run that was stopped before its first event has neither.
+    Raises TraceError unless it has the same question and limits and no answer. A run that was interrupted
+    before its first event has neither question nor limits.
     """
     try:
         run = load_run(trace)
@@ -270,7 +273,7 @@ def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Seq
 
 
 def _tools(documents: Facts, attachments: Sequence[str | Path], *, follow: bool) -> list[Tool]:
-    """What facts can be fetched with."""
+    """Return the tools to fetch facts with."""
     if isinstance(documents, str | Path):
         return tools_for(_read(documents), attachments, follow=follow)
     if documents is not None and callable(documents):
@@ -283,7 +286,7 @@ def _tools(documents: Facts, attachments: Sequence[str | Path], *, follow: bool)
 
 
 def _read(folder: str | Path) -> Sequence[Document]:
-    """The passages of a folder or a file; warns of files that were skipped or had to be guessed at."""
+    """Read the passages of a folder or file, with a warning for skipped files and files decoded by guess."""
     library = read_documents(folder)
     for remark in (*library.skipped, *library.doubtful):
         warnings.warn(f"{folder}: {remark}", stacklevel=4)
@@ -292,8 +295,9 @@ def _read(folder: str | Path) -> Sequence[Document]:
 
 @contextmanager
 def _store(store: str | Path | Store, before: Trace | None) -> Iterator[Store]:
-    """The store of a run, which may hold what the run that goes on had made: one that is given stays open,
-    one that is opened is closed.
+    """Yield the store of a run, which may hold what a resumed run had made.
+
+    A given store stays open. A store opened here is closed.
     """
     if isinstance(store, str | Path):
         with closing(reopen_store(store) if before and before.events else empty_store(store)) as opened:
@@ -312,7 +316,7 @@ def _holds_graph(store: object) -> bool:
 
 
 def _on_file(walk: Iterator[Event], trace: str | Path, head: str) -> Trace:
-    """The run, once it is on file; what stops it says how to go on."""
+    """Record a run and load it from its trace. An error that stops it says how to resume."""
     try:
         for _ in display_progress(walk, head):
             pass
@@ -328,5 +332,5 @@ def _on_file(walk: Iterator[Event], trace: str | Path, head: str) -> Trace:
 
 
 def _head(llm: LLM, limits: Limits) -> str:
-    """What a small model will take, which is worth knowing before it begins."""
+    """Return the cost estimate of a run with a small model, or "" for other models."""
     return f"estimate, for 2 turns: {forecast(limits, steps=2)}" if llm.name.split(":")[0] in SMALL else ""

@@ -1,4 +1,4 @@
-"""A talk with an expert in one line: in memory, without a server and without a file."""
+"""Talk with an expert in one line: in memory, without a server or a file."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ def expert(
     persona: str | Mapping[str, Json] | Persona | None = None,
     settings: Mapping[str, Json] | None = None,
 ) -> ExpertTalk:
-    """Talk with an expert: `talk = lab.expert("cookbook")`, then `talk.ask("…")`, and `lab.show(talk)` to ask
-    in a notebook.
+    """Start a conversation with an expert on a graph.
+
+    For example, `talk = lab.expert("cookbook")`, then `talk.ask("…")`, and `lab.show(talk)` to ask in a
+    notebook.
 
     `knows` is the name of a shipped expert ("cookbook", or "code" for this package's own), or a graph: a
-    PropertyGraph, a NetworkX graph, triples, edges, or where one is, a file or a folder of code and notes.
-    `model` is what `connect` takes, or a model. `persona` says how it speaks: instructions in words, or the
-    fields of a Persona that differ. `settings` are other fields of an expert as
-    `kgot_lab.experts.expert.ExpertConfig` has them, such as {"retrieval": {"limit": 5}}. Nothing is kept on
-    disk. Raises UnknownName, BadInput, and what `connect` raises.
+    PropertyGraph, a NetworkX graph, triples, edges, a file, or a folder of code and notes. `model` is a
+    model, or what `connect` takes. `persona` is its style of speech: instructions in words, or the fields of
+    a Persona that differ. `settings` are other fields of `kgot_lab.experts.expert.ExpertConfig`, such as
+    {"retrieval": {"limit": 5}}. Nothing is stored on disk. Raises UnknownName, BadInput, and what `connect`
+    raises.
     """
     shipped = {id.removeprefix("expert_"): told for id, told in shipped_configs()}
     if isinstance(knows, str) and knows in shipped:
@@ -64,7 +66,7 @@ def expert(
         ExpertModels({llm.name: lambda: llm}, llm.name),
         embedder=_embedder(),
     )
-    weakref.finalize(service.tables, service.tables.storage.close)  # nobody has to: all of it is in memory
+    weakref.finalize(service.tables, service.tables.storage.close)  # optional, since all of it is in memory
     return ExpertTalk(
         service, service.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id
     )
@@ -73,12 +75,12 @@ def expert(
 def _exists(place: str) -> bool:
     try:
         return Path(place).expanduser().exists()
-    except (OSError, RuntimeError):  # too long for a name, or the home of somebody who is not here
+    except (OSError, RuntimeError):  # name too long, or the home of an unknown user
         return False
 
 
 def _persona(persona: str | Mapping[str, Json] | Persona | None) -> dict[str, Any]:
-    """The fields of a persona that somebody gave."""
+    """Return the fields of a persona given as text, mapping or Persona."""
     if isinstance(persona, Persona):
         return persona.model_dump(mode="json", exclude_unset=True)
     if isinstance(persona, str):

@@ -1,4 +1,4 @@
-"""Show whatever is at hand: each kind of thing has its view, found in a table."""
+"""Show a value in the view of its type, found in a table."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ from kgot_lab.viz.worlds import seen_graph
 
 
 def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
-    """The hits of a ranking with their scores, and what each lane below it said of them; at most `limit` of
-    them.
-    """
+    """Tabulate at most `limit` hits of a ranking, with scores and what each retriever reported about them."""
     require_count(limit, 1, "limit")
     rows = tuple(
         (str(rank), hit.id, f"{hit.score:.4g}", "; ".join(map(str, ranking.why(hit.id))))
@@ -56,8 +54,9 @@ def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
 
 
 def report_table(report: Report) -> Table:
-    """The tables of a report: what each system reached, and the comparison with the baseline; a star stands
-    behind what is best.
+    """Tabulate a report: the scores of each system and the comparison with the baseline.
+
+    An asterisk marks the best value.
     """
     sheets = [
         Sheet(
@@ -72,7 +71,10 @@ def report_table(report: Report) -> Table:
 
 
 def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
-    """The rows with their title, and below them why: an answer that is empty says so."""
+    """Tabulate the rows of a result under its title, with the reasons below.
+
+    An empty result says so.
+    """
     require_count(limit, 1, "limit")
     rows = [tuple(map(cell, row)) for row in found.rows()]
     answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), harmless(found.title))
@@ -152,15 +154,15 @@ _LISTS: Mapping[str, _View] = {  # by what the first item is
 
 
 def show(what: object, **options: Any) -> object:
-    """Show a graph, a world as someone sees it, a run, a ranking, a query method's answer, a comparison, a
-    certificate, a report or rows.
+    """Show a graph, a run, a ranking, a report or another value in its view.
 
-    A talk with an expert is shown with a box to ask, and one of its answers with how it came about. A graph
-    may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a
-    trace, its events or a fork. Options are those of the view: `highlight`, `height`, `positions` of a graph,
-    `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of an impact,
-    `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for anything else, which
-    lists what is shown, and for an option that the view does not have.
+    Other values are a world as a character sees it, a query method's answer, a comparison, a certificate,
+    rows, a conversation with an expert (with a box to ask), and one of its answers (with its derivation). A
+    graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store. A run
+    may be a trace, its events or a fork. Options are those of the view: `highlight`, `height`, `positions` of
+    a graph, `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of an
+    impact, `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for any other
+    value, listing what can be shown, and for an option that the view does not have.
     """
     for name, view in _VIEWS.items():
         if view.fits(what):

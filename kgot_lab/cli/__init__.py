@@ -1,1 +1,1 @@
-"""Type: the commands."""
+"""The command line."""

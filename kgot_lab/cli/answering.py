@@ -1,4 +1,4 @@
-"""Answer a question on file and on screen: a run that begins, and one that goes on."""
+"""Answer a question with output to file and screen, for new and resumed runs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ _ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execu
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a run leaves: its trace, a tape of replies, a page, its graph in a file, and its end as text or as
-    JSON.
-    """
+    """The outputs of a run: trace, tape of replies, HTML page, saved graph, and the result as text or JSON."""
 
     trace: Path | None = None
     tape: Path | None = None
@@ -45,7 +43,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class QuestionTask:
-    """A question, what it may use, how long it may try, and what the head of its trace says of it."""
+    """A question with its resources, its limits, and the head of its trace."""
 
     question: str
     live: Resources
@@ -57,7 +55,7 @@ class QuestionTask:
 def answer_question(
     question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs
 ) -> None:
-    """Answer a question as a configuration says; whatever can be refused is refused before a model is asked."""
+    """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
     with remembering.memory_of(configuration, question) as memory:
         _answer_with(memory, question, configuration, attached, outputs)
 
@@ -134,7 +132,7 @@ def _answer_with(
 def _resume_arguments(
     configuration: Configuration, attached: Sequence[Path], outputs: Outputs
 ) -> dict[str, object]:
-    """What `resume` is given to go on with a run."""
+    """Return the options of the `resume` command that continues a run."""
     choice, chosen, budget = configuration.store, configuration.tools, configuration.budget
     return {
         "documents": configuration.documents, "attach": list(attached) or None, "execution_model": configuration.execution_model,
@@ -155,7 +153,7 @@ def walked(
     configuration: Configuration | None = None,
     memory: MemorySession | None = None,
 ) -> None:
-    """Walk the loop, on file and on screen; the store is closed in the end."""
+    """Run the loop with its events on file and on screen, and close the store at the end."""
     from kgot_lab.loop.controller import think
     from kgot_lab.loop.trace import made_by, record
 
@@ -183,7 +181,7 @@ def walked(
 
 
 def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, events: Sequence[Event]) -> None:
-    """Save the graph where that is told, and say where the store holds another than the run made."""
+    """Save the graph if requested, and report if the store holds another graph than the run made."""
     place = outputs.saved
     if place is not None and outputs.trace is not None:
         with regenerate_hint(
@@ -202,7 +200,7 @@ def go_on(
     model: str | None,
     execution: str | None,
 ) -> None:
-    """Go on with a run on file, by the models it names unless others are given."""
+    """Resume a recorded run, with the models it names unless others are given."""
     run, _ = terminal.run_of(trace)
     with remembering.memory_of(configuration, run.question) as memory:
         _go_on_with(memory, trace, configuration, attached, outputs, model=model, execution=execution)
@@ -233,7 +231,7 @@ def _go_on_with(
         save_graph=choice.save,
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
-    # what stands before a fork, its run has paid
+    # events before a fork were paid for by its original run
     spending = asking.spending_of(configuration, run.events[max(by_hand(run), 0) :])
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
@@ -317,7 +315,7 @@ def _go_on_with(
         _save_final_graph(store, choice, replace(outputs, trace=trace, saved=saved), seen)
 
 
-# Grow a graph from documents on file and on screen: an extraction that begins, and one that goes on.
+# Grow a graph from documents with output to file and screen, for new and resumed extractions.
 
 _ANOTHER = (
     "holds another graph than this extraction made, which would be lost: name another file with --out FILE"
@@ -334,8 +332,9 @@ def extract_graph(
     *,
     go_on: bool,
 ) -> None:
-    """Write the facts of all documents into a graph file, every event on file; `again` is what the same
-    command is given to go on.
+    """Write the facts of all documents into a graph file, with every event on file.
+
+    `again` holds the options of the command that resumes.
     """
     from kgot_lab.loop.limits import forecast_of_texts
     from kgot_lab.loop.replay.extract import extract, left_to_read
@@ -389,11 +388,11 @@ def extract_graph(
 
 
 def _elsewhere(going_on: GoOn, place: saving.SavedGraph) -> GoOn:
-    """The command that goes on, into another file where something else came to the place."""
+    """Return the resume command, with another output file if the path is now taken."""
     return replace(going_on, options={**going_on.options, "out": place.another}) if place.taken else going_on
 
 
 def _holds(graph: PropertyGraph, there: PropertyGraph) -> bool:
-    """Whether all nodes and edges of a graph that is on file are in another."""
+    """Return whether a graph contains all nodes and edges of another one."""
     edges = {edge.identity for edge in there.edges} - {edge.identity for edge in graph.edges}
     return not edges and set(there.ids) <= set(graph.ids)

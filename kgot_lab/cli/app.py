@@ -58,7 +58,7 @@ HELP = "Grow a knowledge graph from documents to answer a question, and watch it
 
 
 class _Commands(TyperGroup):
-    """The commands; what is wrong with their words is told without a password that stands in an address."""
+    """The group of commands. Its usage errors show no password in an address."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), "query"]
@@ -90,10 +90,13 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error is one line on standard error and exit code 1, an interruption 130."""
+    """Run the command line.
+
+    An error prints one line on standard error and exits with code 1. An interruption exits with 130.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a letter that a terminal does not have must not end a run
+            stream.reconfigure(errors="replace")  # an unsupported character must not end a run
     with warnings.catch_warnings(), _ended_by_signals():
         # without the line of code it comes from
         warnings.showwarning = lambda message, *_: terminal.say(f"note: {message}")
@@ -120,8 +123,10 @@ def main() -> None:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """What ends a program, or a closed terminal, is heard as Ctrl-C is, once; the exit code tells which it
-    was, as shells have it.
+    """Handle SIGTERM and SIGHUP like one Ctrl-C.
+
+    A second signal ends the program at once. The exit code tells which signal it was, by the convention of
+    shells.
     """
     heard: list[int] = []
 
@@ -148,8 +153,9 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _lost(stream: TextIO | None) -> bool:
-    """Whether a stream takes nothing more; if so it leads nowhere from now on, or Python would complain again
-    at its end.
+    """Return whether a stream accepts no more output, and redirect it to the null device if so.
+
+    Otherwise Python would report the error again at exit.
     """
     if stream is None:
         return False
@@ -184,7 +190,7 @@ def ask(
     results: options.RunOptions,
     answer_format: str | None = option("default (a short paragraph) or gaia (the bare answer)", "--format"),
 ) -> None:
-    """Answer a question with a graph grown from your documents, or with one that is there."""
+    """Answer a question with a graph grown from your documents, or with an existing graph."""
     from kgot_lab.cli.configuration import read_configuration
 
     question = as_typed(question, "the question")
@@ -202,8 +208,9 @@ def demo(
     more: int = option("how many further questions to ask (up to 2)", default=0, min=0, max=2),
     replayed: bool = option("show the recorded run, without the model", "--replay", default=False),
 ) -> None:
-    """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a
-    recorded run.
+    """Run the demo question on the bundled HotpotQA passages with a live local model.
+
+    Without a model, a recorded run is replayed.
     """
     from kgot_lab.benchmark.questions.sets import demo_questions, hotpotqa
     from kgot_lab.loop.limits import LOCAL
@@ -292,11 +299,11 @@ def resume(
     store: options.PlaceOptions,
     results: options.ResultOptions,
 ) -> None:
-    """Resume a stopped run: recorded replies are not asked again. Options that are not given are those of the
+    """Resume a stopped run without repeating recorded replies. Options that are not given are those of the
     run.
 
-    A tool that was under way begins again, and so do the calls of models in it; what they cost before the
-    stop counts.
+    An interrupted tool starts over, and so do the model calls inside it. What they cost before the stop
+    counts.
     """
     from kgot_lab.cli.configuration import configuration_of
 
@@ -395,9 +402,7 @@ def doctor(
         "keep the intact part of a damaged log or SQLite graph", "--salvage", default=False
     ),
 ) -> None:
-    """Try each piece for real, and say how to get what is missing; or, given a file of ours, say whether it
-    is whole.
-    """
+    """Test each component and say how to get what is missing, or check whether a given file is intact."""
     if file is not None:
         return _examine_file(file, salvage=salvage)
     if salvage:
@@ -437,5 +442,5 @@ def _replay_demo() -> None:
     terminal.show_end(run.events, path)
     try:
         terminal.write_page(run.events, terminal.RUNS / "demo.html")
-    except BadInput as error:  # nobody asked for this page
+    except BadInput as error:  # this page was not requested
         terminal.say(f"note: {error}")

@@ -1,6 +1,4 @@
-"""`kgot-lab bench`: the recall benchmark on the command line, and the other benchmarks that are commands
-under it.
-"""
+"""`kgot-lab bench`: the recall benchmark and the other benchmarks as subcommands."""
 
 from __future__ import annotations
 
@@ -31,8 +29,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
     from kgot_lab.types import LLM
 
-# `kgot-lab bench questions`: the same questions with and without a graph, on the command line, over as many
-# sittings as it takes.
+# `kgot-lab bench questions`: the same questions with and without a graph, over several sessions.
 
 _QUESTIONS_FOLDER = Path("runs/graph-pays")
 
@@ -79,8 +76,8 @@ def bench_questions(
     estimate: bool = option("say how long the rest will take; nothing is asked", default=False),
     table: bool = option("show the results so far; nothing is asked", default=False),
 ) -> None:
-    """Does the graph pay? Answer fixed questions of three sets with and without a graph, by a plan that is
-    written before the first.
+    """Compare answers with and without a graph on fixed questions of three sets, by a plan written
+    beforehand.
 
     All systems answer the first question of each set, then all the second, so any stop leaves them
     comparable.
@@ -135,7 +132,7 @@ def _report_missing_systems(design: Design, only: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a command asks for: which answers, for how long, and how many that are."""
+    """The requested answers, their number, and the time limit."""
 
     chosen: Slice
     minutes: float | None
@@ -143,7 +140,7 @@ class _Asked:
 
 
 def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> None:
-    """Answer what is missing; whatever stops it, the way to go on is said."""
+    """Answer what is missing, and say how to resume if it is stopped."""
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing
     from kgot_lab.benchmark.questions.batch import alone_in
 
@@ -172,7 +169,7 @@ def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> 
 
 
 def _answer_all(sitting: ComparisonRun, asked: _Asked, left: int) -> list[Due]:
-    """Answer with a progress bar, and say which ended in an error."""
+    """Show a progress bar while answering, and return the questions that ended in an error."""
     done = asked.total - left
     failed: list[Due] = []
     with terminal.bar("answers") as progress:
@@ -202,7 +199,7 @@ def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
 
 
 def _show(folder: Path) -> None:
-    """The results so far, also written to files."""
+    """Print the results so far and write them to files."""
     from kgot_lab.benchmark.comparison.losses import keep_losses, losses, losses_grid
     from kgot_lab.benchmark.comparison.results import Findings, comparison_grids
 
@@ -225,7 +222,7 @@ def _show(folder: Path) -> None:
 _T = TypeVar("_T")
 _FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
 NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
-# parts of the questions of musique, which a test over all questions must not count twice
+# subsets of the questions of musique, which a test over all questions must not count twice
 _STEPS = "musique-steps"
 _FEWEST = 4  # synthetic passages for one query
 _SETS = (
@@ -242,7 +239,7 @@ _EMBEDDERS = "minilm (by default), wordllama, all-minilm, sentence-transformers,
 
 @dataclass(frozen=True)
 class _MeasureOptions:
-    """What is measured, by which plan, and where."""
+    """Options for the systems and data sets to measure, the plan and the folder."""
 
     only: list[str] | None = option("run only this system and the baseline; repeat for more")
     develop: bool = option("use the dev split only", default=False)
@@ -254,7 +251,7 @@ class _MeasureOptions:
 
 @dataclass(frozen=True)
 class _OtherOptions:
-    """What is measured instead of every system."""
+    """Options that select another measurement than that of all systems."""
 
     scale: bool = option("show instead how time and memory grow with synthetic passages", default=False)
     sizes: list[int] | None = option("with --scale: a number of passages; repeat for more", "--size")
@@ -345,12 +342,12 @@ def check_installed() -> None:
 
 
 def _older(folder: Path) -> str:
-    """Of a folder that has a report: that it is not of this run."""
+    """Return a note if the folder has the report of an earlier run."""
     return " The report there is that of an earlier run." if (folder / "report.md").exists() else ""
 
 
 def rerun_lines(reports: Sequence[Report]) -> list[str]:
-    """A line for each data set and reason with the systems that had a receipt and were run again."""
+    """Format a line for each data set and reason, with the systems that were run again."""
     lines = []
     for report in reports:
         for why in dict.fromkeys(report.again.values()):
@@ -370,9 +367,7 @@ def reported(
     dask: str | None = None,
     embedder: str | None = None,
 ) -> list[Report]:
-    """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before
-    anything runs.
-    """
+    """Run what is missing, and write the reports on the results. Raises NotInstalled before anything runs."""
     check_installed()
     from kgot_lab.benchmark.recall.bench import DATASETS, benchmark
     from kgot_lab.embedding.embedders import embedder_named
@@ -398,7 +393,7 @@ def reported(
 
 
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
-    """The reports in every form, and the claims where all systems were run."""
+    """Write the reports in every format, with the verdicts on claims if all systems were run."""
     from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, verdicts
     from kgot_lab.viz.html import write_recall_page
 
@@ -430,7 +425,7 @@ def grown(file: Path, sizes: Sequence[int] | None) -> list[GrowthRow]:
 
 
 def growth_grid(rows: Sequence[GrowthRow]) -> Grid:
-    """The growth as a table."""
+    """Tabulate the growth of time and memory."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
     shown = ("index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "recall@10")
@@ -458,8 +453,9 @@ def _told(progress: BenchmarkProgress, done: int, total: int) -> None:
 
 
 class _Benchmarks(TyperGroup):
-    """The benchmarks; without the name of one, the words are those of the recall benchmark, as they were
-    before there were others.
+    """The group of benchmarks.
+
+    Without the name of a benchmark, the arguments are those of the recall benchmark, as in earlier versions.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

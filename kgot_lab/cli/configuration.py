@@ -1,6 +1,4 @@
-"""One page of YAML that says how a lab asks its questions: models, limits, store, tools, budget. Flags of a
-command override it.
-"""
+"""The YAML configuration of a run: models, limits, store, tools, budget. Command-line flags override it."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ class _Part(BaseModel):
 
 
 class StoreChoice(_Part):
-    """Where the graph grows, as `empty_store` takes it; `graph` is a snapshot or another file of a graph to begin with."""
+    """The store of a run, as `empty_store` takes it. `graph` is a snapshot or another file to begin with."""
 
     kind: str | None = None
     at: str | None = None
@@ -31,18 +29,18 @@ class StoreChoice(_Part):
     wipe: bool = False
     unsafe: bool = False
     graph: str | None = None
-    save: str | None = None  # a file for the graph as it is in the end
+    save: str | None = None  # output file for the final graph
 
 
 class ToolChoice(_Part):
-    """What facts may be fetched with: all that works here, what the preset is made for ("auto"), or tools by name."""
+    """The tools of a run: all that work here, those of the preset ("auto"), or tools by name."""
 
     names: Literal["auto", "all"] | tuple[str, ...] = "auto"
     web: bool = False
-    mirror: str | None = None  # a folder that stands in for the web
+    mirror: str | None = None  # folder of pages in place of the web
     engine: str = ""
     vision_model: str | None = None
-    speech_model: str = "whisper-1"  # of OpenAI, for recordings
+    speech_model: str = "whisper-1"  # OpenAI speech-to-text model, for recordings
     unpack_into: str | None = None
 
 
@@ -54,28 +52,29 @@ class Spend(_Part):
     dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-# 14 fields: those of the page of YAML that users write and that the heads of traces hold
+# 14 fields: those of the YAML page that users write and that the heads of traces hold
 class Configuration(_Part):
-    """How questions are asked."""
+    """The configuration of a run."""
 
     model: str = "local"
     execution_model: str | None = None
-    models: str | None = None  # a file of models by name
+    models: str | None = None  # file of named models
     preset: str = "auto"
     format: str | None = None
-    limits: dict[str, Any] = {}  # single limits other than the preset's
+    limits: dict[str, Any] = {}  # overrides of the preset's limits
     documents: str | None = None
     store: StoreChoice = StoreChoice()
     tools: ToolChoice = ToolChoice()
     budget: Spend = Spend()
     snapshots: str | None = None  # a folder for a snapshot after every write
     memory: str | None = None  # a file of claims
-    as_of: str | None = None  # a time of it
-    certify: bool = False  # the answer is told as far as its certificate lets it be
+    as_of: str | None = None  # a time, for an earlier state of the memory
+    certify: bool = False  # show the answer only as far as its certificate allows
 
     def with_flags(self, flags: Mapping[str, Any]) -> Configuration:
-        """The same with what a command was given, by dotted name ("store.at"), paths too; None is not given.
-        Raises BadInput.
+        """Return the configuration with the flags of a command, by dotted name ("store.at").
+
+        Values may be paths. None means that a flag was not given. Raises BadInput for an invalid value.
         """
         told = self.model_dump()
         for name, value in flags.items():
@@ -92,8 +91,9 @@ class Configuration(_Part):
         return _checked(told, "the command")
 
     def only(self, fields: Collection[str]) -> tuple[Configuration, list[str]]:
-        """The same with nothing but these fields ("tools.web"; "budget" for all of it), and the names of the
-        others that are given.
+        """Return the configuration with only these fields, and the names of the other fields that were set.
+
+        A field is named as "tools.web", or "budget" for all of it.
         """
         told, left = self.model_dump(exclude_unset=True), list[str]()
         for name, value in list(told.items()):
@@ -108,7 +108,7 @@ class Configuration(_Part):
         return _checked(told, "the configuration"), left
 
     def limits_for(self, name: str) -> Limits:
-        """The limits for a model of this name; raises UnknownName and BadInput."""
+        """Return the limits for a model. Raises UnknownName and BadInput for invalid settings."""
         from kgot_lab.loop.limits import limits_for
 
         if self.format not in {None, "default", "gaia"}:
@@ -119,10 +119,10 @@ class Configuration(_Part):
         return limits.but(**self.limits) if self.limits else limits
 
     def to_yaml(self, limits: Limits) -> str:
-        """The configuration as YAML that can be given again: the model, the preset that was chosen, and what
-        differs from the usual.
+        """Convert the configuration to YAML that can be loaded again.
 
-        The limits in full are in the first event of a run. Passwords and keys in addresses are left out.
+        It holds the model, the chosen preset and what differs from the defaults. The full limits are in the
+        first event of a run. Passwords and keys in addresses are left out.
         """
         said = self.model_dump(exclude_defaults=True, mode="json")
         told = _blanked({"model": self.model, **said, "preset": limits.preset.rstrip("*")})
@@ -130,7 +130,7 @@ class Configuration(_Part):
 
 
 def _blanked(value: Any) -> Any:
-    """A value without the passwords and keys of the addresses in it."""
+    """Mask the passwords and keys in the addresses of a value, at any depth."""
     if isinstance(value, dict):
         return {name: _blanked(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -139,7 +139,7 @@ def _blanked(value: Any) -> Any:
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two sets of limits, the second before the first, those by role likewise."""
+    """Merge two sets of limits, where the second takes precedence. Limits by role are merged too."""
     both = {**one, **other}
     for name in one.keys() & other.keys():
         if isinstance(one[name], dict) and isinstance(other[name], dict):
@@ -148,7 +148,10 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_configuration(path: Path | None) -> Configuration:
-    """The configuration in a file, or the usual one; raises BadInput, which names the file and the field."""
+    """Read the configuration in a file, or return the default one if `path` is None.
+
+    Raises BadInput, naming the file and the field.
+    """
     if path is None:
         return Configuration()
     try:
@@ -165,8 +168,9 @@ def read_configuration(path: Path | None) -> Configuration:
 
 
 def configuration_of(about: Mapping[str, Any]) -> Configuration:
-    """The configuration that the head of a trace tells, for a run that goes on: nothing is wiped or kept once
-    more.
+    """Read the configuration in the head of a trace, for resuming the run.
+
+    The options that wipe or keep a store are cleared, since they applied to the start.
     """
     told = yaml.safe_load(str(about.get("configuration", ""))) or {}
     begun = _checked(told, "the head of the trace") if isinstance(told, dict) else Configuration()
@@ -200,8 +204,9 @@ def _fields() -> list[str]:
 
 
 def parse_limits(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Limits as a command was given them: by flags of their own, and as NAME=VALUE (reply_tokens.vote=500);
-    raises BadInput.
+    """Parse limits from flags of their own and from NAME=VALUE settings (reply_tokens.vote=500).
+
+    Raises BadInput for a setting of another form.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     for setting in settings:

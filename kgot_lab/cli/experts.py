@@ -1,6 +1,4 @@
-"""`kgot-lab experts`: the experts of this computer or of a marketplace, published in one and fetched from
-one.
-"""
+"""`kgot-lab experts`: list, publish and fetch experts, and manage their tokens."""
 
 from __future__ import annotations
 
@@ -23,12 +21,11 @@ if TYPE_CHECKING:
     from kgot_lab.experts.repository import ExpertTables
     from kgot_lab.experts.service import ExpertService
 
-# The experts of this computer, as the commands open them: where they are kept, with their graphs and their
-# models.
+# Opening the local experts with their graphs and models.
 
 
 def place_of_store(store: str | None) -> str:
-    """Where experts are kept: where somebody says, else in a file of the user's."""
+    """Return the location of the experts: the given one, or a file in the user's data folder."""
     from platformdirs import user_data_path
 
     if store is not None:
@@ -39,8 +36,9 @@ def place_of_store(store: str | None) -> str:
 
 
 def place_of_proposals(store: str | None) -> str:
-    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the
-    experts', whose name is its own.
+    """Return the location of the proposals.
+
+    It is the same server, in a schema of their own, or a file of its own beside that of the experts.
     """
     place = place_of_store(store)
     if "://" in place or place == ":memory:":
@@ -56,9 +54,9 @@ def open_service(
     *,
     searching: bool = True,
 ) -> ExpertService:
-    """The service of a server: its graphs, its tables, its models, and the experts that come with the package.
+    """Open the service of a server: its graphs, tables and models, and the bundled experts.
 
-    Where nobody is `searching`, nothing is opened that only a search by meaning needs.
+    If `searching` is False, nothing is opened that only dense retrieval needs.
     """
     from kgot_lab.embedding.embedders import query_embedder
     from kgot_lab.experts.graph_folder import GraphFolder
@@ -91,9 +89,7 @@ def open_service(
 def open_review_queue(
     graphs: Path | None, store: str | None, models: Path | None = None, *, searching: bool = False
 ) -> ReviewQueue:
-    """The service of a server with what was accepted for its graphs, as its doors have it, for a command that
-    answers no question.
-    """
+    """Open the service of a server with its accepted proposals, for a command that answers no question."""
     from kgot_lab.experts.learning.ledger import open_proposals
     from kgot_lab.experts.learning.reviewing import ReviewQueue
 
@@ -149,8 +145,9 @@ def publish_expert(
         "what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along"
     ),
 ) -> None:
-    """Publish an expert in the folder of a marketplace, with its hash and its measured scores: no
-    conversation and no graph goes along.
+    """Publish an expert in the folder of a marketplace, with its hash and its measured scores.
+
+    No conversation and no graph is included.
     """
     from kgot_lab.experts.federation.marketplace import published_expert
     from kgot_lab.experts.portable import expert_scores, exported, numbers_measured
@@ -178,7 +175,7 @@ def fetch_expert(
     ),
     dry: bool = option("check only, store nothing", "--dry", default=False),
 ) -> None:
-    """Fetch an expert from a marketplace; a file whose hash differs from the index is refused."""
+    """Fetch an expert from a marketplace. A file whose hash differs from the index is refused."""
     from kgot_lab.experts.federation.marketplace import fetched_expert
     from kgot_lab.experts.portable import taken
 
@@ -192,7 +189,7 @@ def fetch_expert(
 
 
 def _parse_scores(told: list[str]) -> dict[str, float]:
-    """Scores from NAME=NUMBER; raises BadInput."""
+    """Parse scores from NAME=NUMBER. Raises BadInput for another form."""
     found = {}
     for name, number in (_parted(each, "--score is NAME=NUMBER") for each in told):
         try:
@@ -213,7 +210,7 @@ def _format_scores(scores: dict[str, float] | None) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in scores.items()) if scores else "not measured"
 
 
-# `kgot-lab experts tokens` and `revoke`: who may talk to the experts of a server, and who may no more.
+# `kgot-lab experts tokens` and `revoke`: who may access the experts of a server.
 
 
 def list_tokens(store: str | None = STORE_OF_EXPERTS, as_json: bool = options.AS_JSON) -> None:
@@ -233,7 +230,7 @@ def revoke_tenant(
     tenant: str = argument("the tenant, as `kgot-lab experts tokens` shows it"),
     store: str | None = STORE_OF_EXPERTS,
 ) -> None:
-    """Revoke all tokens of a tenant, also on running servers; the conversations stay, for a new token."""
+    """Revoke all tokens of a tenant, also on running servers. Conversations remain for a new token."""
     from kgot_lab.experts.http.tokens import revoke_tokens
 
     with _existing_tables(store) as tables:
@@ -245,7 +242,10 @@ def revoke_tenant(
 
 @contextmanager
 def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
-    """Tables that are there already: else a mistyped place would say that nobody has a token."""
+    """Open tables that must exist, so that a mistyped location is not reported as one without tokens.
+
+    Raises BadInput if there is no such file.
+    """
     from kgot_lab.experts.repository import open_experts
 
     place = place_of_store(store)
@@ -260,7 +260,7 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
         tables.close()
 
 
-# `kgot-lab experts drift`: the dimensions in an expert's graphs that the people who talk to it contradict.
+# `kgot-lab experts drift`: dimensions in an expert's graphs that its users contradict.
 
 
 def tell_drift(
@@ -271,8 +271,9 @@ def tell_drift(
     words: bool = option("show what people said, too", "--words", default=False),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Tell which values of dimensions people contradict: which way, how many say so, and how likely that were
-    if the value is right.
+    """Show which values of dimensions people contradict.
+
+    Shows the direction, the number of people, and the probability of that if the value is right.
     """
     from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, drift_of_expert
 

@@ -1,4 +1,4 @@
-"""The commands that make files to pass on: a graph, or notebooks, as HTML that fetches nothing."""
+"""Commands that write files to share: a graph or notebooks as self-contained HTML."""
 
 from __future__ import annotations
 
@@ -81,15 +81,16 @@ def list_namespaces(
         typer.echo("no namespace yet")
 
 
-# The command that makes slides from notebooks.
+# The command that converts notebooks to slides.
 
 
 def make_slides(
     notebooks: list[Path] = argument("notebooks, as they are stored; nothing is run"),
     folder: Path = option("where the slides go", default=Path("slides")),
 ) -> None:
-    """Write notebooks as slides, one HTML file each that fetches nothing: Page Down turns them, and on paper
-    each begins a page.
+    """Write notebooks as slides, one self-contained HTML file each.
+
+    Page Down shows the next slide, and in print each slide starts a page.
     """
     from kgot_lab.viz.notebook_page import write_slides
 
@@ -97,7 +98,7 @@ def make_slides(
         typer.echo(f"{path} ({path.stat().st_size / 1000:,.0f} kB)")
 
 
-# The command that makes a table of what readers handed in.
+# The command that tabulates submitted solutions.
 
 NOT_PROOF = "not proof against cheating: a file says what its writer wanted; the digest notices accidental damage only"
 
@@ -106,8 +107,9 @@ def show_marks(
     files: list[Path] = argument("files that readers wrote with lab.hand_in(NAME)"),
     as_csv: Path | None = option("write the table to this file, for a spreadsheet", "--csv"),
 ) -> None:
-    """Show who solved which exercise at which try, from files handed in; a damaged file is named and left
-    out.
+    """Show who solved which exercise at which try, from submitted files.
+
+    Damaged files are named and skipped.
     """
     from kgot_lab.io.files import write_whole
     from kgot_lab.viz.exercises import gathered_marks, read_hand_in

@@ -1,5 +1,5 @@
-"""`kgot-lab invest FOLDER`: run an investment graph on from a file of news, note what users hold, list
-briefings. Not financial advice.
+"""`kgot-lab invest FOLDER`: update an investment graph from news, record holdings, list briefings. Not
+financial advice.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ def invest(
     context: typer.Context,
     folder: Path = argument("where the graph, the accounts, the journal and the briefings are"),
 ) -> None:
-    """Update an investment graph from news, and brief its users. Nothing here is financial advice: it
-    repeats what news said.
+    """Update an investment graph from news, and brief its users.
+
+    Nothing here is financial advice: it repeats what news said.
     """
     context.obj = folder
 
 
 @dataclass(frozen=True)
 class _ReaderOptions:
-    """Which model reads the news, and what it may cost."""
+    """Options for the model that reads the news, and its budget."""
 
     model: str | None = options.MODEL
     models: Path | None = options.MODELS_FILE
@@ -59,7 +60,7 @@ def run_monitor(
     minutes: float = option("minutes between two ticks", "--every", default=60.0),
     once: bool = option("one tick, and an exit code of 1 if something in it failed", default=False),
 ) -> None:
-    """Read news and deliver briefings; the command resumes after a stop. Ctrl-C ends it after the current
+    """Read news and deliver briefings. The command resumes after a stop. Ctrl-C ends it after the current
     step.
     """
     from kgot_lab.domains.investment.briefing import DISCLAIMER
@@ -76,7 +77,7 @@ def run_monitor(
 
     folder: Path = context.obj
     source = news or folder / NEWS
-    news_on_file(source)  # a name that was mistyped is told at once, and not in every tick
+    news_on_file(source)  # reports a mistyped name at once, not in every step
     deliver = to_address(post) if post else to_folder(folder / BRIEFINGS)
     if not 0 < minutes < 1e6:
         raise BadInput(f"--every is more than 0 minutes, not {minutes:g}")
@@ -102,7 +103,7 @@ def run_monitor(
 
 @investments.command(
     "hold", context_settings={"ignore_unknown_options": True}
-)  # -3 shares are a number that is told to be wrong
+)  # -3 shares are parsed as a number and rejected
 def note_position(
     context: typer.Context,
     user: str = argument("who holds it; new users get an account"),
@@ -164,7 +165,7 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """No other command runs on in a folder meanwhile; raises StoreUnavailable where one does."""
+    """Lock a folder so that no other command runs on it. Raises StoreUnavailable if one does."""
     from kgot_lab.io.processes import hold
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,4 @@
-"""`kgot-lab memory FILE`: look into what questions taught, retract it, take that back, erase it; and what a
-question tells of it.
-"""
+"""`kgot-lab memory FILE`: inspect, retract, undo and erase claims, and the memory of a question."""
 
 from __future__ import annotations
 
@@ -43,8 +41,9 @@ _SOURCE_OPTION = option("every claim of this source: the id of a document", "--s
 
 
 def memory_of(configuration: Configuration, question: str) -> AbstractContextManager[MemorySession | None]:
-    """The memory that a question is asked with, open; None for no memory. Raises BadInput and
-    StoreUnavailable before anything is asked.
+    """Open the memory of a question, or return a context of None if it has none.
+
+    Raises BadInput and StoreUnavailable before a model is called.
     """
     from kgot_lab.loop.persistence import open_memory_session
 
@@ -69,7 +68,7 @@ def print_initial_graph(memory: MemorySession, where: str | None) -> None:
 
 
 def parse_time(text: str) -> datetime:
-    """A time as a command is given it, in UTC where it names no zone; raises BadInput."""
+    """Parse a time argument, in UTC if it names no time zone. Raises BadInput for an invalid one."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -89,7 +88,7 @@ def memory(
         "a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME"
     ),
 ) -> None:
-    """Look into a memory of claims, and change it; every change has a number, by which it can be undone."""
+    """Inspect and change a memory of claims. Every change has a number, by which it can be undone."""
     context.obj = file
 
 
@@ -137,8 +136,9 @@ def tell_why(
     fact: str = argument('"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins'),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Say why a fact is believed: what claims it, where, by whom it was read, since when, and which answers
-    rest on it.
+    """Show why a fact is believed.
+
+    Shows its claims, their sources and readers, since when it holds, and which answers rest on it.
     """
     with memory_opened(context) as claims:
         meant = _fact_named(claims, fact)
@@ -179,7 +179,7 @@ def retract_claims(
     fact: str | None = _FACT_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Retract a source or a fact, and name what falls with it; `undo` takes it back."""
+    """Retract a source or a fact, and list what no longer holds without it. `undo` takes it back."""
     if (source is None) == (fact is None):
         raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
     with memory_opened(context) as claims:
@@ -206,7 +206,7 @@ def undo_one(
 
 @memories.command("log")
 def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
-    """List every change: its number, when it was, by whom, and what it was."""
+    """List every change with its number, time, author and kind."""
     with memory_opened(context) as claims:
         rows = [
             {
@@ -279,7 +279,7 @@ def erase_for_good(
 
 @contextmanager
 def memory_opened(context: typer.Context) -> Iterator[Claims]:
-    """The memory that a command names, open; raises BadInput for a file that is none."""
+    """Open the memory that a command names. Raises BadInput if the file is no memory."""
     from kgot_lab.memory.claims.claims import open_claims
 
     with open_claims(context.obj, new=False) as claims:
@@ -287,8 +287,9 @@ def memory_opened(context: typer.Context) -> Iterator[Claims]:
 
 
 def _fact_named(claims: Claims, text: str) -> Triple:
-    """The fact that a text names by its three parts or the beginning of its id, among all that were ever
-    noted; raises BadInput.
+    """Find a fact by its three parts or the beginning of its id, among all that were ever recorded.
+
+    Raises BadInput unless exactly one fact matches.
     """
     from kgot_lab.memory.claims.claim import fact_id
 
@@ -316,15 +317,13 @@ def _fact_named(claims: Claims, text: str) -> Triple:
 
 
 def _runs_that_read(claims: Claims, erased: Iterable[Claim]) -> list[str]:
-    """The runs that some claims were learnt by, in order: what they keep of their own is none of the
-    memory's.
-    """
+    """Return the runs that learnt some claims, in order. Their own traces are not part of the memory."""
     who = dict.fromkeys(stood.by for claim in erased for stood in claims.history(claim.id))
     return [by for by in who if by.startswith("run ")]
 
 
 def _noted(claims: Claims, fact: Triple) -> Triple:
-    """A fact of which something is known, whether or not it holds; raises BadInput for another."""
+    """Return a fact if it was ever recorded, whether or not it holds. Raises BadInput otherwise."""
     if claims.read(fact) not in set(map(claims.read, claims.recorded_facts())):
         raise BadInput(
             f"nothing is known of {fact}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
@@ -333,8 +332,9 @@ def _noted(claims: Claims, fact: Triple) -> Triple:
 
 
 def _source_named(claims: Claims, text: str) -> str:
-    """A source as it is named; raises BadInput for one that is not known: which passages it has, or whose
-    names are near it.
+    """Return the name of a source.
+
+    Raises BadInput for an unknown one, with its passages or similar names.
     """
     name, known = as_typed(text, "the source"), claims.sources()
     if name in known:
@@ -362,7 +362,7 @@ def _tell_fallen(told: Fallen, as_json: bool) -> None:
 
 
 def fallen_parts(told: Fallen) -> dict[str, Any]:
-    """What a change did, as plain JSON values."""
+    """Convert the effects of a change to plain JSON values."""
     answers = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in told.answers]
     return {
         "change": told.change,
@@ -373,7 +373,7 @@ def fallen_parts(told: Fallen) -> dict[str, Any]:
 
 
 def fallen_lines(told: Fallen) -> Iterator[str]:
-    """What a change did, in lines that can be printed."""
+    """Format the effects of a change as printable lines."""
     number = f"change {told.change}: " if told.change is not None else ""
     yield f"{number}{told}"
     for what, facts in (("fell", told.facts), ("holds", told.risen)):
@@ -382,7 +382,7 @@ def fallen_lines(told: Fallen) -> Iterator[str]:
 
 
 def fact_parts(fact: Triple) -> dict[str, str]:
-    """The three texts of a fact, by name."""
+    """Convert a fact to a dict of its three parts."""
     return {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
 
 
@@ -391,7 +391,7 @@ def _sources(claims: Iterable[Claim]) -> list[str]:
 
 
 def fact_drawn(row: dict[str, Any]) -> str:
-    """The fact of a row, as facts are shown."""
+    """Format the fact of a row as facts are shown."""
     return str(Triple(row["subject"], row["relation"], row["object"]))
 
 
@@ -404,16 +404,16 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[s
         typer.echo(harmless(line(row)))
 
 
-# `kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: what an answer rests on, whether that holds,
-# and what may be told of it.
+# `kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: whether the evidence of answers holds.
 
 
 def certify_run(
     trace: Path = argument("the trace of a run that has its answer"),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Certify the answer of a run: the facts it needs, the sentences that support them, weak points, and
-    the verdict.
+    """Certify the answer of a run.
+
+    Shows the facts it needs, the sentences that support them, weak points, and the verdict.
     """
     from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
@@ -435,8 +435,9 @@ def certify_run(
 def list_answers(
     context: typer.Context, as_of: str | None = options.AS_OF, as_json: bool = options.AS_JSON
 ) -> None:
-    """List the answers that were noted, each with its certificate: whether the facts that it rests on hold
-    still, and by which sources.
+    """List the recorded answers, each with its certificate.
+
+    It shows whether the facts that the answer rests on still hold, and by which sources.
     """
     from kgot_lab.memory.claims.certificate import certificate_parts, certify
 

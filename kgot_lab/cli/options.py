@@ -1,4 +1,4 @@
-"""The options that several commands share, and groups of them as dataclasses, from which commands are built."""
+"""Options that several commands share, and dataclasses that group them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _GRAPH = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's
 
 
 def option(help: str, *flags: str, default: Any = None, **more: Any) -> Any:
-    """Declare an option of a command or of a group of options; `with_options` names it by its parameter where
-    no flag is given.
+    """Declare an option of a command or of a group of options.
+
+    Without a flag, `with_options` names it by its parameter.
     """
     return typer.Option(default, *flags, help=help, **more)
 
@@ -36,8 +37,8 @@ def argument(help: str, default: Any = ...) -> Any:
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Turn each parameter whose type is a dataclass into one command-line option per field.
 
-    Typer builds a command from its signature: this gives it the flat one, and calls the command with the
-    dataclasses made of the values.
+    Typer builds a command from its signature. It gets a flat signature, and the command is called with
+    dataclasses built from the values.
     """
     hints = get_type_hints(command)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
@@ -75,7 +76,7 @@ def parameters_of(group: type) -> list[inspect.Parameter]:
 
 
 def typer_parameter(name: str, type: Any, default: Any) -> inspect.Parameter:
-    """Make a parameter of a command; its flag is its name where its option has none."""
+    """Make a parameter of a command. Its flag is its name unless its option has one."""
     if isinstance(default, OptionInfo) and not default.param_decls:
         default = copy(default)
         default.param_decls = ("--" + name.replace("_", "-"),)
@@ -115,7 +116,7 @@ AS_JSON = option(
 
 @dataclass(frozen=True)
 class BudgetOptions:
-    """What models may cost."""
+    """Options for the budget."""
 
     max_calls: int | None = MAX_CALLS
     max_seconds: float | None = option("stop before models work longer for the whole run, in seconds")
@@ -124,7 +125,7 @@ class BudgetOptions:
 
 @dataclass(frozen=True)
 class PlannerOptions(BudgetOptions):
-    """Which model is asked, and what it may cost."""
+    """Options for the model and its budget."""
 
     model: str | None = MODEL
     models: Path | None = MODELS_FILE
@@ -132,14 +133,14 @@ class PlannerOptions(BudgetOptions):
 
 @dataclass(frozen=True)
 class ModelOptions(PlannerOptions):
-    """Which models are asked, and what they may cost."""
+    """Options for the models and their budget."""
 
     execution: str | None = EXECUTION
 
 
 @dataclass(frozen=True)
 class ResumedModelOptions(ModelOptions):
-    """Which models go on with a run."""
+    """Options for the models that continue a run."""
 
     model: str | None = option(f"by default the model of the run; {MODEL_FORMS}")
 
@@ -158,7 +159,7 @@ class LimitOptions:
     config: Path | None = CONFIG_FILE
 
     def limits(self) -> dict[str, object]:
-        """Return the limits that were given, by name; raises BadInput for one that there is not."""
+        """Return the limits that were set, by name. Raises BadInput for an unknown one."""
         from kgot_lab.cli.configuration import parse_limits
 
         single = ("steps", "votes", "repairs", "temperature", "vote_temperature")
@@ -186,7 +187,7 @@ class ToolOptions(SourceOptions):
 
 @dataclass(frozen=True)
 class PlaceOptions:
-    """Which store a run goes on in."""
+    """Options for the store in which a run continues."""
 
     store: str | None = option(f"where the graph grows: {_STORES}")
     at: str | None = option(_AT)
@@ -196,7 +197,7 @@ class PlaceOptions:
 
 @dataclass(frozen=True)
 class StoreOptions(PlaceOptions):
-    """Which store the graph grows in, and what it begins with."""
+    """Options for the store of a graph, and its initial content."""
 
     keep: bool = option("begin with the graph that is in the store, and add to it", default=False)
     wipe: bool = option("empty the store, or its namespace, first", default=False)
@@ -209,7 +210,7 @@ class StoreOptions(PlaceOptions):
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """What is written and printed."""
+    """Options for the output."""
 
     tape: Path | None = TAPE
     html: Path | None = HTML
@@ -221,7 +222,7 @@ class ResultOptions:
 
 @dataclass(frozen=True)
 class RunOptions(ResultOptions):
-    """What is written and printed, the run itself included."""
+    """Options for the output, including the run itself."""
 
     trace: Path | None = TRACE_FILE
 
@@ -237,9 +238,9 @@ _CONFIGURED = {  # the field of a configuration that an option overrides
 
 
 def configuration_flags(*groups: Any) -> dict[str, Any]:
-    """Return what groups of options override of a configuration, by dotted name.
+    """Return the configuration fields that groups of options override, by dotted name.
 
-    Raises BadInput for a limit that there is not, and for a budget that allows nothing.
+    Raises BadInput for an unknown limit, and for a budget that allows nothing.
     """
     from kgot_lab.cli.terminal import budget_of
 

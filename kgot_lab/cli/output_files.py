@@ -1,6 +1,4 @@
-"""Where a command keeps graphs: over nothing that another program wrote, and over nothing that came there in
-the meantime.
-"""
+"""Output files for graphs, which never overwrite another program's file or one changed meanwhile."""
 
 from __future__ import annotations
 
@@ -27,8 +25,9 @@ _ANOTHER = "is there and holds another graph than the run began with, which woul
 
 @dataclass(frozen=True)
 class SavedGraph:
-    """A file for a graph: what it held when the command began, by its digest, and the form that it is in;
-    both are "" where it was not.
+    """A file for a graph, with the digest and format of what it held when the command began.
+
+    Both are "" if it did not exist.
     """
 
     path: Path
@@ -42,15 +41,16 @@ class SavedGraph:
 
     @property
     def another(self) -> Path:
-        """A file beside it that is not there."""
+        """A path beside it that does not exist."""
         names = (self.path.with_stem(f"{self.path.stem}-{number}") for number in count(2))
         return next(path for path in names if not path.exists())
 
 
 def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], str]) -> SavedGraph:
-    """See now that a graph can be saved in a file, a new one or one that was written here.
+    """Check that a graph can be saved in a file: a new one, or one written by this package.
 
-    Raises BadInput, also where there is a reason not to write over the graph that the file holds; "" is none.
+    `why_not` returns a reason not to overwrite the graph in the file, or "". Raises BadInput if the file
+    cannot be used, or if there is such a reason.
     """
     from kgot_lab.stores.files import check_graph_file, lossless_format, read_named_graph
 
@@ -75,7 +75,7 @@ def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], st
 
 
 def place_of_choice(choice: StoreChoice) -> SavedGraph | None:
-    """Where the graph of a run that begins is saved, None for nowhere; raises BadInput."""
+    """Return where the graph of a new run is saved, or None if it is not saved. Raises BadInput."""
     if choice.save is None:
         return None
     begun = None if choice.graph is None or "://" in choice.graph else Path(choice.graph).resolve()
@@ -84,8 +84,9 @@ def place_of_choice(choice: StoreChoice) -> SavedGraph | None:
 
 
 def resumed_output_path(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph | None:
-    """Where the graph of a run that goes on is saved: a new file, or the one that still holds what the run
-    began with; raises BadInput.
+    """Return where the graph of a resumed run is saved, or None if it is not saved.
+
+    It must be a new file, or one that still holds the initial graph of the run. Raises BadInput otherwise.
     """
     if choice.save is None:
         return None
@@ -93,10 +94,10 @@ def resumed_output_path(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph
 
 
 def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph) -> None:
-    """Write the graph of a run, its edges with the sentences that say them: JSON lines, GraphML or Turtle by
-    the ending.
+    """Write the graph of a run, with the supporting sentences on its edges.
 
-    Raises BadInput where the file is no longer as it was when the command began, and then it stays as it is.
+    The format follows the file ending: JSON lines, GraphML or Turtle. Raises BadInput if the file changed
+    since the command began, without touching it.
     """
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.stores.files import write_graph
@@ -108,10 +109,10 @@ def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph)
 
 
 def rewrite_graph(events: Sequence[Event], path: Path, *, asked: bool) -> None:
-    """Write the graph of a run that has its answer where the file is missing, or still holds what the run
-    began with.
+    """Write the graph of a finished run if the file is missing or still holds the initial graph of the run.
 
-    A file that holds another stays: that is said, or BadInput where this very file was asked for.
+    A file with another graph is not changed. This is reported, or raises BadInput if the file was named
+    explicitly.
     """
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.replay.replay import started
@@ -135,10 +136,9 @@ def rewrite_graph(events: Sequence[Event], path: Path, *, asked: bool) -> None:
 
 
 def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> Iterator[Event]:
-    """Pass events on; where a folder is named, the graph after every write is kept there as a snapshot,
-    snapshot_1.json and so on.
+    """Yield events, and with a folder, write the graph after every write to snapshot_1.json and so on.
 
-    Those of another run stay as they are; from the first of them on, none is written, and that is said.
+    Snapshots of another run are not changed. None is written from the first of them on, and this is reported.
     """
     if folder is None:
         yield from events
@@ -155,7 +155,7 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
         if isinstance(event, Wrote) and ours:
             try:
                 truth.apply(event.diff)
-            except BadInput:  # the run goes on: what it writes is in its store and its trace
+            except BadInput:  # the run continues, with its writes in store and trace
                 ours = False
                 terminal.say(
                     "note: no more snapshots: a write does not follow on those before it, so another command writes there too"
@@ -173,8 +173,9 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
 
 
 def check_snapshots(folder: str | None, *, begins: bool) -> None:
-    """See now that snapshots can be written into a folder, which is empty or new where a run begins; raises
-    BadInput.
+    """Check that snapshots can be written into a folder, which must be empty or new for a new run.
+
+    Raises BadInput otherwise.
     """
     if folder is None:
         return
@@ -185,7 +186,7 @@ def check_snapshots(folder: str | None, *, begins: bool) -> None:
 
 
 def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
-    """Whether a snapshot is this graph, made if it was not there."""
+    """Return whether a snapshot file holds this graph, after writing it if it did not exist."""
     from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 
     if _put(SavedGraph(path), lambda: write_snapshot(graph, path, variant="networkx")):
@@ -197,11 +198,11 @@ def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
 
 
 def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
-    """Write a file whose place is as it was, False where it is not: of two commands at once, only one writes."""
+    """Write a file if its path is unchanged, and return whether it was. Of two commands, only one writes."""
     try:
         if place.held:
             return _replaced(place, write)
-        with suppress(FileExistsError):  # told where the file is made, if it is no folder
+        with suppress(FileExistsError):  # reported when the file is created, if it is no folder
             place.path.parent.mkdir(parents=True, exist_ok=True)
         place.path.open("xb").close()
     except FileExistsError:
@@ -217,7 +218,7 @@ def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
 
 
 def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
-    """Write over a file that is as it was; while that is done, no other command takes it for its own."""
+    """Overwrite a file that has not changed, under a lock against other commands."""
     from kgot_lab.io.processes import hold
 
     try:
@@ -233,7 +234,7 @@ def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
 
 
 def _held_by(path: Path) -> str:
-    """The digest of what a file holds; "" where there is none. Raises BadInput for what is no file."""
+    """Return the SHA-256 of a file, or "" if there is none. Raises BadInput if it cannot be read."""
     from kgot_lab.io.files import read_regular
 
     try:

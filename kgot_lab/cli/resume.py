@@ -1,6 +1,4 @@
-"""How a command goes on after a stop: Ctrl-C or an error says where the run is kept, and the command to type
-next.
-"""
+"""Resuming after a stop: Ctrl-C or an error prints where the run is stored, and the command to type next."""
 
 from __future__ import annotations
 
@@ -41,8 +39,9 @@ if TYPE_CHECKING:
 
 
 def command(verb: str, *arguments: object, **options: object) -> str:
-    """A command of ours as a shell takes it; options without a value are left out, a list gives its option
-    more than once.
+    """Build a kgot-lab command line with shell quoting.
+
+    Options without a value are left out, and a list repeats its option.
     """
     words = ["kgot-lab", verb, *map(str, arguments)]
     for name, given in options.items():
@@ -55,9 +54,7 @@ def command(verb: str, *arguments: object, **options: object) -> str:
 
 @dataclass(frozen=True)
 class GoOn:
-    """The command that goes on with a run, in what it was given: its name, what stands first, and its
-    options.
-    """
+    """The command that continues a run: its name, arguments and options."""
 
     name: str
     first: Path
@@ -67,7 +64,11 @@ class GoOn:
         return command(self.name, self.first, **self.options)
 
     def after(self, error: Exception) -> str:
-        """How to go on after an error: a budget is the whole run's, so one that is spent has to be raised."""
+        """Return how to resume after an error.
+
+        A budget applies to the whole run, so an exhausted one must be raised. A recorded model that ran out
+        must be replaced.
+        """
         if isinstance(error, ReplayMiss):
             recorded = [
                 name
@@ -91,8 +92,9 @@ class GoOn:
 
 @contextmanager
 def resume_hint(path: Path, again: GoOn) -> Iterator[None]:
-    """When Ctrl-C, a model, the budget, the sandbox or a disk stops what is done, say where the run is kept
-    and how to go on.
+    """Report, on an interruption, where the run is stored and how to resume it.
+
+    Handles Ctrl-C and errors of a model, the budget, the sandbox or a disk.
     """
     try:
         yield
@@ -110,12 +112,15 @@ def resume_hint(path: Path, again: GoOn) -> Iterator[None]:
 
 
 def _goes_on(path: Path) -> bool:
-    """Whether a run is on file and can go on: one into whose namespace another command wrote cannot."""
+    """Return whether a run is on file and can be resumed.
+
+    It cannot if another command wrote into its namespace.
+    """
     from kgot_lab.loop.trace import load_run, parted_at
 
     try:
         return path.exists() and parted_at(load_run(path).events) is None
-    except LabError:  # what its file lacks is told when it is gone on with
+    except LabError:  # errors in the file are reported on resume
         return True
 
 
@@ -137,11 +142,10 @@ def finish(
     memory: MemorySession | None = None,
     certify: bool = False,
 ) -> list[Event]:
-    """Show events as they happen, have a memory learn, then show the answer with what it rests on; all of
-    them, in the end.
+    """Show events as they happen and then the answer with its evidence, and return all events.
 
-    Where the answer is to be certified, standard output has what a reader may be told, and standard error
-    what leads to it.
+    A memory learns the run before the answer is shown. If the answer is to be certified, standard output has
+    what may be shown to a reader, and standard error has the events.
     """
     from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
@@ -169,9 +173,7 @@ def finish(
 
 @contextmanager
 def regenerate_hint(path: Path, how: object) -> Iterator[None]:
-    """Where an output of a whole run cannot be written, say that the run is kept and by which command the
-    output is made once more.
-    """
+    """Report the command that regenerates an output which cannot be written. The run itself is stored."""
     try:
         yield
     except (BadInput, OSError) as error:
@@ -181,12 +183,12 @@ def regenerate_hint(path: Path, how: object) -> Iterator[None]:
         ) from error
 
 
-# The command that walks a run again with one event changed.
+# The command that runs a recorded run again with one event changed.
 
 
 @dataclass(frozen=True)
 class _ChangeOptions:
-    """What an event is changed to."""
+    """Options for the change of an event."""
 
     change: str | None = option("the new reply, text of a tool, or statement")
     change_file: Path | None = option("a file with that text")
@@ -195,7 +197,7 @@ class _ChangeOptions:
 
 @dataclass(frozen=True)
 class _LiveOptions(options.BudgetOptions):
-    """What answers where the recording does not, and what that may cost."""
+    """Options for the live resources of a fork and their budget."""
 
     documents: Path | None = option("the folder that the run searched")
     model: str | None = option("a model for what the recording does not hold; without one it stops there")
@@ -212,8 +214,9 @@ def fork_run(
     event: int = argument("the number of the event to change, as --list shows it", default=-1),
     out: Path | None = option("where the fork is written (default: beside the run)"),
 ) -> None:
-    """Walk a run again with one event changed: what would have happened? Only what follows from the change is
-    asked.
+    """Run a recorded run again with one event changed, to see what would have happened.
+
+    Only calls that follow from the change are made.
     """
     from kgot_lab.cli.configuration import configuration_of
     from kgot_lab.loop.formatting import caption
@@ -278,8 +281,9 @@ def fork_run(
 
 
 def _local_configuration(configuration: Configuration, model: str | None) -> Configuration:
-    """The configuration of a fork that goes on: asked of one model, grown in this process, kept in no file of
-    the run it was made from.
+    """Return the configuration for continuing a fork.
+
+    It uses one model and a store in this process, and no file of the original run.
     """
     changed = {"model": model, "execution_model": None} if model else {}
     return configuration.model_copy(
@@ -294,8 +298,9 @@ def _local_configuration(configuration: Configuration, model: str | None) -> Con
 
 
 def _while_recorded(events: Iterator[Event], missing: list[str]) -> Iterator[Event]:
-    """The events up to the first thing that the recording does not hold and no model was given for, which is
-    noted.
+    """Yield the events up to the first call that is not recorded and has no live model.
+
+    The missing call is appended to `missing`.
     """
     try:
         yield from events

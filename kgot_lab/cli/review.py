@@ -1,6 +1,4 @@
-"""`kgot-lab memory FILE waiting`, `decide` and `review`: claims that were not sure enough to count, and what
-a person decides of them.
-"""
+"""`kgot-lab memory FILE waiting`, `decide` and `review`: human review of uncertain claims."""
 
 from __future__ import annotations
 
@@ -43,8 +41,7 @@ _VERDICTS = {"a": "accept", "r": "reject"}
 _MOVES = {"s": 1, "j": 1, "k": -1}
 
 
-# by its id and by no number: the places in the list change with each decision, also with one of somebody
-# else's
+# by its id and not by its index, since indices change with each decision, also with those of others
 
 
 def list_waiting(
@@ -52,8 +49,9 @@ def list_waiting(
     claim: str | None = argument("show this one alone: how its id begins", default=None),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """List the claims that wait for review, first those by which most facts would begin to hold; or show one,
-    with its sentence.
+    """List the claims that wait for review, or show one with its sentence.
+
+    Claims by which most facts would begin to hold come first.
     """
     with memory_opened(context) as claims, claims.storage.reading():
         reviewer = _looking(claims, BY_COMMAND)
@@ -82,7 +80,7 @@ def decide_on_one(
     by: str = BY,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Accept, reject or override a claim that waits; `undo` takes it back."""
+    """Accept, reject or override a waiting claim. `undo` takes it back."""
     if verdict == "override" and (confidence is None) == (object is None):
         raise BadInput(
             "an override takes another confidence or another object: --confidence NUMBER or --object TEXT, one of them"
@@ -105,7 +103,7 @@ def decide_on_one(
 
 
 def review_in_turn(context: typer.Context, by: str = BY) -> None:
-    """Decide on the claims that wait, one at a time, by keys; each decision is on file at once."""
+    """Decide on the waiting claims one at a time, by keys. Each decision is stored at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(
             "a review takes keys from a terminal: elsewhere `waiting` lists what waits, and `decide ID accept` decides"
@@ -120,11 +118,11 @@ def review_in_turn(context: typer.Context, by: str = BY) -> None:
             )
 
 
-# --- one at a time ---
+# --- interactive review ---
 
 
 def _in_turn(reviewer: Reviewer) -> None:
-    """Show the claim in view and do what a key says, until nothing waits or the reader has enough."""
+    """Show the current claim and apply each key, until no claim waits or the reviewer quits."""
     shown = None
     while queued := reviewer.in_view:
         if queued != shown:
@@ -138,14 +136,14 @@ def _in_turn(reviewer: Reviewer) -> None:
             return
         try:
             _did(reviewer, key, queued)
-        except LabError as error:  # somebody was first, or nonsense was typed: said, and the review goes on
+        except LabError as error:  # already decided, or invalid input: reported, and the review continues
             terminal.say(f"not done: {error}")
             reviewer.reload()
     typer.echo(reviewer.nothing_waits if not reviewer.decided else "Nothing waits any more.")
 
 
 def _did(reviewer: Reviewer, key: str, queued: Queued) -> None:
-    """Do what a key says to the claim in view."""
+    """Apply a key to the current claim."""
     if key in _MOVES:
         reviewer.move(_MOVES[key])
     elif key == "u":
@@ -169,7 +167,7 @@ def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) ->
 
 
 def _override(reviewer: Reviewer, queued: Queued) -> None:
-    """Ask what a claim is to be instead; an empty line leaves it as it is."""
+    """Ask for a replacement of a claim. An empty line leaves it unchanged."""
     try:
         if object := typer.prompt(
             "another object (empty: another confidence)", default="", show_default=False
@@ -191,10 +189,9 @@ def _number(text: str) -> float:
 
 
 def _key() -> str:
-    """The key that is pressed, as a small letter; "" at the end of input.
+    """Read a key press as a lower-case character, or "" at the end of input.
 
-    What was typed before the claim was shown is dropped by the terminal, so that nobody decides on what they
-    have not seen.
+    The terminal discards what was typed before the claim was shown, so that nobody decides on a claim unseen.
     """
     try:
         return typer.getchar().lower()
@@ -202,7 +199,7 @@ def _key() -> str:
         return ""
 
 
-# --- what is shown ---
+# --- formatting ---
 
 
 def _reviewer(claims: Claims, by: str) -> Reviewer:
@@ -233,7 +230,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _card(queued: Queued, weighed: Weighed) -> Iterator[str]:
-    """A claim with what speaks for it and what it would change, in lines that can be printed."""
+    """Format a claim with its evidence and its effects as printable lines."""
     from kgot_lab.memory.claims.claim import format_span
 
     claim, span = queued.claim, queued.claim.span
@@ -265,15 +262,15 @@ def _cut(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({len(line) - _LONGEST:,} more characters)"
 
 
-# `kgot-lab memory FILE relations`, `declare`, `changes`, `names`, `merge` and `unmerge`: what relations and
-# names of a memory mean.
+# `kgot-lab memory FILE relations`, `declare`, `changes`, `names`, `merge`, `unmerge`: schema and names.
 
 _RELATION = argument("a relation, as `facts` shows it")
 
 
 def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
-    """List the relations: which are declared to have a single object at one time, or many, and what the facts
-    suggest of the others.
+    """List the relations, with their declared cardinality (single or many).
+
+    For undeclared relations, the cardinality suggested by the facts is shown.
     """
     with memory_opened(context) as claims:
         declared, suggested = claims.declared(), claims.suggested_cardinalities()
@@ -310,8 +307,9 @@ def declare_relation(
     by: str = BY,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Declare a relation single (one object at a time; the later fact answers, the earlier stays on
-    record) or many.
+    """Declare a relation single or many.
+
+    A single relation has one object at a time: the later fact is the answer, and the earlier stays on record.
     """
     with memory_opened(context) as claims:
         name = as_typed(relation, "the relation")
@@ -329,9 +327,7 @@ def tell_changes(
     as_of: str | None = options.AS_OF,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Show the current and past objects of a subject and relation, with their times and whether they are
-    contested.
-    """
+    """Show the current and past objects of a subject and relation, with times and conflicts."""
     with memory_opened(context) as claims:
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims if at is None else claims.as_of(at)
@@ -360,8 +356,9 @@ def tell_changes(
 
 
 def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
-    """List the names that were merged, and pairs of names that may mean one thing, each with the reasons;
-    none is merged by itself.
+    """List the merged names, and pairs of names that may mean one thing, with the reasons.
+
+    No pair is merged automatically.
     """
     with memory_opened(context) as claims:
         merged, proposed = claims.names().merges, claims.propose_merges()
@@ -390,7 +387,7 @@ def merge_names(
     by: str = BY,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Merge a name into another; facts keep their own names, so `unmerge` undoes it exactly."""
+    """Merge a name into another. Facts keep their own names, so `unmerge` undoes it exactly."""
     with memory_opened(context) as claims:
         one, two = _named(claims, kept), _named(claims, other)
         change = claims.merge(one, two, by=by)
@@ -411,7 +408,7 @@ def unmerge_name(
 
 
 def _named(claims: Claims, text: str) -> str:
-    """A name that some fact has; raises BadInput for another, which would be a slip."""
+    """Return a name that occurs in some fact. Raises BadInput for any other, which is probably a typo."""
     name = as_typed(text, "the name")
     if not any(name in (fact.subject, fact.object) for fact in claims.recorded_facts()):
         raise BadInput(

@@ -1,6 +1,4 @@
-"""`kgot-lab serve`: experts on this computer, for browsers, for chat clients, for assistants and for
-programs.
-"""
+"""`kgot-lab serve`: serve local experts to browsers, chat clients, assistants and programs."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _ModelOptions:
-    """What experts answer with."""
+    """Options for the models of experts."""
 
     model: str = option(f"what experts answer with: {MODEL_FORMS}", default="local")
     models: Path | None = option("a YAML file of models, which experts may name")
@@ -138,7 +136,7 @@ def serve_experts(
 
 
 def tenant_role(role: str) -> Literal["admin", "user"]:
-    """A role by its name; raises BadInput."""
+    """Parse a role. Raises BadInput if it is not admin or user."""
     if role == "admin":
         return "admin"
     if role == "user":
@@ -147,7 +145,7 @@ def tenant_role(role: str) -> Literal["admin", "user"]:
 
 
 def consultants_of(peers: Path) -> Consultants:
-    """The other instances in a file; the own key is made when there is none."""
+    """Load the other instances from a file. The key of this instance is created if it does not exist."""
     from platformdirs import user_data_path
 
     from kgot_lab.experts.chat.consulting import Consultants
@@ -163,8 +161,9 @@ def consultants_of(peers: Path) -> Consultants:
 
 
 def make_ready(service: ExpertService) -> None:
-    """Look for the model, and read the graphs, before somebody waits for them; what is not there is told, and
-    the server goes on.
+    """Load the model and the graphs before the first request.
+
+    What is missing is reported, and the server continues.
     """
     try:
         service.models.named()  # opened, not yet loaded
@@ -204,8 +203,9 @@ def serve_mcp(
         "let assistants change the graph, and keep the whole in this file; an existing one is continued"
     ),
 ) -> None:
-    """Serve a graph to assistants by the Model Context Protocol: questions as tools, the graph as resources;
-    read-only without --write.
+    """Serve a graph to assistants by the Model Context Protocol.
+
+    Questions are tools, the graph is a resource. It is read-only without --write.
     """
     if npc is not None:
         if write is not None:
@@ -248,7 +248,7 @@ def served(server: MCPServer[Any], what: str, port: int | None) -> None:
 
 
 def existing_world(place: str, namespace: str | None) -> NpcWorld:
-    """The world at a place where there is one: asking makes none."""
+    """Open an existing world. Raises BadInput if there is none, instead of creating one."""
     from kgot_lab.domains.npc.opening import open_world
 
     if "://" not in place and not Path(place).is_file():
@@ -259,7 +259,7 @@ def existing_world(place: str, namespace: str | None) -> NpcWorld:
 
 
 def character(world: NpcWorld, name: str) -> Entity:
-    """The one in a world with an id or a name; raises BadInput where none or several have it."""
+    """Find a character by id or name. Raises BadInput unless exactly one matches."""
     from kgot_lab.domains.npc.models import EntityFilter
 
     found = [
@@ -282,7 +282,7 @@ def character(world: NpcWorld, name: str) -> Entity:
 
 
 def character_server(world: NpcWorld, one: Entity) -> MCPServer[Any]:
-    """A server whose only tool tells what a character knows."""
+    """Build an MCP server whose only tool returns what a character knows."""
     from kgot_lab.domains.npc.visibility import query_entities
     from kgot_lab.kgos.query.mcp_server import tool_server
 

@@ -1,6 +1,4 @@
-"""What the commands share: connecting a model, reading documents, showing a run as it happens, and ending it
-well.
-"""
+"""Shared parts of the commands: connecting models, reading documents, showing a run, and handling errors."""
 
 from __future__ import annotations
 
@@ -43,20 +41,20 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells h
 
 
 def say(text: str) -> None:
-    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, no
-    password or key is shown.
+    """Print a note on standard error.
+
+    Control characters are escaped, and passwords and keys are masked.
     """
     from kgot_lab.llm.keys import without_known_keys
 
-    with suppress(
-        OSError
-    ):  # where nobody can be told, as after a terminal was closed, the work still ends well
+    with suppress(OSError):  # without a terminal, the work still completes
         typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
 
 
 def ended_in_errors(failed: int, damaged: int, what: str) -> str:
-    """What to say of answers that ended in an error, of which so many have a trace that cannot be read: what
-    helps each.
+    """Format a message on answers that ended in an error, with the remedy.
+
+    Of the `failed` answers, `damaged` have a trace that cannot be read.
     """
     ended = f"{counted(failed, what)} ended in an error"
     if failed > damaged:
@@ -66,9 +64,7 @@ def ended_in_errors(failed: int, damaged: int, what: str) -> str:
 
 
 def reason_of(error: OSError) -> str:
-    """What a system could not do, with the file where it is known: "cannot write run.jsonl: No space left on
-    device".
-    """
+    """Format an OSError with its file, if known, such as "run.jsonl: No space left on device"."""
     if isinstance(error, BrokenPipeError):
         return "the output could not be written: whoever read it has stopped reading"
     return (
@@ -79,14 +75,15 @@ def reason_of(error: OSError) -> str:
 
 
 def everything_in(folder: Path, larger: str = "") -> str:
-    """Say where the work of a command is kept, and how to go on."""
+    """Return a note on where the work of a command is stored, and how to resume."""
     return f"Everything so far is in {folder}; the same command{larger} goes on from there."
 
 
 @contextmanager
 def resumable(folder: Path, budget: Budget | None = None) -> Iterator[None]:
-    """Say on a stop or an error that all that was done is in a folder and that the same command goes on, with
-    a larger budget where that is spent.
+    """Report, on a stop or an error, that the work is in a folder and the same command resumes it.
+
+    If the budget is exhausted, a larger one is suggested.
     """
     try:
         yield
@@ -107,8 +104,10 @@ def resumable(folder: Path, budget: Budget | None = None) -> Iterator[None]:
 
 
 def own_name(model: str, models: str | None = None) -> str:
-    """The name by which a model goes: that of a recorded one is in its file, that of an entry in a file of
-    models behind its name.
+    """Return the actual name of a model.
+
+    The name of a recorded model is in its file, and that of an entry in a models file is the one it refers
+    to.
     """
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.models import load_models
@@ -126,11 +125,10 @@ def connect_model(
     trace: Path | None = None,
     models: str | None = None,
 ) -> LLM:
-    """The model that a text names, kept to a budget, its replies on a tape; the local one is fetched if need
-    be. Raises LabError.
+    """Connect to a model by its specification, with a budget and an optional recording of its replies.
 
-    With the trace of a run that goes on, recorded replies go on after those it has had, and its earlier
-    replies are on the tape too.
+    The local model is downloaded if necessary. With the trace of a resumed run, recorded replies continue
+    after those already used, and earlier replies are on the tape too. Raises LabError.
     """
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted, Spending
@@ -153,8 +151,9 @@ def connect_model(
 def reconnect_model(
     name: str, budget: Budget | Spending, tape: Path | None = None, *, trace: Path, models: str | None = None
 ) -> LLM:
-    """The model that a trace names; raises BadInput for a server, of which a trace does not keep the whole
-    address.
+    """Connect to the model that a trace names.
+
+    Raises BadInput for a server, since a trace does not store its full address.
     """
     from kgot_lab.llm.models import entry_for, load_models
 
@@ -172,7 +171,7 @@ def reconnect_model(
 
 
 def budget_of(calls: int | None, seconds: float | None, dollars: float | None) -> Budget:
-    """The budget that a command is given; raises BadInput for one that nothing can be done with."""
+    """Return the budget that a command is given. Raises BadInput if it allows no call."""
     from kgot_lab.llm.budget import Budget
 
     for name, given, least, allowed in (
@@ -191,7 +190,10 @@ def budget_of(calls: int | None, seconds: float | None, dollars: float | None) -
 
 
 def local_model() -> LLM:
-    """The model on this computer; raises NotInstalled before anything large is fetched, and ModelMissing."""
+    """Connect to the local model.
+
+    Raises NotInstalled before anything large is downloaded, and ModelMissing if there is no model file.
+    """
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.local import require_engine
 
@@ -201,7 +203,10 @@ def local_model() -> LLM:
 
 
 def fetched_model() -> Path:
-    """The local model's file, fetched with a progress bar when it is not there; raises ModelMissing."""
+    """Return the path of the local model's file, downloading it with a progress bar if necessary.
+
+    Raises ModelMissing.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -240,8 +245,9 @@ def fetched_model() -> Path:
 
 
 def read_folder(folder: Path) -> list[Document]:
-    """The passages of a folder or a file, with a note for each file that was skipped or guessed at; raises
-    BadInput when there are none.
+    """Read the passages of a folder or file, with a note for each file skipped or decoded by guess.
+
+    Raises BadInput if there are none.
     """
     from kgot_lab.documents.folder import read_documents
 
@@ -252,7 +258,7 @@ def read_folder(folder: Path) -> list[Document]:
 
 
 def documents_of(run: Trace, folder: Path | None) -> list[Document]:
-    """The passages that a run searched: the folder's, or those of the demo."""
+    """Return the passages that a run searched, from the folder or from the demo."""
     from kgot_lab.benchmark.questions.sets import hotpotqa
 
     if folder is not None:
@@ -261,7 +267,7 @@ def documents_of(run: Trace, folder: Path | None) -> list[Document]:
 
 
 def store_of(begun: Started, unsafe: bool = False) -> Store:
-    """An empty store in this process in the languages of a recorded run."""
+    """Open an empty local store for the query languages of a recorded run."""
     from kgot_lab.stores import open_for
 
     return open_for(begun.dialect, *begun.readers, unsafe=unsafe)
@@ -269,8 +275,10 @@ def store_of(begun: Started, unsafe: bool = False) -> Store:
 
 @contextmanager
 def bar(name: str) -> Iterator[BenchmarkProgress]:
-    """A progress bar on standard error, told how many of how many are done and what comes next; it shows at
-    the first word.
+    """Show a progress bar on standard error.
+
+    Yields a callback that takes the number done, the total and what comes next. The bar appears at the first
+    call.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -291,8 +299,9 @@ def bar(name: str) -> Iterator[BenchmarkProgress]:
 def tools_with_notes(
     passages: Sequence[Document], attached: Sequence[Path], *, follow: bool = False
 ) -> list[Tool]:
-    """The tools for some documents and files; what they warn of is said as a note, how far a large index is
-    on a bar.
+    """Create the tools for some documents and files, printing warnings as notes.
+
+    A progress bar shows how far a large index is.
     """
     from kgot_lab.tools.search import tools_for
 
@@ -305,7 +314,7 @@ def tools_with_notes(
 
 
 def with_notes(make: Callable[[], _Made]) -> _Made:
-    """What a function makes; what it warns of is said as notes, each once."""
+    """Call a function and print its warnings as notes, without repeats."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = make()
@@ -315,7 +324,10 @@ def with_notes(make: Callable[[], _Made]) -> _Made:
 
 
 def run_of(trace: Path) -> tuple[Trace, Started]:
-    """The run of a question on file, and how it began; raises TraceError, and BadInput for an extraction."""
+    """Load the run of a question and its first event.
+
+    Raises TraceError, and BadInput for an extraction or the trace of a baseline.
+    """
     from kgot_lab.loop.replay.replay import started
     from kgot_lab.loop.trace import load_run
 
@@ -331,10 +343,9 @@ def run_of(trace: Path) -> tuple[Trace, Started]:
 
 
 def new_trace() -> Path:
-    """A file for a new run, named by the time and, since two may begin in one second, by a number that no
-    other has.
+    """Return the path of a new trace, named by the time and a random number.
 
-    Raises BadInput where it cannot be written.
+    Raises BadInput if it cannot be written.
     """
     try:
         check_writable(RUNS / "new.jsonl")
@@ -346,9 +357,7 @@ def new_trace() -> Path:
 
 
 def check_writable(path: Path | None) -> None:
-    """Make the folder of a file that will be written when the work is done; raises BadInput now rather than
-    then.
-    """
+    """Create the folder of an output file, so that an error is raised before the work. Raises BadInput."""
     if path is None:
         return
     if re.match("[a-z][a-z0-9+.-]+:/", str(path), re.I):
@@ -362,21 +371,21 @@ def check_writable(path: Path | None) -> None:
             f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no right to'}"
         )
     try:
-        with TemporaryFile(dir=path.parent):  # rights do not tell of a file system that takes no files
+        with TemporaryFile(dir=path.parent):  # permissions do not reveal a read-only file system
             pass
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror}") from None
 
 
 def check_new(path: Path | None) -> None:
-    """See now that a run can be written to a file of its own; raises BadInput."""
+    """Check that a run can be written to a new file. Raises BadInput."""
     if path is not None and path.exists():
         raise BadInput(f"{path} exists already: resume that run, or name another file")
     check_writable(path)
 
 
 def check_page(html: Path | None, documents: Path | None = None) -> None:
-    """See now that the page of a run can be written, and over nothing but a page; raises BadInput."""
+    """Check that the page of a run can be written and overwrites only such a page. Raises BadInput."""
     check_writable(html)
     if html is None:
         return
@@ -389,15 +398,16 @@ def check_page(html: Path | None, documents: Path | None = None) -> None:
 
 
 def standard_input() -> TextIO:
-    """What comes in; raises BadInput where it was closed before the program began."""
+    """Return standard input. Raises BadInput if it is closed."""
     if sys.stdin is None or sys.stdin.closed:
         raise BadInput("standard input is closed: pipe something in, or name a file")
     return sys.stdin
 
 
 def require_distinct_paths(**files: object) -> None:
-    """Raise BadInput where two options, or what a command reads and an option, name one file; a list names
-    several, an address none.
+    """Raise BadInput if two options, or an input and an option, name the same file.
+
+    A list names several files, an address none.
     """
     from kgot_lab.loop.trace import snapshot_path
 
@@ -422,7 +432,7 @@ def require_distinct_paths(**files: object) -> None:
 
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
-    """An event as a line or two, with the seconds since `begun`."""
+    """Print an event as a line or two, with the seconds since `begun`."""
     from kgot_lab.loop.formatting import line
 
     clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
@@ -437,11 +447,9 @@ def show_end(
     learnt: LearntRun | None = None,
     certificate: Certificate | None = None,
 ) -> None:
-    """Print the answer of a whole run, what it rests on, what a memory learnt and what it cost, as text or as
-    one JSON object.
+    """Print the answer of a run with its evidence, what a memory learnt and the costs, as text or JSON.
 
-    With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all
-    that it rests on.
+    With a certificate, the answer is shown as far as that allows. If it is withheld, so is its evidence.
     """
     from kgot_lab.loop.certificate import certified_text
     from kgot_lab.loop.events import Answered, ToolReturned
@@ -527,8 +535,10 @@ def show_end(
 
 
 def certificate_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """A certificate, as `certificate_parts` gives it: the ruling with the question, what may be told, then a
-    line for each needed fact.
+    """Format a certificate from `certificate_parts`.
+
+    The lines are the verdict with the question, the text that may be shown, and one line for each needed
+    fact.
     """
     yield f"{told['ruling']}: {told['question']}"
     yield f"  {told['told']}"
@@ -538,7 +548,7 @@ def certificate_lines(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def learnt_lines(learnt: LearntRun) -> Iterator[str]:
-    """What a run knew before of what its answer rests on, what is new, and what the memory learnt."""
+    """Format what a run knew before about its evidence, what is new, and what the memory learnt."""
     for each in learnt.old:
         yield f"known since {each.since.strftime('%Y-%m-%d %H:%M UTC')} from {', '.join(each.sources)}: {each.fact}"
     yield from (f"new: {fact}" for fact in learnt.new)
@@ -551,8 +561,9 @@ def learnt_lines(learnt: LearntRun) -> Iterator[str]:
 
 
 def write_page(events: Sequence[Event], html: Path | None, certificate: Certificate | None = None) -> None:
-    """Write a run as one HTML page, where a path is given; with a certificate its answer is told as far as
-    that lets it be told.
+    """Write a run as an HTML page if a path is given.
+
+    With a certificate, its answer is shown as far as that allows.
     """
     if html is None:
         return
@@ -567,7 +578,8 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
 
 
 def log_warnings() -> None:
-    """Log warnings as plain lines, in place of the handler the MCP package sets up, which imports modules
-    when it logs an error and so fails where no file descriptor is left.
+    """Log warnings as plain lines instead of through the handler of the MCP package.
+
+    That handler imports modules when it logs an error, and so fails if no file descriptor is left.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", force=True)

@@ -1,1 +1,1 @@
-"""Think: the loop that grows a graph and reads the answer from it, as events."""
+"""The Knowledge Graph of Thoughts loop as a stream of events."""

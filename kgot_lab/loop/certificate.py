@@ -1,4 +1,4 @@
-"""Certificates of runs: what the answer needs, and whether the sentences that were read say it."""
+"""Certificates of runs: what the answer needs, and whether the sentences that were read state it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capi
 from kgot_lab.text.words import named_words, same_answer, stands_in
 from kgot_lab.types import Document, Triple
 
-# Sentences that give another value for the same thing: the same words, but for what stands in one place.
+# Rival values: sentences with the same words except for one position.
 
-# the least share of a sentence's words, beside the value, that another says in the same order
+# the minimum share of a sentence's words, besides the value, that another contains in the same order
 SAME_WORDS = 0.7
 _LONGER = 4  # words that another value may have more
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
@@ -43,11 +43,10 @@ _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 def rival_values(
     said: Iterable[SourcedSentence], known: Iterable[SourcedSentence], about: str, value: str
 ) -> dict[str, list[SourcedSentence]]:
-    """What sentences of other documents give in the place of a value, with those sentences; they or their
-    title name what it is about.
+    """Return the conflicting values that other documents state, each with the sentences that state it.
 
-    A contradiction in other words is not found: a sentence counts that says at least SAME_WORDS of the words,
-    with something of the same kind in the place of the value.
+    A sentence conflicts if it shares at least SAME_WORDS of the words and has another value of the same kind
+    in the same position. It or its title must name `about`. Contradictions in other words are not found.
     """
     known = list(known)
     found: dict[str, list[SourcedSentence]] = {}
@@ -67,8 +66,9 @@ def rival_values(
 
 
 def value_instead(said: str, other: str, value: str) -> str:
-    """What another sentence says where one says a value; "" where it is not the same sentence otherwise, or
-    no value of that kind.
+    """Return what another sentence says in the position of a value.
+
+    Returns "" if the rest of the two sentences differs too much, or if no value of the same kind is there.
     """
     ours, theirs, wanted = _WORD.findall(said), _WORD.findall(other), _WORD.findall(value)
     small, theirs_small = ([word.casefold() for word in words] for words in (ours, theirs))
@@ -96,7 +96,7 @@ def value_instead(said: str, other: str, value: str) -> str:
 
 
 def speaks_of(sentence: SourcedSentence, name: str) -> bool:
-    """Whether a sentence with its title names something: all words of the name stand there."""
+    """Return whether a sentence together with its title contains all words of a name."""
     wanted = set(named_words(name))
     return bool(wanted) and wanted <= set(named_words(f"{sentence.title} {sentence.text}"))
 
@@ -107,12 +107,11 @@ def _place_of(wanted: list[str], words: list[str]) -> int | None:
 
 
 def _kind(value: str) -> tuple[bool, bool]:
-    """Whether a value has a figure, and whether it has a capital."""
+    """Return whether a value has a digit, and whether it has a capital letter."""
     return any(map(str.isdigit, value)), any(map(str.isupper, value))
 
 
-# What the answer of a run needs: the hops of its question, the values that were compared, or a path of
-# sentences from name to answer.
+# Needs of an answer: the hops of its question, the compared values, or a path of sentences to the answer.
 
 ANSWERED_BY, NAMED, LINKED = "is answered by", "is mentioned by", "leads to"  # relations of what is missing
 _LONGEST = 60  # characters of a relation that is taken from a sentence
@@ -124,8 +123,9 @@ _ANSWER = "\0answer"  # the node of a path that is the answer
 
 @dataclass(frozen=True)
 class RunFact:
-    """A fact that the answer of a run needs, the sentences that say it, and other values in the place of its
-    object, each with its own.
+    """A fact that the answer of a run needs, with the sentences that state it.
+
+    `rivals` holds other values in the position of its object, each with its sentences.
     """
 
     needed: Triple | OpenFact
@@ -134,8 +134,9 @@ class RunFact:
 
 
 def needs_of_run(run: RunMaterial) -> list[RunFact]:
-    """The facts that the answer of a run needs, in their order: what no sentence says is among them, without
-    any.
+    """Return the facts that the answer of a run needs, in order.
+
+    A fact that no sentence states is included, without sentences.
     """
     facts = _of_hops(run) or _of_compared(run) or _of_path(run)
     if run.answered.forced and all(fact.said for fact in facts):
@@ -152,8 +153,10 @@ def needs_of_run(run: RunMaterial) -> list[RunFact]:
 
 
 def _of_hops(run: RunMaterial) -> list[RunFact]:
-    """The hops of a question that was split; one that was read as unknown, and those behind it, are open.
-    None where it was not split.
+    """Return one fact for each hop of a decomposed question.
+
+    A hop that was read as unknown, and all hops after it, are open facts. Returns an empty list if the
+    question was not decomposed.
     """
     number, _ = run.replied("hops")
     later = iter([each for each in run.readings if each.number > number])
@@ -174,7 +177,7 @@ def _of_hops(run: RunMaterial) -> list[RunFact]:
 
 
 def _of_compared(run: RunMaterial) -> list[RunFact]:
-    """What was read of each of two things, where the answer is what comes of comparing that."""
+    """Return what was read about each of two things, if the answer follows from comparing them."""
     number, reply = run.replied("compared")
     if number < 0:
         return []
@@ -200,7 +203,11 @@ def _of_compared(run: RunMaterial) -> list[RunFact]:
 
 
 def _as_read(run: RunMaterial, subject: str, asked: str, reading: PathReading) -> RunFact:
-    """What was read to a question, with the sentences shown that hold it, and others that name both."""
+    """Return an answer that was read, as a fact with its supporting sentences and its rival values.
+
+    The supporting sentences are those shown that contain the answer, and all others that name the subject and
+    contain it.
+    """
     shown = [each for each in reading.shown if stands_in(reading.answer, each.text)]
     said = _saying(run, shown, subject, reading.answer)
     rivals = rival_values(said, run.known, subject, reading.answer)
@@ -208,7 +215,7 @@ def _as_read(run: RunMaterial, subject: str, asked: str, reading: PathReading) -
 
 
 def _another(run: RunMaterial, last: RunFact) -> RunFact:
-    """The last hop where the answer is not what was read there: that contests it."""
+    """Return the last hop with the final answer as its object and the answer read there as a rival."""
     assert isinstance(last.needed, Triple)
     needed = Triple(last.needed.subject, last.needed.relation, run.answered.text)
     said = _saying(run, [], needed.subject, needed.object)
@@ -216,7 +223,7 @@ def _another(run: RunMaterial, last: RunFact) -> RunFact:
 
 
 def _title(reading: PathReading) -> str:
-    """The title that all sentences shown stand under; "" where there are several."""
+    """Return the title of the sentences shown, or "" if they have several titles."""
     titles = {each.title for each in reading.shown}
     return titles.pop() if len(titles) == 1 else ""
 
@@ -224,7 +231,7 @@ def _title(reading: PathReading) -> str:
 def _saying(
     run: RunMaterial, shown: Iterable[SourcedSentence], subject: str, value: str
 ) -> tuple[SourcedSentence, ...]:
-    """Sentences that were shown, and all that name a subject and hold a value."""
+    """Return the sentences shown, followed by all that name a subject and contain a value."""
     others = (each for each in run.known if stands_in(value, each.text) and speaks_of(each, subject))
     return tuple(dict.fromkeys([*shown, *others]))
 
@@ -234,8 +241,9 @@ def _saying(
 
 @dataclass(frozen=True)
 class _PathLink:
-    """A sentence or a typed fact, the nodes that it joins with their spellings, and the relation where it is
-    a fact's.
+    """A sentence or a typed fact, with the nodes that it joins and their spellings.
+
+    A fact has a relation too.
     """
 
     nodes: Mapping[str, str]
@@ -244,8 +252,9 @@ class _PathLink:
 
 
 def _of_path(run: RunMaterial) -> list[RunFact]:
-    """The path from the names in the question to the answer; a name that no sentence has, a link and an
-    answer that are not there.
+    """Return the facts on the path from the names in the question to the answer.
+
+    A name that no sentence mentions, a missing link and an unsupported answer are facts without sentences.
     """
     answer = run.answered.text.strip()
     if not answer or not any(stands_in(answer, each.text) for each in run.path):
@@ -255,7 +264,7 @@ def _of_path(run: RunMaterial) -> list[RunFact]:
         ]
     named = {compared_name(name): name for name in question_names(run.question, run.titles())}
     unnamed = _unnamed(run)
-    # one of the things that the question names: each must be told of
+    # the answer is one of the named things: each must be mentioned
     if any(_same_name(name, answer) for name in named.values()):
         return [
             *unnamed,
@@ -279,8 +288,9 @@ def _of_path(run: RunMaterial) -> list[RunFact]:
 
 
 def question_names(question: str, titles: Iterable[str]) -> list[str]:
-    """The names in a question, as they are spelled there: titles that it mentions, and runs of capitalised
-    words beside those.
+    """Return the names in a question, spelled as there.
+
+    These are the titles that it mentions, and sequences of capitalised words outside those titles.
     """
     known = Titles(Document(title, "", title) for title in titles)
     found = {name: known[name][0] for name in known.mentioned(question)}
@@ -300,7 +310,7 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
 
 
 def _unnamed(run: RunMaterial) -> list[RunFact]:
-    """The names of the question that no sentence of the path mentions."""
+    """Return the names of the question that no sentence of the path mentions."""
     asked = question_names(run.question, run.titles())
     return [
         RunFact(OpenFact(NAMED, name))
@@ -310,7 +320,7 @@ def _unnamed(run: RunMaterial) -> list[RunFact]:
 
 
 def _told_of(run: RunMaterial, name: str) -> RunFact:
-    """That sentences of the path speak of a name."""
+    """Return the fact that sentences of the path mention a name."""
     said = tuple(each for each in run.path if speaks_of(each, name.split("(")[0]))
     return RunFact(Triple(name, NAMED, said[0].title or said[0].source or name), said)
 
@@ -320,7 +330,7 @@ def _same_name(name: str, answer: str) -> bool:
 
 
 def _steps(run: RunMaterial, key: str, name: str, links: Sequence[_PathLink]) -> list[RunFact]:
-    """The facts on the shortest way from a name to the answer; where there is none, that the link is missing."""
+    """Return the facts on the shortest way from a name to the answer, or the missing link."""
     answer = run.answered.text.strip()
     back: dict[str, tuple[str, _PathLink]] = {}
     queue, seen = [key], {key}
@@ -357,7 +367,7 @@ def _step(run: RunMaterial, start: str, end: str, link: _PathLink) -> RunFact:
 
 
 def _typed(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
-    """The typed facts as links."""
+    """Yield the typed facts as links."""
     for edge in run.facts:
         texts = {support.sentence for support in supports_of(edge.properties)}
         nodes = {compared_name(end): end for end in (edge.source, edge.target)}
@@ -370,7 +380,7 @@ def _typed(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[
 
 
 def _spoken(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
-    """The sentences of the path as links between the names in them and their title."""
+    """Yield the sentences of the path as links between their title and the names in them."""
     known = Titles(Document(title, "", title) for title in run.titles())
     for each in run.path:
         # West Chicago, Illinois is called West Chicago
@@ -388,8 +398,9 @@ def _spoken(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator
 
 
 def _between(sentence: SourcedSentence, start: str, end: str) -> str:
-    """What a sentence says between two names, as the relation of one to the other; an arrow where the other
-    comes first.
+    """Return the words between two names in a sentence, as the relation of the first to the second.
+
+    An arrow marks the reverse order.
     """
     text, low = sentence.text, sentence.text.casefold()
     at, of = low.find(start.casefold()), low.find(end.casefold())
@@ -405,8 +416,7 @@ def _short(words: str) -> str:
     return words if len(words) <= _LONGEST else f"… {words[-_LONGEST:].partition(' ')[2]}"
 
 
-# The certificate of a run: its sentences as claims in a memory of their own, and how the facts that its
-# answer needs stand there.
+# Certification: sentences as claims in a memory of their own, and the state of the needed facts there.
 
 _NUL = str.maketrans({"\0": "\ufffd"})
 
@@ -414,11 +424,11 @@ _NUL = str.maketrans({"\0": "\ufffd"})
 def certificate_of_run(
     run: Trace | Iterable[Event], *, rules: CertificateRules = STANDARD_RULES, at: datetime | None = None
 ) -> Certificate:
-    """The certificate of a finished run: what its answer needs, by the sentences that its tools returned and
-    its graph began with.
+    """Certify the answer of a finished run.
 
-    A fact that a sentence says is a claim of the document that the sentence stands in. An answer that stands
-    in no sentence never passes. Raises BadInput for a run without an answer.
+    Checks what the answer needs against the sentences that its tools returned and its initial graph. A fact
+    that a sentence states becomes a claim of that sentence's document. An answer that no sentence contains
+    never passes. Raises BadInput for a run without an answer.
     """
     require(
         run,
@@ -436,8 +446,9 @@ def certificate_of_run(
 
 
 def certified_text(events: Iterable[Event], certificate: Certificate) -> list[Event]:
-    """A run with its answer as a reader is told it; with one that is withheld goes what it rests on. What led
-    to it stays as it was.
+    """Return the events of a run with its answer as the certificate allows it to be shown.
+
+    For a withheld answer, its evidence is removed too. Earlier events are unchanged.
     """
     return [_told(event, certificate) if isinstance(event, Answered) else event for event in events]
 
@@ -452,7 +463,7 @@ def _told(answered: Answered, certificate: Certificate) -> Answered:
 
 
 def claims_of_fact(fact: RunFact) -> list[Claim]:
-    """The claims that sentences make of a needed fact, and of others that contest it."""
+    """Return the claims of the sentences that state a needed fact or a rival value."""
     if not isinstance(fact.needed, Triple):
         return []
     subject, relation, _ = fact.needed.identity
@@ -469,7 +480,9 @@ def _claim(fact: Triple, said: SourcedSentence) -> Claim:
 
 
 def _begun(run: Trace | Iterable[Event]) -> datetime | None:
-    """When a recorded run began, if it says so with its zone."""
+    """Return the start time of a recorded run, in UTC if it names no time zone, or None if it is not
+    recorded.
+    """
     try:
         begun = datetime.fromisoformat(run.created) if isinstance(run, Trace) else None
     except ValueError:

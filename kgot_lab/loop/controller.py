@@ -26,8 +26,9 @@ from kgot_lab.types import LLM, Json
 
 
 def poll(run: Loop) -> Steps[tuple[Voted, list[str]]]:
-    """Vote on the next step; returns the outcome and the distinct read statements (or answers) of the
-    RETRIEVE ballots.
+    """Vote on the next step.
+
+    Returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots.
     """
     limits = run.limits
     if run.state.step < limits.unpolled and not run.state.start:
@@ -68,15 +69,16 @@ def _count(ballots: list[Ballot], choice: str) -> int:
 
 
 def _decided(ballots: list[Ballot], possible: int) -> bool:
-    """True when the ballots not yet cast cannot change the outcome; ties go to INSERT."""
+    """Return whether the remaining ballots cannot change the outcome. Ties go to INSERT."""
     left = possible - len(ballots)
     inserts, retrieves = _count(ballots, "INSERT"), _count(ballots, "RETRIEVE")
     return retrieves > inserts + left or inserts >= retrieves + left
 
 
 def _cast(run: Loop, text: str, number: int) -> Steps[Ballot]:
-    """One ballot; a RETRIEVE whose read finds nothing counts as INSERT, and a reply that is neither counts as
-    nothing.
+    """Cast one ballot.
+
+    A RETRIEVE whose statement finds nothing counts as INSERT. An invalid reply counts as nothing.
     """
     options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number}
     try:
@@ -111,8 +113,9 @@ def _cast(run: Loop, text: str, number: int) -> Steps[Ballot]:
 
 
 def _finds_nothing(run: Loop, statement: str) -> Steps[bool]:
-    """Whether a read statement gives no rows; one that fails may still be mended and is no evidence, unless
-    there is nothing to read.
+    """Return whether a read statement gives no rows.
+
+    A statement that fails is no evidence, since it may still be repaired, unless the graph is empty.
     """
     if (known := run.state.rows_of(statement)) is not None:
         return not known
@@ -137,13 +140,12 @@ def think(
     attachments: Sequence[str | Path] = (),
     compute: Callable[[str], str] | None = None,
 ) -> Iterator[Event]:
-    """Grow a graph until the model votes to read the answer from it; a store that holds a graph already is
-    where it begins.
+    """Grow a graph until the model votes to read the answer from it.
 
-    `llm` plans; `execution` (by default the same model) chooses tools and writes arithmetic. `compute` runs
-    Python apart from this process and returns what it printed, bounded as it likes; by default the store's
-    own does, for `limits.python_seconds`. Raises BadInput, and whatever a model or the sandbox cannot recover
-    from: LLMError, SandboxError.
+    If the store already holds a graph, the run begins with it. `llm` plans. `execution` (by default the same
+    model) chooses tools and writes arithmetic. `compute` runs Python outside this process and returns what it
+    printed, with limits of its own. By default the store runs it, for at most `limits.python_seconds`. Raises
+    BadInput, and errors of a model or the sandbox that cannot be recovered from: LLMError, SandboxError.
     """
     require(question, str, "a question is a text")
     if not question.strip():
@@ -224,13 +226,14 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
 
 
 def computing(store: object, limits: Limits) -> Callable[[str], str] | None:
-    """What runs Python for a run, for as long as its limits say: its store, where that can."""
+    """Return the store's Python executor with the run's time limit, or None if the store has none."""
     return partial(store.compute, seconds=limits.python_seconds) if isinstance(store, Computer) else None
 
 
 def describe_tool(tool: Tool) -> dict[str, Json]:
-    """What a run tells of a tool as it begins; by what it finds documents only where its arguments would make
-    one think otherwise.
+    """Return the description and arguments of a tool for the start event of a run.
+
+    The argument that it searches by is included only if it differs from what the arguments suggest.
     """
     told = {"description": tool.description, "arguments": dict(tool.arguments)}
     finds = sought_by(tool)
@@ -238,8 +241,9 @@ def describe_tool(tool: Tool) -> dict[str, Json]:
 
 
 def usually_finds(name: str, arguments: Mapping[str, Json]) -> str:
-    """What a recording means that does not say it: recordings are older than tools that say by what they find
-    documents.
+    """Return the argument that a tool searches by, for recordings that do not name it.
+
+    Such recordings are older than tools that declare their search argument.
     """
     return "query" if arguments.get("required") == ["query"] and name != "llm_query" else ""
 

@@ -1,4 +1,4 @@
-"""What happens in a run, as typed values: the loop yields them, a trace stores them, every view reads them."""
+"""Events of a run as typed values. The loop yields them, a trace stores them, every view reads them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ LOST_CALL = ", failed"  # ends the role of a call that failed and had a cost
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Event:
-    """Something that happened; `step` counts the INSERT turns begun before it. Prints as a line or two of
-    words.
+    """Base class of events. `step` counts the INSERT turns begun before it.
+
+    Prints as a line or two of text.
     """
 
     step: int = 0
@@ -32,7 +33,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Started(Event):
-    """A run began: the question, what it may use, and how long it may try."""
+    """The start of a run: the question, its resources, and its limits."""
 
     question: str
     attachments: tuple[str, ...] = ()
@@ -41,7 +42,7 @@ class Started(Event):
     planning: str = ""
     execution: str = ""
     dialect: str = ""
-    readers: tuple[str, ...] = ()  # the languages that candidates are asked for in addition
+    readers: tuple[str, ...] = ()  # additional query languages for candidates
     # name -> description and arguments, as the prompts showed them
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)
     computes: bool = True  # whether there was something that runs Python; runs of older versions do not say
@@ -52,15 +53,15 @@ class Started(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Asked(Event):
-    """A model was asked; `role` says what for (vote, merge, tools, write, mend, read, ...)."""
+    """A model call. `role` is its purpose (vote, merge, tools, write, mend, read, ...)."""
 
     role: str
     model: str
     prompt: Prompt
     reply: str
     usage: Usage = Usage()
-    cut: bool = False  # whether the reply ended because it had all the tokens it may have
-    # how likely the model held the reply, where it was asked
+    cut: bool = False  # whether the reply was truncated at its token limit
+    # log-probability of the reply, if requested
     logprob: float | None = field(default=None, metadata={"if_told": True})
 
     @property
@@ -70,13 +71,13 @@ class Asked(Event):
 
     @property
     def is_loss(self) -> bool:
-        """Whether a call failed that had a cost: it has no reply, and is not part of what is walked again."""
+        """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
         return self.role.endswith(LOST_CALL)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Cut(Event):
-    """Something was too long for its token budget; the least relevant parts were left out."""
+    """A text over its token budget, of which the least relevant parts were left out."""
 
     what: str
     kept: int  # tokens, estimated
@@ -94,20 +95,21 @@ class Ballot(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Voted(Event):
-    """The vote is decided: RETRIEVE by strict majority, otherwise INSERT; with `possible` 0 no ballot was
-    asked for, `reasons` say why.
+    """The outcome of a vote: RETRIEVE by strict majority, otherwise INSERT.
+
+    If `possible` is 0, no ballot was requested and `reasons` say why.
     """
 
     choice: str
     inserts: int
     retrieves: int
     invalid: int
-    possible: int  # ballots the limits allow; fewer are asked once the outcome cannot change
+    possible: int  # ballots that the limits allow; voting stops once the outcome is decided
     reasons: tuple[str, ...] = ()
 
     @property
     def ballots_cast(self) -> int:
-        """How many ballots were cast."""
+        """Number of ballots cast."""
         return self.inserts + self.retrieves + self.invalid
 
     @property
@@ -137,7 +139,7 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Chose(Event):
-    """The tool calls of this step; `skipped` were proposed but had been made before."""
+    """The tool calls of this step. `skipped` were proposed but had been made before."""
 
     calls: tuple[ToolCall, ...]
     skipped: tuple[ToolCall, ...] = ()
@@ -145,18 +147,18 @@ class Chose(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ToolReturned(Event):
-    """A tool's text, with the documents it came from; `failed` when the text is an error message."""
+    """A tool's text, with the documents it came from. If `failed`, the text is an error message."""
 
     call: ToolCall
     text: str
     sources: tuple[Document, ...] = ()
     failed: bool = False
-    again: bool = False  # of a failure: whether the same call may do better later
+    again: bool = False  # of a failure: whether a retry may succeed
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Failed(Event):
-    """The store refused the read of a ballot; if RETRIEVE wins, it will be mended."""
+    """A ballot's read statement that the store refused. It will be repaired if RETRIEVE wins."""
 
     statement: str
     reason: str
@@ -164,7 +166,7 @@ class Failed(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Repaired(Event):
-    """A statement failed and the model mended it."""
+    """A failed statement and its repair by the model."""
 
     statement: str
     error: str
@@ -189,7 +191,7 @@ class Read(Event):
     statement: str
     rows: Rows
     dialect: str = ""  # empty: the language of the run
-    constant: tuple[int, ...] = ()  # the numbers of the rows that hold only what the statement itself says
+    constant: tuple[int, ...] = ()  # indices of rows that hold only constants of the statement
     asked: str = ""  # the statement that the loop asked for, where a person has put another in its place
 
     @property
@@ -200,7 +202,7 @@ class Read(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Refused(Event):
-    """A statement was given up: the store refused it and repairs ran out."""
+    """A statement that was abandoned because the store refused it and repairs ran out."""
 
     statement: str
     reason: str
@@ -217,7 +219,7 @@ class Forced(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Computed(Event):
-    """Arithmetic the rows needed, done by Python in the sandbox; `failed` when the output is an error."""
+    """Arithmetic on the rows, run by Python in the sandbox. If `failed`, the output is an error."""
 
     code: str
     output: str
@@ -226,7 +228,7 @@ class Computed(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Parsed(Event):
-    """One candidate answer, in the format asked for; `problem` says why there is none."""
+    """One candidate answer in the requested format. `problem` says why it cannot be used."""
 
     text: str
     problem: str = ""
@@ -234,19 +236,19 @@ class Parsed(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Answered(Event):
-    """The end: the answer, whether it is a guess, and what it rests on."""
+    """The end of a run: the answer, whether it is a guess, and its evidence."""
 
     text: str
-    forced: bool  # a guess: no read gave rows, or none that an answer could be made of
+    forced: bool  # a guess: no read gave rows, or no usable ones
     evidence: Rows = ()  # graph facts
     passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
     supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
-    # the model's own, 0 to 1, where it was asked for
+    # the model's own probability, 0 to 1, if requested
     likelihood: float | None = field(default=None, metadata={"if_told": True})
 
     @property
     def why_guess(self) -> str:
-        """Why the answer is a guess, "" where it is none."""
+        """Why the answer is a guess, or "" if it is none."""
         if not self.forced:
             return ""
         return "what was read does not say it" if self.evidence else "no read gave rows"
@@ -262,7 +264,7 @@ EVENTS: dict[str, type[Event]] = {
 
 
 def to_json(event: Event) -> dict[str, Json]:
-    """The event as plain JSON values, with its kind under "event"."""
+    """Convert an event to plain JSON values, with its kind under "event"."""
     return {"event": type(event).__name__, **_plain(event)}
 
 
@@ -283,14 +285,15 @@ def _plain(value: Any) -> Json:
 
 
 def _left_out(item: Field[Any], value: Any) -> bool:
-    """Whether a field is not on the line: it is kept beside the trace, or came later than older traces and
-    has nothing to tell.
+    """Return whether a field is omitted from the line of an event.
+
+    This holds for fields stored beside the trace, and for fields newer than older traces that are None.
     """
     return "beside" in item.metadata or ("if_told" in item.metadata and getattr(value, item.name) is None)
 
 
 def from_json(data: Mapping[str, Json]) -> Event:
-    """The event that `to_json` described; raises TraceError."""
+    """Build an event from the output of `to_json`. Raises TraceError if it is damaged."""
     kind = EVENTS.get(str(data.get("event"))) if isinstance(data, Mapping) else None
     if kind is None:
         raise TraceError(f"not an event: {str(data)[:120]}")
@@ -310,7 +313,7 @@ def _node(data: Json) -> Node:
 
 
 def diff_from_json(data: Json) -> Diff:
-    """The diff that `to_json` wrote as part of an event."""
+    """Build a diff from the JSON that `to_json` wrote as part of an event."""
     return Diff(
         tuple(map(_node, data["added_nodes"])),
         tuple(map(_node, data["removed_nodes"])),

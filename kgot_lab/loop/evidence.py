@@ -1,4 +1,4 @@
-"""What an answer rests on: the facts that its rows speak of, and the sentences of documents that say them."""
+"""Evidence of an answer: the facts that its rows refer to, and the sentences that state them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import content_words, named_words, sentences, stands_in
 from kgot_lab.types import Diff, Document, Edge, Json
 
-_WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
-_MOST = 50  # names that a large graph is searched for, and names around those
-_LONGEST = 3  # edges of a chain
-_CHAINS = 5000  # that are grown at a time
-_STARTS = 10  # names that they are grown from, for one statement
-_CITED = 3  # chains between two names
-_NAMED = 10  # names of a row or a statement between which chains are looked for
+_WHOLE = 5000  # nodes and edges up to which the whole graph is indexed, or else the part near the rows
+_MOST = 50  # maximum names to search a large graph for, and names around those
+_LONGEST = 3  # maximum edges of a chain
+_CHAINS = 5000  # beam width of chains
+_STARTS = 10  # maximum start names of chains for one statement
+_CITED = 3  # maximum chains between two names
+_NAMED = 10  # maximum names of a row or statement to join by chains
 _TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
 
 
 def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 8) -> list[Edge]:
-    """The edges of the graph that the rows speak of, those nearest to the question and the answer first, at
-    most a few.
+    """Return at most `most` edges that the rows refer to.
+
+    Edges that contain the answer come first, then those most relevant to the question and the answer.
     """
     edges = _once(
         edge for candidate in found for edge in _Names(_edges_near(run, candidate)).spoken_of(candidate)
@@ -48,12 +49,12 @@ def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 
 
 
 class FoundSupports:
-    """The documents and sentences that say the facts of a run, as it is now.
+    """The documents and sentences that state the facts of a run, in its present state.
 
-    They are those noted on a fact's edge, or else the sentences of what its tool calls returned. A note that
-    names no document of the run, nor stood in the graph it began with, is a model's own and counts for
-    nothing. Where a model writes the statements, one that writes a fact which is there already changes
-    nothing, and what it was made from supports the fact all the same.
+    They are those recorded on a fact's edge, or else sentences of what its tool calls returned. A recorded
+    support is ignored if it names no document of the run and was not in the initial graph, since a model made
+    it up. If a model writes the statements, one that writes an existing fact changes nothing, but its source
+    text still supports the fact.
     """
 
     def __init__(self, state: State) -> None:
@@ -76,7 +77,7 @@ class FoundSupports:
         )
 
     def of(self, edge: Edge) -> tuple[Support, ...]:
-        """The supports of a fact."""
+        """Return the supports of an edge."""
         began = {
             support for other in _began_with(self._start, edge) for support in supports_of(other.properties)
         }
@@ -96,7 +97,7 @@ class FoundSupports:
         return tuple(dict.fromkeys((*here, *sentences_stating(edge, documents))))
 
     def calls(self, edge: Edge) -> tuple[str, ...]:
-        """The tool calls from whose texts a fact was written."""
+        """Return the tool calls from whose texts an edge was written."""
         return tuple(self._writing.get(edge.identity, ()))
 
     def _is_known(self, support: Support) -> bool:
@@ -109,8 +110,9 @@ class FoundSupports:
 
 
 def sourced(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
-    """A graph that a run made, where each edge that notes no support has those of its tool calls, for whoever
-    asks the graph later.
+    """Add supports from tool calls to the edges of a run's graph that have none.
+
+    This is for readers who query the graph later.
     """
     found = FoundSupports(state_after(events))
 
@@ -122,10 +124,10 @@ def sourced(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
 
 
 def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
-    """The sentences that name both ends of an edge and share most words of its relation; a document's title
-    may stand for one end.
+    """Return the sentences that name both ends of an edge and share most words of its relation.
 
-    A relation of telling words must share one with the sentence; one without any ("in", "of") need not.
+    The title of a document may name one of the ends. A relation with content words must share one with the
+    sentence; one without any ("in", "of") need not.
     """
     ends = [named_words(edge.source), named_words(edge.target)]
     relation = set(content_words(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", edge.type)))
@@ -145,13 +147,14 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
 
 
 def passages_of(supports: Iterable[Iterable[Support]]) -> tuple[str, ...]:
-    """The ids of the documents in some supports, each once."""
+    """Return the ids of the documents in some supports, without repeats."""
     return tuple(dict.fromkeys(support.source for each in supports for support in each if support.source))
 
 
 def _edges_near(run: Loop, candidate: Candidate) -> Iterable[Edge]:
-    """The edges that rows may speak of: all of a small graph, else those of the nodes that rows and statement
-    name.
+    """Return the edges that rows may refer to.
+
+    These are all edges of a small graph, or else those of the nodes that rows and statement name.
     """
     schema = run.store.schema()
     if schema.nodes + schema.edges <= _WHOLE:
@@ -174,9 +177,7 @@ def _edges_near(run: Loop, candidate: Candidate) -> Iterable[Edge]:
 
 
 class _Asked(NamedTuple):
-    """What a statement says: the names of nodes in it, all of it folded, and the relations that it writes
-    out, in their order.
-    """
+    """The node names in a statement, its normalized text, and the relations that it names, in order."""
 
     names: tuple[str, ...]
     told: str
@@ -184,9 +185,7 @@ class _Asked(NamedTuple):
 
 
 class _Chain(NamedTuple):
-    """Edges one after the other, their relations, whether each points onwards, and the names of the nodes
-    that they join.
-    """
+    """Successive edges, with their relations, their directions, and the names of the nodes that they join."""
 
     edges: tuple[Edge, ...]
     types: tuple[str, ...]
@@ -194,7 +193,7 @@ class _Chain(NamedTuple):
     names: tuple[str, ...]
 
     def unnamed(self, named: Collection[str]) -> bool:
-        """Whether it passes a node that is not named."""
+        """Return whether the chain passes a node that is not in `named`."""
         return not set(self.names) <= set(named)
 
     @property
@@ -204,8 +203,9 @@ class _Chain(NamedTuple):
 
 
 class _Names:
-    """The edges of a graph by the names of their ends, and which of those a text holds: the longest first, so
-    that Nigeria is not Niger.
+    """An index of the edges of a graph by the names of their ends.
+
+    It finds the names in a text, the longest first, so that Nigeria is not Niger.
     """
 
     def __init__(self, edges: Iterable[Edge]) -> None:
@@ -227,12 +227,12 @@ class _Names:
         self._known: dict[tuple[str, _Asked], dict[str, list[_Chain]]] = {}
 
     def spoken_of(self, candidate: Candidate) -> list[Edge]:
-        """The edges that rows speak of: the fact that a row is; else those between names in it, or between
-        one and a name in the statement.
+        """Return the edges that the rows of a candidate refer to.
 
-        Where no row speaks of any by itself, the names of all rows are taken together: a list of names is one
-        row each. Two names may also be the ends of a chain of edges whose relations the statement names: see
-        `_chains`.
+        A row that is a fact refers to that fact. Other rows refer to the edges between names in the row, or
+        between such a name and one in the statement. If no row refers to an edge by itself, the names of all
+        rows are combined, since a list of names has one row each. Two names may also be the ends of a chain
+        of edges whose relations the statement names: see `_chains`.
         """
         said = _said(candidate.statement)
         there = tuple(dict.fromkeys(name for text in said for name in self.within(text)))
@@ -256,8 +256,9 @@ class _Names:
         return found
 
     def _of_row(self, row: Json, asked: _Asked) -> list[Edge]:
-        """The edges that one row speaks of; one that names no node may hold a value of an edge at a node that
-        the statement names.
+        """Return the edges that one row refers to.
+
+        A row that names no node may hold a value of an edge at a node that the statement names.
         """
         if isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys():
             ends = _folded(row["subject"]), _folded(row["object"])
@@ -277,8 +278,9 @@ class _Names:
         return self._related(edges, f"{asked.told} {_folded(' '.join(values))}")
 
     def _chained(self, here: Sequence[str], asked: _Asked) -> list[Edge]:
-        """The edges of the chains that end at a name of a row, and those of relations that are told between
-        such names and others.
+        """Return the edges of the chains that end at a name of a row.
+
+        Edges with a named relation between such names and others are included.
         """
         row, others = list(dict.fromkeys(here))[:_NAMED], list(dict.fromkeys((*asked.names, *here)))[:_NAMED]
         if len(asked.relations) < 2:
@@ -305,12 +307,11 @@ class _Names:
         return _once(found) if chained else []
 
     def _chains(self, start: str, end: str, named: Collection[str], asked: _Asked) -> list[_Chain]:
-        """The best chains of two or three edges between two names, at most a few; their relations follow one
-        another as in the statement.
+        """Return the best chains of two or three edges between two names, at most a few.
 
-        That is from either end, for the direction in which a statement asks for an edge is not read. Best are
-        chains over nodes that are `named` too, then those of all relations that the statement names, then
-        short ones, then those that turn least.
+        Their relations follow one another as in the statement, from either end, since the direction in which
+        a statement asks for an edge is not parsed. The order is: chains over nodes in `named`, then chains of
+        all relations that the statement names, then short ones, then those with the fewest turns.
         """
 
         def worse(chain: _Chain) -> tuple[bool, bool, int, int]:
@@ -326,8 +327,9 @@ class _Names:
         return [chain for chain in found if worse(chain) == least][:_CITED]
 
     def _chains_from(self, start: str, asked: _Asked) -> Mapping[str, list[_Chain]]:
-        """The chains that begin at a name, by the name they end at; those over names of the statement grow
-        first.
+        """Return the chains that begin at a name, by the name they end at.
+
+        Chains over names of the statement grow first.
         """
         if (known := self._known.get((start, asked))) is not None:
             return known
@@ -362,11 +364,11 @@ class _Names:
         return ending
 
     def _related(self, edges: Sequence[Edge], told: str) -> list[Edge]:
-        """The edges whose relation is told; all of them where none is."""
+        """Return the edges whose relation occurs in `told`, or all of them if none does."""
         return [edge for edge in edges if f" {_folded(edge.type)} " in f" {told} "] or _once(edges)
 
     def _joining(self, some: Iterable[str], others: Sequence[str]) -> list[Edge]:
-        """The edges between some names and others."""
+        """Return the edges between some names and others."""
         wanted = set(others)
         return _once(
             edge
@@ -380,7 +382,7 @@ class _Names:
         return "" if ends[0] == ends[1] else ends[1] if ends[0] == one else ends[0]
 
     def within(self, text: str) -> Iterator[str]:
-        """The names of nodes in a text, whole ones only, and none within a longer one."""
+        """Yield the node names in a text, as whole words and the longest match first."""
         words, at = named_words(text), 0
         while at < len(words):
             for length in range(min(self._longest, len(words) - at), 0, -1):
@@ -397,12 +399,12 @@ def _once(edges: Iterable[Edge]) -> list[Edge]:
 
 
 def _said(statement: str) -> list[str]:
-    """The texts and names that a statement writes out."""
+    """Return the literal strings and names in a statement."""
     return [unquote(next(filter(None, found), "")) for found in _TEXT.findall(statement)]
 
 
 def _folded(text: object) -> str:
-    """A name as its words: case, signs and underscores do not count."""
+    """Normalize a name to its words, ignoring case, punctuation and underscores."""
     return " ".join(named_words(str(text)))
 
 

@@ -1,6 +1,4 @@
-"""An event in words, told once: a few for a list, a line or two for a terminal or a cell, and all of it in
-parts for a page.
-"""
+"""Format events as text: a caption, a summary line or two, and all parts for a page."""
 
 from __future__ import annotations
 
@@ -46,8 +44,9 @@ PartKind = Literal[
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of all that an event says: a text of some kind, or the calls, rows or changes themselves;
-    perhaps folded behind a summary.
+    """A part of a formatted event: a text of some kind, or calls, rows or changes.
+
+    It may be collapsed behind a summary.
     """
 
     kind: PartKind
@@ -57,9 +56,7 @@ class Part:
 
 @dataclass(frozen=True)
 class FormattedEvent:
-    """What an event says: its caption, a word and what follows it on a line, further lines, and everything in
-    parts under a title.
-    """
+    """A formatted event: a caption, a summary line, further lines, and all its parts under a title."""
 
     caption: str
     word: str
@@ -70,18 +67,19 @@ class FormattedEvent:
 
     @property
     def first_line(self) -> str:
-        """The word in the margin, and what follows it."""
+        """The label in the margin, and the text after it."""
         return f"{self.word:<{_MARGIN}}{self.said}"
 
 
 def caption(event: Event) -> str:
-    """An event in a few words, on one line."""
+    """Format an event as a caption of a few words on one line."""
     return _flat(tell(event).caption, _BRIEF, "…")
 
 
 def line(event: Event, most: int = 6) -> str:
-    """What happened, in words; of long lists at most a few items. No text of a model, tool or document begins
-    a line of its own.
+    """Format an event as a summary line with at most `most` items of long lists below it.
+
+    No text of a model, tool or document begins a line of its own.
     """
     told = tell(event)
     under = (
@@ -93,12 +91,12 @@ def line(event: Event, most: int = 6) -> str:
 
 
 def cost_of(usage: Usage) -> str:
-    """What a reply cost, in tokens and time."""
+    """Format the cost of a reply, in tokens and seconds."""
     return f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens, {usage.seconds:.1f} s"
 
 
 def tell(event: Event) -> FormattedEvent:
-    """An event in words, at every length."""
+    """Format an event at every length."""
     return _TELLERS.get(type(event), _unknown)(event)
 
 
@@ -285,7 +283,7 @@ def _answered(event: Answered) -> FormattedEvent:
 
 
 def _rests_on(event: Answered) -> Iterator[Part]:
-    """Each fact that an answer rests on, with the sentences that say it and the documents they stand in."""
+    """Yield each fact that supports an answer, with the sentences that state it and their documents."""
     for number, fact in enumerate(event.evidence):
         words, said = format_fact(str(fact), event.supports[number] if number < len(event.supports) else ())
         yield Part("paragraph", words)
@@ -293,8 +291,9 @@ def _rests_on(event: Answered) -> Iterator[Part]:
 
 
 def format_fact(fact: str, supports: Sequence[Support]) -> tuple[str, list[str]]:
-    """A fact that an answer rests on as one reads it, and what says it; where a node stands for a sentence,
-    its title and the sentence.
+    """Format a fact of an answer, and the sentences that state it.
+
+    If a node of the fact stands for a sentence, its title and the sentence are shown.
     """
     title, says, place = fact.partition(f" --[{SAYS_SENTENCE}]--> ")
     if says and supports and is_place(place) and title_at(place) == title:
@@ -303,12 +302,12 @@ def format_fact(fact: str, supports: Sequence[Support]) -> tuple[str, list[str]]
 
 
 def format_sentence(support: Support) -> str:
-    """A sentence that says a fact, and the document it stands in."""
+    """Format a supporting sentence with the id of its document."""
     return f"“{support.sentence}” [{support.source}]" if support.source else f"“{support.sentence}”"
 
 
 def _unknown(event: Event) -> FormattedEvent:
-    """An event of a kind that is not known here: its fields as they are."""
+    """Format an event of an unknown kind by its fields."""
     held = (
         [f"{item.name}: {getattr(event, item.name)}" for item in fields(event)]
         if is_dataclass(event)
@@ -326,6 +325,6 @@ _TELLERS: Mapping[type[Event], Callable[[Any], FormattedEvent]] = {
 
 
 def _flat(text: object, most: int = 110, end: str = " …") -> str:
-    """A text on one line, cut where it is too long."""
+    """Join a text to one line, truncated to `most` characters."""
     flat = " ".join(str(text).split())
     return flat if len(flat) <= most else flat[: most - len(end)].rstrip() + end

@@ -1,4 +1,4 @@
-"""An INSERT turn: what is missing, which tools to call, and what they return written into the graph."""
+"""An INSERT turn: find what is missing, call tools, and write what they return into the graph."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.tools.tool import Result, Tool, checked_result, format_costs, sought_by
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
 
-_LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
+_LEAST = 0.4  # minimum relevance of a sentence, as a share of the best one's
 _FEW = 400  # edges of the graph that a run began with up to which their names are looked at
 LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
 
 
 def insert(run: Loop, voted: Voted) -> Steps[bool]:
-    """Fetch what is missing and write it; False when there was nothing left to call."""
+    """Fetch what is missing and write it. Returns False if there was nothing left to call."""
     missing = (yield from _one_reason(run, voted.reasons)) if voted.ballots_cast else ""
     calls = yield from _choose_tools(run, missing)
     for call in calls:
@@ -90,8 +90,10 @@ def _one_reason(run: Loop, reasons: tuple[str, ...]) -> Steps[str]:
 
 
 def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
-    """The calls to make; one made before is skipped, and if nothing is left the model is asked once more,
-    more freely.
+    """Choose the next tool calls.
+
+    Calls that were made before are skipped. If none is left, the model is asked once more at a higher
+    temperature.
     """
     if run.limits.open_with_question and not run.state.calls and (opening := _opening(run)):
         yield run.happened(Chose, calls=opening)
@@ -125,24 +127,25 @@ def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
 
 
 def _opening(run: Loop) -> tuple[ToolCall, ...]:
-    """The question itself as the first search, where a tool finds documents."""
+    """Return the question itself as the first search, if a tool finds documents."""
     look = search_tool(run)
     return (lookup(look, run.state.question),) if look else ()
 
 
 def search_tool(run: Loop) -> Tool | None:
-    """The first tool that finds documents."""
+    """Return the first tool that finds documents, or None."""
     return next((tool for tool in run.tools.values() if sought_by(tool)), None)
 
 
 def lookup(look: Tool, words: str) -> ToolCall:
-    """The call that looks for some words."""
+    """Build the call that searches for some words."""
     return ToolCall(look.name, {sought_by(look): words})
 
 
 def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
-    """In operations mode, which names that the graph revealed to look up next: a choice among them, which a
-    small model can make.
+    """Choose, in operations mode, which names revealed by the graph to look up next.
+
+    The model selects among given names, which a small model can do.
     """
     text = yield from situation(run)
     how = {
@@ -163,11 +166,10 @@ def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCa
 
 
 def unsearched(run: Loop, most: int = 4) -> list[str]:
-    """Names that the graph revealed and no call has asked about, nearest to the question first: where to look
-    next.
+    """Return at most `most` names in the graph that no call has searched for yet.
 
-    Nearest are the names in sentences on things that the question names, then those in sentences that share
-    its words.
+    Names in sentences about things that the question names come first, then those in sentences that share its
+    words.
     """
     asked = set(content_words(run.state.question))
     used = asked | set(
@@ -197,8 +199,9 @@ _NAME = re.compile(r"[^\W\d_a-z][^\d|,;\\]{1,49}")
 
 
 def proper(text: str) -> str:
-    """The name at the end of a text: "singer-songwriter M. Ward" is "M. Ward"; "" for a kind such as
-    "American film director".
+    """Return the proper name at the end of a text.
+
+    "singer-songwriter M. Ward" gives "M. Ward". A kind such as "American film director" gives "".
     """
     parts = text.replace('"', "").split()
     first = next((number for number, part in enumerate(parts) if part[:1].isupper()), len(parts))
@@ -208,7 +211,10 @@ def proper(text: str) -> str:
 
 
 def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
-    """Call a tool, again where its failure may pass; a failure is a text the model sees, never a fact."""
+    """Call a tool, with retries if its failure may be temporary.
+
+    A failure is a text that the model sees, never a fact.
+    """
     wait = run.limits.tool_wait
     for attempt in range(1, run.limits.tool_attempts + 1):
         noted: list[RecordedCall] = []
@@ -225,7 +231,7 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
                 return returned
             sleep(wait if error.wait is None else error.wait)
             wait *= 2
-        except BaseException as error:  # the run stops within the tool: what it cost until then is kept, and the tool begins again
+        except BaseException as error:  # stopped inside the tool: record its cost
             charged_usages = [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
             yield from _inside(run, call, "", _charged(run, charged_usages, noted), lost=True)
             raise
@@ -242,11 +248,10 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
 
 
 def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
-    """What a tool returns, with the calls of models in it noted; raises ToolFailed, also for whatever is
-    wrong with the tool itself.
+    """Call a tool and record the model calls made inside it in `noted`.
 
-    Errors of models and the sandbox go on, and want of memory is OutOfMemory: neither says anything of what
-    was asked.
+    Raises ToolFailed if the call fails, also for errors of the tool itself. Errors of models and the sandbox
+    are passed on, and lack of memory raises OutOfMemory, since neither says anything about the question.
     """
     if call.tool not in run.tools:
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
@@ -265,7 +270,7 @@ def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
         raise ToolFailed(
             f"{call.tool} is broken: it ended itself ({type(error).__name__}: {words_of(error)})"
         ) from error
-    except Exception as error:  # the tool's own mistake, told in full: the run goes on with other tools
+    except Exception as error:  # an error of the tool itself: the run continues with other tools
         if wants_memory(error):
             raise OutOfMemory(f"the tool {call.tool}") from error
         raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {words_of(error)}") from error
@@ -276,7 +281,7 @@ def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
 
 
 def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> list[Usage]:
-    """What models behind a tool cost, once the budgets of the run know of what they did not see themselves."""
+    """Return the costs of models behind a tool, and charge the run's budgets for calls they did not see."""
     accounts = {
         account for llm in (run.planning, run.execution) if (account := charged_account(llm)) is not None
     }
@@ -291,25 +296,29 @@ def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[RecordedCall]
 def _inside(
     run: Loop, call: ToolCall, text: str, usages: Iterable[Usage], *, lost: bool = False
 ) -> Steps[None]:
-    """What models behind a tool cost, call by call; `lost` where the tool did not come to its end."""
+    """Yield an event for each model call behind a tool.
+
+    `lost` marks the calls of a tool that did not finish.
+    """
     for usage in usages:
         role, prompt = f"inside {call.tool}{LOST_CALL if lost else ''}", Prompt((Message("user", str(call)),))
         yield run.happened(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
 
 
 def readable(document: Document) -> Document:
-    """A document whose texts every file and model can take, without the keys of this environment."""
+    """Return a document that every file and model accepts, without the API keys of this environment."""
     return Document(*map(readable_text, (document.id, document.text, document.title)))
 
 
 def readable_text(text: str) -> str:
-    """A text that every file and model can take, without the keys of this environment."""
+    """Return a text that every file and model accepts, without the API keys of this environment."""
     return without_known_keys(whole(text))
 
 
 def written(store: Store, statement: str) -> Diff:
-    """Run a statement, and give back the supports that facts lost by it: what was learnt again has gained
-    one. Raises QueryFailed.
+    """Run a statement and restore the supports that facts lost by it.
+
+    A fact that was learnt again thus gains a support. Raises QueryFailed.
     """
     diff = store.write(statement)
     kept = merge_supports(diff)
@@ -321,7 +330,10 @@ def written(store: Store, statement: str) -> Diff:
 
 
 def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:
-    """Turn what a tool returned into statements and run them; one that cannot be mended is given up, visibly."""
+    """Turn what a tool returned into statements and run them.
+
+    A statement that cannot be repaired is recorded as refused.
+    """
     statements = (
         (yield from _triples(run, returned))
         if run.limits.writing == "operations"
@@ -337,7 +349,7 @@ def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:
 
 
 def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
-    """The write statements a model makes of a tool's text, which is cut to the budget by relevance."""
+    """Return the write statements that a model makes from a tool's text, cut to the budget by relevance."""
     pieces = sentences(returned.text, run.limits.sentences)
     kept, left_out = fit(run.state.question, pieces, run.limits.tool_tokens)
     text = joined_lines(pieces[number] for number in kept) if left_out else returned.text
@@ -349,8 +361,9 @@ def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
 
 
 def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
-    """The write statements made of a text; where they are too many for one reply, of its first half and its
-    second.
+    """Return the write statements made from a text.
+
+    If the reply is too long, the text is halved and each half is written on its own.
     """
     about = yield from situation(run)
     messages = prompts.write(about, str(call), text, run.store.dialect)
@@ -370,12 +383,13 @@ def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
     return list(dict.fromkeys(statement for statement in reply.statements if statement.strip()))
 
 
-# --- operations: the model writes triples, we spell the statement and note where each came from ---
+# --- operations: the model writes triples, and statements with sources are built from them ---
 
 
 def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
-    """The statement that adds the triples which a model found in the most relevant new sentences of a tool's
-    text.
+    """Return the statement that adds the triples extracted from a tool's text.
+
+    A model extracts them from the most relevant new sentences.
     """
     every, before = sourced_sentences(returned, run.limits.sentences), run.state.sentences
     pieces = [piece for piece in every if piece.text not in before]
@@ -390,7 +404,7 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
         return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
     wanted = joined_lines([run.state.question, *map(str, returned.call.arguments.values())])
     lead = [LEAD if piece.place == 0 else 0.0 for piece in pieces]
-    least = _LEAST if run.state.question else 0.0  # without a question every sentence is worth a call
+    least = _LEAST if run.state.question else 0.0  # without a question every sentence is read
     kept, left_out = fit(
         wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=least
     )
@@ -419,8 +433,9 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
 
 
 def _is_repeated(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[Triple, SourcedSentence]]:
-    """The facts whose sentence another document says too: it supports them as well, and no model need read it
-    again.
+    """Yield the facts whose sentence occurs in another document too.
+
+    The new document supports them as well, and no model needs to read the sentence again.
     """
     new = {piece.text: piece for piece in pieces}
     if not new:
@@ -439,6 +454,6 @@ def _is_repeated(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple
 
 
 def sourced_sentences(returned: ToolReturned, rules: SentenceRules = "careful") -> list[SourcedSentence]:
-    """The sentences of what a tool returned, with the document each stands in."""
+    """Split the output of a tool into sentences, each with its document."""
     documents = returned.sources or (Document("", returned.text),)
     return sentences_of_documents(documents, rules)

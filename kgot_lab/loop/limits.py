@@ -1,4 +1,4 @@
-"""How long the loop may try, and in which mode: one frozen value, with named presets."""
+"""Limits and modes of the loop as one frozen value, with named presets and cost forecasts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Writing = Literal["statements", "operations", "mentions"]
 Reading = Literal["statements", "operations", "whole graph", "paths"]
 Arithmetic = Literal["always", "numbers", "never"]
 Format = Literal["default", "gaia"]
-REPLY_TOKENS: Mapping[str, int] = {  # the most tokens of a reply, by what is asked for
+REPLY_TOKENS: Mapping[str, int] = {  # maximum reply tokens by role
     "vote": 300, "merge": 200, "tools": 250, "next names": 80, "write": 1500, "sentence": 120, "mend": 400, "read": 400, "names": 100,
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
     "path": 40, "compared": 48, "hops": 80, "facts": 160,
@@ -32,60 +32,61 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits and modes of a run; the defaults are the published command line's (preset "reference").
+    """Limits and modes of a run. The defaults are those of the published command line (preset "reference").
 
-    writing: "statements" (the model writes the dialect) or "operations" (it writes triples, which we spell as
-    statements). reading: "statements", "operations" (it names things, we spell the read), "whole graph" (the
-    model answers from the graph as text), or "paths" with writing "mentions": sentences and the names in them
-    are written by rule, and the model answers from one path at a time.
+    writing: "statements" (the model writes in the query language) or "operations" (it writes triples, which
+    are converted to statements). reading: "statements", "operations" (the model names nodes, and the read
+    statement is built from them), "whole graph" (the model answers from the graph as text), or "paths" with
+    writing "mentions": sentences and the names in them are written by rule, and the model answers from one
+    path at a time.
     """
 
     preset: str = "reference"
     steps: int = 7  # INSERT turns before reading is forced
     votes: int = 5  # ballots per turn
-    forced_reads: int = 5  # read statements asked for when the steps have run out or the loop is stuck
-    rereads: int = 3  # new read statements after rows came back empty
+    forced_reads: int = 5  # read statements when the steps ran out or the loop is stuck
+    rereads: int = 3  # new read statements after an empty result
     repairs: int = 3  # repairs of one failing statement
     parses: int = 3  # formatted answers per candidate
     calls: int = 5  # tool calls per step
     temperature: float = 0.0
-    vote_temperature: float = 0.7  # five ballots at 0 are one text five times
-    # other ones, by what is asked for
+    vote_temperature: float = 0.7  # at 0 all ballots are identical
+    # overrides by role
     temperatures: Mapping[str, float] = field(default_factory=dict, hash=False)
-    # other lengths than REPLY_TOKENS, by what is asked for
+    # overrides of REPLY_TOKENS by role
     reply_tokens: Mapping[str, int] = field(default_factory=dict, hash=False)
-    longer: int = 3  # times that a reply which was cut short is asked for again with twice the room
-    tool_attempts: int = 6  # calls in all of a tool that fails in a way that may pass
-    tool_wait: float = 1.0  # seconds before the second of them; each wait is twice the last
-    # of one run of Python, for arithmetic in any store and for the tool that runs it
+    longer: int = 3  # retries of a truncated reply, each with twice the tokens
+    tool_attempts: int = 6  # attempts at a tool call with temporary failures
+    tool_wait: float = 1.0  # seconds before the second attempt, doubled for each further one
+    # time limit of one run of Python, for arithmetic and for the Python tool
     python_seconds: float = 5.0
     writing: Writing = "statements"
     reading: Reading = "statements"
-    pool: bool = False  # read rows of all candidates together, and judge by plurality instead of by the model
-    merge: bool = True  # have the model fuse several reasons to INSERT; False puts them side by side
+    pool: bool = False  # pool the rows of all candidates, and choose by plurality instead of by the model
+    merge: bool = True  # the model merges several reasons to INSERT; False concatenates them
     unpolled: int = 0  # INSERT turns before the first vote
-    open_with_question: bool = False  # the first call searches for the question itself, no model asked
-    stop_when_stuck: bool = False  # read at once when the model proposes no call that was not made before
+    open_with_question: bool = False  # the first call searches for the question, without a model
+    stop_when_stuck: bool = False  # read at once if the model proposes no new call
     arithmetic: Arithmetic = "always"  # when to ask whether rows need a computation
     answer_format: Format = "default"
     graph_tokens: int = 6000
     tool_tokens: int = 6000
     row_tokens: int = 4000
-    paths: int = 1  # that are read before the next look-up, with reading "paths"
-    path_tokens: int = 240  # of the sentences of one
-    # of the best sentences of all paths, read where none gives a sure answer; 0: never
+    paths: int = 1  # paths read before the next search, with reading "paths"
+    path_tokens: int = 240  # token budget of one path
+    # token budget of the best sentences of all paths, read if no answer is sure; 0: never
     wide_tokens: int = 480
-    passages: int = 0  # that are read whole in place of those sentences, the best found first
-    sure: float = 0.6  # the likelihood of an answer above which nothing more is read, 0 to 1
-    hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
-    # whether two things that a question compares are asked about apart, and their values compared
+    passages: int = 0  # whole passages to read instead of those sentences, the best first
+    sure: float = 0.6  # answer probability at which reading stops, 0 to 1
+    hops: bool = True  # decompose a question into hops if its best path gives no sure answer
+    # ask about two compared things separately and compare their values
     comparisons: bool = True
-    # whether a model writes facts from the sentences of the path that an answer was read from
+    # extract facts with a model from the sentences that an answer was read from
     typed_facts: bool = True
-    links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKED_BY
-    # by which rules a text is cut into sentences and, along paths, names are found in them
+    links: Sequence[str] = ("titles", "names")  # links between passages, of LINKED_BY
+    # rules for sentence splitting and, along paths, for finding names
     sentences: SentenceRules = "any script"
-    examples: bool = True  # whether a prompt that reads a path shows examples
+    examples: bool = True  # few-shot examples in prompts that read a path
 
     def __post_init__(self) -> None:
         for name in (
@@ -135,8 +136,9 @@ class Limits:
             raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
 
     def but(self, **changes: Any) -> Limits:
-        """The same limits with some changed; the preset's name then ends in "*". Raises UnknownName for a
-        limit there is not.
+        """Return the limits with some values changed.
+
+        The name of the preset then ends in "*". Raises UnknownName for an unknown limit.
         """
         for name in set(changes) - {each.name for each in fields(self)}:
             raise UnknownName("limit", name, [each.name for each in fields(self)])
@@ -144,14 +146,16 @@ class Limits:
 
     @classmethod
     def of_json(cls, recorded: Mapping[str, Any]) -> Limits:
-        """The limits of a recorded run: what it does not name is what was usual then. Raises TypeError for a
-        limit there is not.
+        """Build the limits of a recorded run.
+
+        Values that it does not name take the defaults of that time. Raises TypeError for an unknown limit.
         """
         return cls(**{**_AS_RECORDED, **recorded})
 
     def as_json(self) -> dict[str, Any]:
-        """The limits as plain values, for the head of a trace; those that runs of older versions do not name
-        only where they were set.
+        """Convert the limits to plain values, for the head of a trace.
+
+        Limits that older versions did not record are included only if they were set.
         """
         usual = Limits(**_AS_RECORDED)
         return {
@@ -162,20 +166,21 @@ class Limits:
 
     @property
     def few_tools(self) -> bool:
-        """Whether a run gets the search and what reads its files alone, since a small model chooses badly
-        among many tools.
+        """Whether a run gets only the search and the file tools, since a small model chooses badly among
+        many.
         """
         return self.preset.rstrip("*") in ("local", "paths")
 
     @property
     def finds_parts(self) -> bool:
-        """Whether names, blocks and what an answer rests on are told apart as finely as today; recorded runs
-        keep what they did.
+        """Whether names, blocks and evidence are separated as finely as in the current version.
+
+        It is False for recorded runs of earlier versions.
         """
         return self.sentences == "any script"
 
     def tokens_of(self, role: str) -> int:
-        """The most tokens of a reply to what is asked for."""
+        """Return the maximum number of reply tokens for a role."""
         return self.reply_tokens.get(role) or REPLY_TOKENS[role]
 
 
@@ -183,7 +188,7 @@ _LATER = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
     "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
 )  # fmt: skip
-# what runs did before they named it, where the limits of today are others
+# defaults of runs that did not record a limit, where today's defaults differ
 _AS_RECORDED: Mapping[str, Any] = {"sentences": "plain"}
 
 
@@ -226,14 +231,14 @@ PATHS = Limits(
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 
 
-SMALL = ("local", "ollama")  # whose models are small, by the first word of their names
+SMALL = ("local", "ollama")  # small models, by the prefix of their names
 
 
 def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: str | None = None) -> Limits:
-    """The limits for a model: those of a preset, of "auto" the one that fits the model's name, or limits as
-    they are given.
+    """Return the limits for a model, by the name of a preset or from given limits.
 
-    Raises UnknownName, and BadInput for what is neither a name nor limits.
+    "auto" selects the preset that fits the model's name. Raises UnknownName for an unknown preset, and
+    BadInput if `preset_name` is neither a name nor limits.
     """
     require(preset_name, (str, Limits), "a preset is a name (auto, local, paths, reference) or limits")
     if isinstance(preset_name, str):
@@ -254,15 +259,15 @@ def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: st
 
 
 def preset(name: str) -> Limits:
-    """The limits of that name; raises UnknownName."""
+    """Return the limits of a preset. Raises UnknownName if there is none of that name."""
     if name not in PRESETS:
         raise UnknownName("preset", name, PRESETS)
     return PRESETS[name]
 
 
-# What a run will take, reckoned from its limits before anything is sent.
+# The cost forecast of a run, from its limits, before any call.
 
-# Tokens a call of each role reads and writes: medians of recorded runs with small graphs, rounded up.
+# Tokens that a call of each role reads and writes: medians of recorded runs with small graphs, rounded up.
 _SIZES = {
     "vote": (650, 60), "merge": (200, 60), "tools": (500, 40), "write": (650, 300), "sentence": (230, 40),
     "read": (650, 60), "arithmetic": (500, 40), "parse": (450, 15), "choose": (500, 10),
@@ -273,19 +278,20 @@ _SIZES = {
 def forecast(
     limits: Limits, *, steps: int | None = None, calls: int = 1, rate: Rate | None = None
 ) -> CostEstimate:
-    """Calls, tokens, seconds and dollars of a run that takes so many INSERT turns (by default all) with so
-    many tool calls each.
+    """Estimate the calls, tokens, seconds and dollars of a run.
 
-    Without failures and repairs. Ballots and parses are counted in full, so an early decision costs less; a
-    sentence has 35 tokens.
+    The run takes `steps` INSERT turns (by default all) with `calls` tool calls each. Failures and repairs are
+    not counted. Votes and parses are counted in full, so an early decision costs less. A sentence counts as
+    35 tokens.
     """
     counts = calls_by_role(limits, steps=steps, calls=calls)
     return estimate(counts, _SIZES, rate or Rate())
 
 
 def forecast_of_texts(limits: Limits, texts: Sequence[str], *, rate: Rate | None = None) -> CostEstimate:
-    """What taking the facts of some texts takes: one call a sentence, or one a text where the model writes
-    statements.
+    """Estimate the cost of extracting facts from texts.
+
+    This takes one call per sentence, or one per text if the model writes statements.
     """
     by_sentence = limits.writing == "operations"
     counts = (
@@ -295,10 +301,11 @@ def forecast_of_texts(limits: Limits, texts: Sequence[str], *, rate: Rate | None
 
 
 def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -> dict[str, int]:
-    """How often a model is asked for what; arithmetic is one check for each candidate, or none where it
-    depends on the question.
+    """Return the expected number of model calls for each role.
+
+    Arithmetic is one check per candidate, or none if it depends on the question.
     """
-    if limits.reading == "paths":  # what an open question takes whose first path is not sure
+    if limits.reading == "paths":  # calls for an open question whose first path is not sure
         later = max((limits.steps if steps is None else min(steps, limits.steps)) - 1, 0)
         return {
             "path": limits.paths * (1 + later) + 2 * limits.hops,

@@ -1,6 +1,4 @@
-"""What lasts from question to question: a run begins with what a memory holds, and what it wrote becomes
-claims there.
-"""
+"""Memory across questions: a run begins with the facts of a memory, and its writes become claims there."""
 
 from __future__ import annotations
 
@@ -33,17 +31,17 @@ from kgot_lab.text.words import content_words, named_words
 from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
 from kgot_lab.types import Document, Edge, Json, Triple
 
-# The graph that a question begins with: the facts of a memory that are near it, each with its sources.
+# The initial graph of a question: the facts of a memory near it, with their sources.
 
-MOST_REMEMBERED = 2000  # facts that a question begins with; a prompt is cut to far fewer
-_NAMED = 3.0  # what a name in the question counts beside its words
-_FURTHER = 0.5  # what a fact counts of the worth of one that it shares a name with
-_CROWD = 20  # facts of one name from which on each counts less for it
+MOST_REMEMBERED = 2000  # maximum facts of an initial graph; a prompt shows far fewer
+_NAMED = 3.0  # score of a name in the question, in addition to its words
+_FURTHER = 0.5  # share of its score that a fact passes on to facts that share a name with it
+_CROWD = 20  # number of facts of a name above which each counts less
 
 
 @dataclass(frozen=True)
 class InitialGraph:
-    """What a question begins with: a graph, how many facts of the memory are in it, and how many hold in all."""
+    """The initial graph of a question, the number of facts in it, and the number in the whole memory."""
 
     graph: PropertyGraph = field(repr=False)
     facts: int
@@ -58,11 +56,11 @@ class InitialGraph:
 
 
 def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBERED) -> InitialGraph:
-    """What a memory holds, as a graph to begin with; of more facts than `most` those near the question.
-    Raises BadInput.
+    """Return the facts of a memory as an initial graph for a question.
 
-    Near are facts that share words with the question, most of all names, and then those that share a name
-    with such facts.
+    If there are more than `most`, the nearest are chosen: facts that share words with the question, names
+    above all, and then facts that share a name with those. Raises BadInput if `beliefs` is no memory or
+    `most` is below 1.
     """
     require(beliefs, Beliefs, "a memory is Claims, or what their as_of(…) gives")
     require_count(most, 1, "most", "a question begins with some facts")
@@ -74,7 +72,7 @@ def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBE
 
 
 def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Triple, ...]:
-    """The facts nearest to a question, the nearest first."""
+    """Return at most `most` facts nearest to a question, the nearest first."""
     asked, named = set(content_words(question)), f" {' '.join(named_words(question))} "
     words = [asked & set(content_words(f"{fact.subject} {fact.relation} {fact.object}")) for fact in facts]
     ends: dict[str, list[int]] = defaultdict(list)
@@ -99,7 +97,7 @@ def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Tr
             continue
         found[number] = None
         for end in {facts[number].subject, facts[number].object}:
-            around = ends.pop(end, [])  # a name is gone out from once, from the nearest of its facts
+            around = ends.pop(end, [])  # each name is expanded once, from the nearest of its facts
             share = _FURTHER * min(1.0, _CROWD / max(1, len(around)))
             for other in around:
                 if other not in found:
@@ -108,8 +106,9 @@ def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Tr
 
 
 def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
-    """The graph of some facts as the loop writes them: a source is a support, and a sentence of a passage has
-    a node of its own.
+    """Build a graph from claims in the form that the loop writes.
+
+    Each source becomes a support, and each sentence of a passage gets its own node.
     """
     edges: list[Edge] = []
     # by title: source, where it begins there, sentence
@@ -144,8 +143,9 @@ def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
 
 
 def is_sentence(claim: Claim) -> bool:
-    """Whether a claim is that a title says a sentence: the sentence itself is then its object, not a node for
-    it.
+    """Return whether a claim states that a title says a sentence.
+
+    The object of such a claim is the sentence itself, not its node.
     """
     return (
         claim.fact.relation == SAYS_SENTENCE
@@ -155,7 +155,10 @@ def is_sentence(claim: Claim) -> bool:
 
 
 def is_mention(claim: Claim) -> bool:
-    """Whether a claim is that a sentence mentions a name: the sentence itself is then its subject."""
+    """Return whether a claim states that a sentence mentions a name.
+
+    The subject of such a claim is the sentence itself.
+    """
     return (
         claim.fact.relation == MENTIONS_NAME
         and claim.span is not None
@@ -163,7 +166,7 @@ def is_mention(claim: Claim) -> bool:
     )
 
 
-# What a run wrote as claims of a memory: learnt when the run has its answer, all in one change or nothing.
+# Learning: the writes of a finished run as claims, in one transaction.
 
 READ_BY_MODEL = 0.8  # the confidence of a fact that a model read in a sentence; nothing measures it, review may (`ReviewLedger.calibrated`)
 UNSAID = 0.5  # of a fact that no sentence was found for: less than what counts without review
@@ -180,8 +183,9 @@ class KnownFact:
 
 @dataclass(frozen=True)
 class LearntRun:
-    """What a run left in a memory; of the facts its answer rests on those known before (old), learnt (new)
-    and not taken (unheld).
+    """What a run left in a memory.
+
+    The facts that its answer rests on are old (known before), new (learnt) or unheld (not stored).
     """
 
     learnt: Learnt
@@ -192,7 +196,7 @@ class LearntRun:
     remarks: tuple[str, ...] = ()  # on documents that are not what the memory read under their ids
 
     def as_json(self) -> dict[str, Json]:
-        """The same as plain JSON values."""
+        """Convert the value to plain JSON values."""
         old = [
             {**_spelled(each.fact), "since": each.since.isoformat(), "sources": list(each.sources)}
             for each in self.old
@@ -209,13 +213,12 @@ class LearntRun:
 
 
 def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> LearntRun:
-    """Learn what a whole run wrote, and note its answer with the facts it rests on; a run that was learnt
-    before is not learnt again.
+    """Store what a finished run wrote in a memory, and record its answer with its evidence.
 
-    A run without an answer leaves nothing. What was retracted stays retracted, also where the run read it
-    once more, and what stood in the graph it began with is not learnt from it. With `looking`, what was
-    believed at an earlier time, nothing is learnt, and the report is of that time. Raises StoreUnavailable,
-    with which nothing is learnt.
+    A run is learnt only once. A run without an answer leaves nothing. Retracted facts stay retracted, even if
+    the run read them again, and facts of the initial graph are not learnt from it. With `looking`, the
+    beliefs at an earlier time, nothing is learnt and the report is of that time. Raises StoreUnavailable, in
+    which case nothing is learnt.
     """
     require(run, Trace, "what is learnt is a run, as load_run(path) gives it")
     answered = next((event for event in reversed(run.events) if isinstance(event, Answered)), None)
@@ -239,7 +242,7 @@ def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> Lea
 
 
 def plain(text: str) -> str:
-    """A text as a memory takes it, which no NUL is part of."""
+    """Replace NUL characters by spaces, since a memory does not accept them."""
     return text.replace("\0", " ")
 
 
@@ -253,8 +256,9 @@ def _spelled(fact: Triple) -> dict[str, Json]:
 
 
 def fact_to_keep(edge: Edge) -> Triple:
-    """The fact that an edge of a run's graph is in a memory, where a sentence stands for itself and not for a
-    node of this graph.
+    """Convert an edge of a run's graph to the fact that a memory stores.
+
+    The node of a sentence is replaced by the sentence itself.
     """
     sentence = sentence_of(edge.properties)
     if edge.type == SAYS_SENTENCE and sentence and is_place(edge.target):
@@ -283,15 +287,16 @@ class _WrittenFacts:
             self._texts.update((document.id, document) for document in sources)
 
     def rested_on(self, evidence: Iterable[Json]) -> tuple[Triple, ...]:
-        """The facts that lines of evidence stand for."""
+        """Return the facts that lines of evidence stand for."""
         by_line = {fact_of(edge): fact_to_keep(edge) for edge in self._edges.values()}
         return tuple(
             dict.fromkeys(by_line[line] for line in evidence if isinstance(line, str) and line in by_line)
         )
 
     def claims(self) -> Iterator[Claim]:
-        """A claim for each support that a fact gained by this run, and one for each new fact that nothing was
-        found to say.
+        """Yield a claim for each support that a fact gained in this run.
+
+        Each new fact without a support gets one claim too.
         """
         start = {edge.identity: frozenset(supports_of(edge.properties)) for edge in self._state.start.edges}
         changed = {
@@ -329,7 +334,7 @@ class _WrittenFacts:
             yield Claim(fact, plain(self._somewhere(calls)), None, said_by, confidence=UNSAID)
 
     def _somewhere(self, calls: Sequence[str]) -> str:
-        """What a fact without a document was taken from: the first tool call that led to it, or else the
+        """Return the origin of a fact without a document: the first tool call that led to it, or else the
         model.
         """
         return next((call for call in calls if call.strip()), self._model or "a model")
@@ -338,8 +343,9 @@ class _WrittenFacts:
         return any(place_in(text.text, sentence) is not None for text in self._of_call.get(call, ()))
 
     def _span(self, source: str, sentence: str) -> Span | None:
-        """Where a sentence stands in its document, spaces aside; the whole of it where it does not stand
-        there as it is.
+        """Return the span of a sentence in its document, ignoring whitespace.
+
+        If the sentence is not found there, the span is the whole document.
         """
         if not sentence.strip():
             return None
@@ -349,19 +355,19 @@ class _WrittenFacts:
 
 
 def place_in(text: str, sentence: str) -> tuple[int, int] | None:
-    """Where a sentence stands in a text, spaces aside; None where it does not."""
+    """Return the start and end of a sentence in a text, ignoring whitespace, or None if it is not there."""
     if (start := text.find(sentence)) >= 0:
         return start, start + len(sentence)
     found = re.search(r"\s+".join(map(re.escape, sentence.split())), text)
     return found.span() if found else None
 
 
-# A tool whose results are changed before anyone reads them, and which is otherwise the tool it was.
+# A wrapper of tools that changes their results.
 
 
 @dataclass(frozen=True)
 class ThroughTool:
-    """What another tool is called, takes and finds by; a kind of it says what becomes of the results."""
+    """A wrapper with the name and arguments of another tool. Subclasses change its results."""
 
     tool: Tool
 
@@ -382,18 +388,18 @@ class ThroughTool:
 
     @property
     def finds(self) -> str:
-        """What the tool finds documents by."""
+        """The argument that the tool searches by."""
         return sought_by(self.tool)
 
 
-# Tools that no longer tell what was retracted: a source that a memory gave up is not read again by the next
-# question.
+# Tools without retracted sources, so that the next question does not read them again.
 
 
 @dataclass(frozen=True)
 class WithoutRetracted(ThroughTool):
-    """A tool, but for the documents that were retracted: what it returns is without them, or is a ToolFailed
-    where nothing is left.
+    """A tool without the documents that were retracted.
+
+    Raises ToolFailed if nothing is left.
     """
 
     retracted: Collection[str]
@@ -416,32 +422,30 @@ class WithoutRetracted(ThroughTool):
 
 
 def without_retracted(tools: Collection[Tool], retracted: Collection[str]) -> list[Tool]:
-    """Tools that tell nothing of what was retracted."""
+    """Wrap tools so that they return nothing from retracted sources."""
     return [WithoutRetracted(tool, retracted) for tool in tools] if retracted else list(tools)
 
 
-# Whether a document is the one that a memory read under its id; another text under that id gets an id of
-# its own.
+# Changed documents: a text under a known id that is not the text the memory read gets an id of its own.
 #
-# Ids of documents are paths within a folder, so those of two folders may be the same, and a file may have
-# been written anew. Were its facts noted as those of the earlier text, each would speak for the other's,
-# and retracting one would take both.
+# Ids are paths within a folder, so those of two folders may be the same, and a file may have been
+# rewritten. If its facts were recorded under the earlier text, each would support the other's, and
+# retracting one would retract both.
 
-_LETTERS = 8  # of the digest of a text, behind its id
+_LETTERS = 8  # characters of a text's digest, appended to its id
 
 
 @dataclass
 class SameSources:
-    """The documents that a memory has read, told apart by their text, and what there was to say of those that
-    a question meets.
-    """
+    """The documents that a memory has read, identified by their text, and remarks on changed documents."""
 
     beliefs: Beliefs
     remarks: dict[str, str] = field(default_factory=dict)  # by id, each once
 
     def distinguish_sources(self, document: Document) -> Document:
-        """A document under its id, or under one of its own where no sentence that the memory read under that
-        id stands in its text.
+        """Return a document under its id, or under a new id if it is another text than the memory read.
+
+        It is another text if it contains no sentence that the memory read under that id.
         """
         read = self.beliefs.sentences_of(document.id)
         gone = [sentence for sentence in read if place_in(plain(document.text), sentence) is None]
@@ -464,7 +468,7 @@ class SameSources:
 
 @dataclass(frozen=True)
 class SourceDistinguisher(ThroughTool):
-    """A tool whose documents are told apart from others of the same id that a memory has read."""
+    """A tool whose documents are distinguished from others of the same id that a memory has read."""
 
     sources: SameSources
 
@@ -473,13 +477,12 @@ class SourceDistinguisher(ThroughTool):
         return replace(result, sources=tuple(map(self.sources.distinguish_sources, result.sources)))
 
 
-# A memory that a question is asked with: what the run begins with, what its tools leave out, and what it
-# leaves behind.
+# The memory of a question: its initial graph, its filtered tools, and what the run leaves behind.
 
 
 @dataclass(frozen=True)
 class MemorySession:
-    """A memory, what is believed at the time that is asked about, and what of it a question begins with."""
+    """A memory, what is believed at the requested time, and the initial graph of a question."""
 
     claims: Claims
     beliefs: Beliefs
@@ -488,7 +491,7 @@ class MemorySession:
     sources: SameSources
 
     def fill(self, store: Store) -> None:
-        """Put what the question begins with into an empty store; raises BadInput for one that holds a graph."""
+        """Load the initial graph of the question into an empty store. Raises BadInput if it holds a graph."""
         if store.schema().nodes:
             raise BadInput(
                 "the store holds a graph, and a memory is what a question begins with: leave one of them out"
@@ -497,15 +500,16 @@ class MemorySession:
             store.apply(store.graph().diff(self.begun.graph))
 
     def tools(self, tools: Collection[Tool]) -> list[Tool]:
-        """Tools that tell nothing of the sources that were retracted, nor of other texts as if they were what
-        was read before.
+        """Wrap tools for use with this memory.
+
+        They return nothing from retracted sources, and a changed text under a known id gets an id of its own.
         """
         return without_retracted(
             [SourceDistinguisher(tool, self.sources) for tool in tools], self.beliefs.retracted_sources()
         )
 
     def learn(self, run: Trace) -> LearntRun:
-        """Learn what a run wrote; see `learn_run`."""
+        """Store what a run wrote in the memory, as `learn_run` does."""
         learnt = learn_run(self.claims, run, self.beliefs if self.looks_only else None)
         return replace(learnt, remarks=tuple(self.sources.remarks.values()))
 
@@ -514,10 +518,10 @@ class MemorySession:
 def open_memory_session(
     where: str | Path | Beliefs, question: str, *, at: datetime | None = None, most: int = MOST_REMEMBERED
 ) -> Iterator[MemorySession]:
-    """A memory for a question: a file of claims, made if there is none, or Claims, which stay open.
+    """Open a memory for a question, from a file of claims or from Claims, which stay open.
 
-    Beliefs, as `Claims.as_of` gives them, and a file `at` a time are what was believed then of what was true
-    then, and learn nothing. Raises what `open_claims` raises.
+    A file that does not exist is created. Beliefs, as `Claims.as_of` returns them, and a file with `at` give
+    what was believed at that time about that time, and learn nothing. Raises what `open_claims` raises.
     """
     looked_at = where if isinstance(where, Beliefs) else open_claims(where, new=at is None)
     claims = looked_at if isinstance(looked_at, Claims) else Claims(looked_at.storage, now=looked_at.now)

@@ -1,7 +1,6 @@
-"""What the loop says to a model: one set of prompts; the graph's language comes in as a Dialect value.
+"""The prompts of the loop. The query language of the graph is a parameter, a Dialect.
 
-Prompts of one turn begin with the same words (system line, question, graph), so that a local engine reuses
-what it has read.
+Prompts of one turn share a prefix (system line, question, graph), so that a local engine can reuse its cache.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def _say(system: str, text: str) -> tuple[Message, ...]:
 
 
 def situation(question: str, attachments: Sequence[str], graph: str) -> str:
-    """What every prompt of a turn begins with."""
+    """Return the text that every prompt of a turn begins with."""
     files = f"\n\nFiles attached to the question:\n{joined_lines(attachments)}" if attachments else ""
     return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
 
@@ -45,8 +44,9 @@ def _made(calls: Sequence[ToolCall]) -> str:
 
 
 def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> tuple[Message, ...]:
-    """Ask what to do next, and with RETRIEVE for the statement that reads the answer, or without a dialect
-    for the answer itself.
+    """Ask for the next step, and with RETRIEVE for the statement that reads the answer.
+
+    Without a dialect, RETRIEVE gives the answer itself.
     """
     retrieve = (
         f"in text, write {dialect.name} that reads the answer from the graph. {dialect.how_to_read}\nExample of reading:\n{dialect.read_example}"
@@ -64,8 +64,9 @@ def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> 
 
 
 def vote_by_names(situation: str) -> tuple[Message, ...]:
-    """Ask for an answer from the facts alone, the names it rests on, and what is missing: the vote follows
-    from the answer.
+    """Ask for an answer from the facts alone, the names it rests on, and what is missing.
+
+    The vote follows from the answer.
     """
     return _say(
         SYSTEM,
@@ -79,7 +80,7 @@ def vote_by_names(situation: str) -> tuple[Message, ...]:
 
 
 def names(situation: str) -> tuple[Message, ...]:
-    """Ask which things of the graph to look at; it must choose."""
+    """Ask which nodes of the graph to look at. The model must choose some."""
     return _say(
         SYSTEM,
         f"{situation}\n\nWhich names of the graph should be looked up to answer the question? Choose from the names above; guess if you must.\n"
@@ -130,7 +131,7 @@ def _arguments(tool: Tool) -> list[str]:
 
 
 def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Message, ...]:
-    """Ask for statements that put what a tool returned into the graph."""
+    """Ask for statements that write a tool's output into the graph."""
     return _say(
         SYSTEM,
         f"{situation}\n\nNew information:\n{fenced(text, source)}\n{FENCES}\n\n"
@@ -173,7 +174,7 @@ def read_in(situation: str, dialect: Dialect) -> tuple[Message, ...]:
 
 
 def forced_read(situation: str, dialect: Dialect) -> tuple[Message, ...]:
-    """Ask for the best read statement; nothing more can be inserted."""
+    """Ask for the best read statement, when nothing more can be inserted."""
     return _say(
         SYSTEM,
         f"{situation}\n\nNo more facts can be fetched. Write {dialect.name} that reads whatever comes nearest to an answer; guess if you must. "
@@ -209,7 +210,7 @@ def mend_arithmetic(question: str, facts: str, code: str, error: str) -> tuple[M
 
 
 def answer(question: str, facts: str, format: str) -> tuple[Message, ...]:
-    """Ask for the answer that the facts give, in a format."""
+    """Ask for the answer that follows from the facts, in a format."""
     return _say(
         ANSWER,
         f'Facts:\n{facts}\n\nQuestion: {question}\n{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}',
@@ -236,7 +237,7 @@ def guess(situation: str, format: str) -> tuple[Message, ...]:
     )
 
 
-# The shapes of structured replies: what the loop expects back from each question it asks.
+# Schemas of structured replies.
 
 
 class Vote(BaseModel):
@@ -317,7 +318,7 @@ class Number(BaseModel):
 
 
 def names_schema(names: Sequence[str], most: int) -> Mapping[str, Json]:
-    """The JSON schema of `Names` that allows only these, at most so many."""
+    """Return the JSON schema of `Names` restricted to at most `most` of the given names."""
     about = {"type": "array", "minItems": 1, "maxItems": most, "items": {"enum": list(names)}}
     return {
         "type": "object",
@@ -328,7 +329,7 @@ def names_schema(names: Sequence[str], most: int) -> Mapping[str, Json]:
 
 
 def calls_schema(tools: Sequence[Tool], most: int) -> Mapping[str, Json]:
-    """The JSON schema of `Calls` that allows only these tools, each with its own arguments."""
+    """Return the JSON schema of `Calls` restricted to the given tools, each with its own arguments."""
     each = [
         {
             "type": "object",

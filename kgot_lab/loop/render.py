@@ -1,5 +1,6 @@
-"""A graph as text for a prompt: its schema first, then its facts, within a token budget and without reading
-all of a large graph.
+"""Render a graph as text for a prompt: its schema, then its facts within a token budget.
+
+A large graph is not read as a whole.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ from kgot_lab.text.cleaning import shorten, tokens
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Edge, Json, Node
 
-# Keep what matters when a text does not fit: sentences and facts ranked by the words they share with the
-# question.
+# Selection within a token budget: texts ranked by the words they share with the question.
 
 
 def relevance(question: str, texts: Sequence[str]) -> list[float]:
-    """How much each text shares with the question: the summed rarity of shared words, idf = ln(1 + n / df)."""
+    """Score each text by the summed idf of the words it shares with the question, idf = ln(1 + n / df)."""
     asked = set(content_words(question))
     bags = [set(content_words(text)) for text in texts]
     frequency = Counter(word for bag in bags for word in bag)
@@ -38,11 +38,11 @@ def fit(
     bonus: Sequence[float] | None = None,
     least: float = 0.0,
 ) -> tuple[list[int], int]:
-    """Which texts to keep within a token budget, most relevant first but returned in their own order, and the
-    tokens left out.
+    """Select the most relevant texts within a token budget.
 
-    `bonus` is added to the relevance of each text; a text below `least` times the best is left out even where
-    there is room. The best text is kept even when it alone is over the budget.
+    Returns the indices of the texts in their original order, and the number of tokens left out. `bonus` is
+    added to the relevance of each text. A text below `least` times the best score is left out even if there
+    is room. The best text is included even if it alone exceeds the budget.
     """
     sizes = [tokens(text) for text in texts]
     if sum(sizes) <= budget and not least:
@@ -61,7 +61,7 @@ def fit(
 
 
 def joined_lines(parts: Iterable[str]) -> str:
-    """Lines that are not empty, one under the other."""
+    """Join the lines that are not empty."""
     return "\n".join(part for part in parts if part)
 
 
@@ -69,10 +69,10 @@ _WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger gr
 
 
 def rendered(store: Store, question: str, budget: int, *, sources: bool = False) -> tuple[str, Cut | None]:
-    """The graph as lines in the store's language, the most relevant when not all fit, and the Cut event when
-    something was left out.
+    """Render the graph as lines in the store's language, the most relevant if not all fit.
 
-    With `sources`, facts are plain, and those taken from one sentence share a line with it.
+    Returns the text and, if something was left out, the Cut event. With `sources`, facts are plain, and those
+    from one sentence share a line with it.
     """
     schema = store.schema()
     if not schema.nodes:
@@ -97,7 +97,7 @@ def rendered(store: Store, question: str, budget: int, *, sources: bool = False)
 
 
 def _found(store: Store, question: str, schema: Schema) -> tuple[list[Node], list[Edge], int]:
-    """What a large graph has near the question, and about how many tokens of it nobody looked at."""
+    """Return the part of a large graph near the question, and an estimate of the tokens not read."""
     nodes = {node.id: node for node in store.search(question, limit=30)}
     edges = {edge.identity: edge for id in nodes for edge in store.neighbours(id)[:40]}
     unseen = schema.nodes + schema.edges - len(nodes) - len(edges)
@@ -119,7 +119,7 @@ def _lines(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect | None
 
 
 def by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
-    """Facts as lines, those from one sentence together, with the sentence behind them once."""
+    """Format facts as lines, with the facts from one sentence on one line before that sentence."""
     groups: dict[str, list[str]] = {}
     for text, sentence in facts:
         groups.setdefault(sentence or text, []).append(text)

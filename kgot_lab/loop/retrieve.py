@@ -1,6 +1,4 @@
-"""Reading the graph: mend what fails, ask anew when nothing comes back, and force a read when the steps have
-run out.
-"""
+"""Reading the graph: repair failing statements, retry empty ones, and force a read when the steps run out."""
 
 from __future__ import annotations
 
@@ -38,8 +36,9 @@ WHOLE_GRAPH = "the whole graph, as text"
 
 
 def candidates(run: Loop, retrieves: list[str]) -> Steps[list[Candidate]]:
-    """What the RETRIEVE ballots lead to: the rows of each distinct statement, or the direct answers with the
-    facts of the graph.
+    """Return the candidates for the RETRIEVE ballots.
+
+    These are the rows of each distinct statement, or the direct answers with the facts of the graph.
     """
     if run.limits.reading == "whole graph":
         return (yield from _directly(run, retrieves))
@@ -52,16 +51,14 @@ def candidates(run: Loop, retrieves: list[str]) -> Steps[list[Candidate]]:
 
 
 def _note(found: list[Candidate], read: Candidate) -> None:
-    """Add what was read, unless it is nothing or the same rows were read before."""
+    """Append a candidate unless it is empty or its rows were read before."""
     rows = facts_in(read.rows)
     if rows and rows not in [candidate.rows for candidate in found]:
         found.append(replace(read, rows=rows))
 
 
 def facts_in(rows: Rows) -> Rows:
-    """Rows in which a fact stands beside its properties, whatever the language: one that gives them as a map
-    is spread out.
-    """
+    """Flatten rows of facts whose properties are a nested map, so that all languages give the same form."""
     fact = {"subject", "relation", "object", "properties"}
     return tuple(
         {**row["properties"], **{name: row[name] for name in ("subject", "relation", "object")}}
@@ -72,7 +69,10 @@ def facts_in(rows: Rows) -> Rows:
 
 
 def _read_in(run: Loop, reader: Store) -> Steps[Candidate]:
-    """What a statement in another language reads from the same graph; no rows when none of the model's does."""
+    """Read from the same graph in another query language.
+
+    Returns a candidate without rows if no statement of the model works.
+    """
     text = yield from situation(run, reader)
     role = f"read in {reader.dialect.name}"
     try:
@@ -103,8 +103,9 @@ def _read_in(run: Loop, reader: Store) -> Steps[Candidate]:
 
 
 def forced(run: Loop) -> Steps[list[Candidate]]:
-    """The same when the steps ran out or the loop is stuck: the model must name what to read; in direct mode
-    it reads everything.
+    """Return candidates when the steps ran out or the loop is stuck.
+
+    The model must name what to read. In direct mode it reads the whole graph.
     """
     yield run.happened(Forced, what="read")
     if run.limits.reading == "whole graph":
@@ -136,7 +137,10 @@ def _forced_statement(run: Loop, text: str, temperature: float, number: int) -> 
 
 
 def _forced_answers(run: Loop) -> Steps[list[str]]:
-    """Answers from the graph as text, as many as the limits say; none from an empty one."""
+    """Return direct answers from the graph as text, as many as the limits allow.
+
+    Returns none if the graph is empty.
+    """
     if not run.store.schema().nodes:
         return []
     text = yield from situation(run)
@@ -156,7 +160,10 @@ def _forced_answers(run: Loop) -> Steps[list[str]]:
 
 
 def _directly(run: Loop, answers: list[str]) -> Steps[list[Candidate]]:
-    """The answers with all facts of the graph; one that is a statement is read, for it is no answer."""
+    """Return the answers with all facts of the graph as candidates.
+
+    An answer that is itself a read statement is executed instead.
+    """
     found: list[Candidate] = []
     for statement in filter(is_statement, answers):
         _note(found, (yield from read(run, statement)))
@@ -169,7 +176,7 @@ def _directly(run: Loop, answers: list[str]) -> Steps[list[Candidate]]:
 
 
 def rows_of_graph(run: Loop) -> Rows:
-    """Every edge as a row, for direct retrieve; a graph without edges gives its nodes."""
+    """Return every edge as a row, for direct retrieve, or every node if there are no edges."""
     graph = run.store.graph()
     edges = [
         {"subject": edge.source, "relation": edge.type, "object": edge.target, **edge.properties}
@@ -181,10 +188,9 @@ def rows_of_graph(run: Loop) -> Rows:
 
 
 def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candidate]:
-    """The rows that a statement reads: mended when it fails, asked anew when it finds nothing; none when all
-    of that gave nothing.
+    """Execute a read statement, with repairs if it fails and a new statement if it finds nothing.
 
-    `reader` is the store to read from, if not the run's own.
+    `reader` is the store to read from, if not the run's own. The candidate has no rows if nothing succeeds.
     """
     dialect = reader.dialect.name if reader else ""
     for attempt in range(run.limits.rereads + 1):
@@ -245,13 +251,14 @@ _BEGINS = re.compile(
 
 
 def is_statement(text: str) -> bool:
-    """Whether a text that should be an answer is a statement that reads one."""
+    """Return whether a text that should be an answer is a read statement."""
     return _BEGINS.match(text.strip()) is not None
 
 
 def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:
-    """The read statement that an operations-mode reply stands for: the facts near the names it gave and the
-    names that were looked up.
+    """Return the read statement for an operations-mode reply.
+
+    It reads the facts near the given names and near the names that were searched for.
     """
     looked_up = [
         str(value)
@@ -263,7 +270,7 @@ def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:
     return (reader or run.store).dialect.about(about, 2)
 
 
-# From rows to an answer: compute if needed, parse, choose, and say what the answer rests on.
+# From rows to an answer: compute if needed, parse, choose, and cite the evidence.
 
 _COUNTING = re.compile(
     r"\b(how (many|much|old|long|far)|number of|total|sum|average|difference|percent|older|younger|earlier|later|more|fewer|less)\b",
@@ -272,7 +279,10 @@ _COUNTING = re.compile(
 
 
 def conclude(run: Loop, found: list[Candidate]) -> Steps[None]:
-    """Answer from what was read; when nothing was, the model must guess, and the answer says so."""
+    """Answer from what was read.
+
+    If nothing was read, the model must guess, and the answer says so.
+    """
     pooled = (
         [Candidate(tuple(row for candidate in found for row in candidate.rows))]
         if found and run.limits.pool
@@ -302,7 +312,10 @@ def conclude(run: Loop, found: list[Candidate]) -> Steps[None]:
 
 
 def _facts(run: Loop, candidate: Candidate) -> Steps[str]:
-    """The rows as lines, the most relevant when they pass the budget, under the answer a ballot gave, if any."""
+    """Format the rows as lines, the most relevant within the budget.
+
+    The answer of a ballot, if any, follows them.
+    """
     lines = row_lines(candidate.rows)
     kept, left_out = fit(run.state.question, lines, run.limits.row_tokens)
     shown = [shorten(lines[number], run.limits.row_tokens) for number in kept]
@@ -314,7 +327,7 @@ def _facts(run: Loop, candidate: Candidate) -> Steps[str]:
 
 
 def row_lines(rows: Rows) -> list[str]:
-    """Rows as lines, triples from one sentence together."""
+    """Format rows as lines, with the triples from one sentence together."""
 
     def pair(row: Json) -> tuple[str, str]:
         sentence = sentence_of(row) if isinstance(row, dict) else ""
@@ -324,7 +337,7 @@ def row_lines(rows: Rows) -> list[str]:
 
 
 def row_text(row: Json) -> str:
-    """A row as one line: a triple with the sentence it came from, or plain JSON."""
+    """Format a row as one line: a triple with its sentence, or plain JSON."""
     if isinstance(row, dict) and {"subject", "relation", "object"} <= row.keys():
         triple = f"{row['subject']} {row['relation']} {row['object']}"
         hidden = {"subject", "relation", "object", *HIDDEN}
@@ -335,7 +348,7 @@ def row_text(row: Json) -> str:
 
 
 def _computed(run: Loop, facts: str) -> Steps[str]:
-    """What Python makes of the facts, when they must be computed with; "" when not."""
+    """Return what Python computes from the facts, or "" if no arithmetic is needed."""
     if run.compute is None or not _may_need_arithmetic(run, facts):
         return ""
     question = run.state.question
@@ -367,7 +380,10 @@ def _may_need_arithmetic(run: Loop, facts: str) -> bool:
 
 
 def _parses(run: Loop, facts: str) -> Steps[list[str]]:
-    """Formatted answers: the first at the set temperature, the others sampled; stops when a majority agrees."""
+    """Return formatted answers, the first at the set temperature and the others sampled.
+
+    Stops when a majority agrees.
+    """
     limits = run.limits
     possible = limits.parses if limits.temperatures.get("parse", limits.vote_temperature) > 0 else 1
     parsed: list[str] = []
@@ -390,7 +406,7 @@ def _parses(run: Loop, facts: str) -> Steps[list[str]]:
 
 
 def _choose(run: Loop, facts: str, parsed: Sequence[str]) -> Steps[str]:
-    """One of the parsed answers: the only one, the most frequent (pool), or the one that the model picks."""
+    """Choose one of the parsed answers: the only one, the most frequent (pool), or the model's choice."""
     counts = Counter(map(plain_answer, parsed))
     # the first spelling of each
     options = list({plain_answer(text): text for text in reversed(parsed)}.values())[::-1]

@@ -1,4 +1,4 @@
-"""What every part of the loop carries along, how a model is asked, and how a failing statement is mended."""
+"""The context of a run: its resources and state, model calls, and the repair of failing statements."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from kgot_lab.text.words import named_words
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows
 
-# Which rows of a read rest on the graph, and which hold only what the statement itself says.
+# Constants: which rows of a read come from the graph, and which only from the statement itself.
 
 _TRUTHS = frozenset(("yes", "no", "true", "false"))
 
 
 def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
-    """The numbers of the rows that nothing was read for: the graph is empty, the statement looks at nothing
-    in it, or it says them itself.
+    """Return the indices of the rows that hold nothing read from the graph.
 
-    A text that the statement says counts as read where the graph holds it and the statement does not give it
-    out as a constant; one that it does not say was read, or worked out from what was. Numbers, truth values,
-    yes and no are worked out, unless they are given out as they stand. What a statement pieces together on
-    purpose is not seen.
+    All rows count if the graph is empty or the statement reads nothing from it. Otherwise a row counts if the
+    statement itself contains its values. A text in the statement counts as read if the graph holds it and the
+    statement does not return it as a constant. A text that is not in the statement was read or computed.
+    Numbers, truth values, yes and no count as computed unless the statement returns them as constants. A text
+    that a statement assembles on purpose is not detected.
     """
     if not rows:
         return ()
@@ -61,7 +61,7 @@ def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
 
 
 def scalars(row: Json) -> Iterator[Scalar]:
-    """The texts, numbers and truth values of a row, whatever it is nested in."""
+    """Yield the strings, numbers and truth values of a row at any depth."""
     if isinstance(row, Mapping):
         for value in row.values():
             yield from scalars(value)
@@ -73,7 +73,7 @@ def scalars(row: Json) -> Iterator[Scalar]:
 
 
 def _values(row: Json, own: OwnWords) -> Iterator[Scalar]:
-    """The values of a row, without those that the statement gives out as constants."""
+    """Return the values of a row without those that the statement returns as constants."""
     if isinstance(row, Mapping):
         row = {name: value for name, value in row.items() if name not in own.columns}
     return (value for value in scalars(row) if (type(value), value) not in own.values)
@@ -87,7 +87,7 @@ Steps = Generator[Event, None, _Result]
 
 @dataclass
 class Loop:
-    """A question on its way through the loop; only `happened` changes its state."""
+    """The context of one question in the loop. Only `happened` changes its state."""
 
     planning: LLM
     execution: LLM
@@ -96,11 +96,11 @@ class Loop:
     limits: Limits
     compute: Callable[[str], str] | None
     state: State
-    # the graph as text; after how many writes it was made, in which language
+    # the rendered graph, with the number of writes before it and its language
     shown: tuple[tuple[int, str], str, Cut | None] | None = None
 
     def happened(self, kind: type[_Kind], **values: Any) -> _Kind:
-        """The event, stamped with the step, once the state knows of it."""
+        """Create an event with the current step and update the state by it."""
         event = kind(step=self.state.step, **values)
         self.state = self.state.after(event)
         return event
@@ -108,7 +108,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class How:
-    """How to ask: in what shape, how freely, with which seed and model; `kind` says what for, as `REPLY_TOKENS` names it."""
+    """Options of a model call: schema, temperature, seed and model. `kind` is its entry in `REPLY_TOKENS`."""
 
     kind: str
     shape: type[BaseModel] | None = None
@@ -116,7 +116,7 @@ class How:
     seed: int = 0
     schema: Mapping[str, Json] | None = None  # narrower than the shape's own
     execution: bool = False  # ask the execution model, not the planning model
-    likelihood: bool = False  # have the reply say how likely the model held it
+    likelihood: bool = False  # request the log-probability of the reply
 
 
 def ask_text(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[str]:
@@ -125,7 +125,7 @@ def ask_text(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> S
 
 
 def ask_reply(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[Reply]:
-    """Ask a model; every asking is an event. A reply that was cut short is asked for again with more room."""
+    """Call a model and record the call as an event. A truncated reply is requested again with more tokens."""
     llm = run.execution if how.execution else run.planning
     prompt = _prompt(run, messages, how)
     for _ in range(run.limits.longer):
@@ -139,10 +139,10 @@ def ask_reply(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> 
 def ask_for(
     run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any
 ) -> Steps[_Shape]:
-    """Ask a model for a value of a shape; a reply that was cut short is asked for again with more room,
-    another bad one mended once.
+    """Call a model for a value of a schema.
 
-    Raises BadReply, which says when it was too long.
+    A truncated reply is requested again with more tokens, and any other bad reply is repaired once. Raises
+    BadReply, or TooLong if it was truncated.
     """
     options = How(**{"kind": role, "shape": shape, **how})
     llm = run.execution if options.execution else run.planning
@@ -178,13 +178,14 @@ def _prompt(run: Loop, messages: tuple[Message, ...], how: How) -> Prompt:
 
 
 def _value(text: str, shape: type[_Shape]) -> _Shape:
-    """The value a reply holds; an escape in its JSON may have made half a surrogate pair."""
+    """Parse the value of a reply, and replace lone surrogates that its JSON escapes may have made."""
     return shape.model_validate(whole(parse(text, shape).model_dump()))
 
 
 def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
-    """What a model replies; what a call that failed has cost stands in its own event, before the error goes
-    on.
+    """Send a prompt to a model and record its reply.
+
+    If the call fails at a cost, that cost is recorded in its own event before the error is raised.
     """
     try:
         reply = checked_reply(llm, prompt)
@@ -201,20 +202,22 @@ def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
 
 
 def situation(run: Loop, reader: Store | None = None) -> Steps[str]:
-    """The question and the graph as text, cut to the token budget; in the language of a `reader`, or else of
-    the run.
+    """Return the question and the graph as text, cut to the token budget.
+
+    The graph is in the language of `reader`, or else of the run.
     """
     graph = yield from rendered_graph(run, reader)
     return prompts.situation(run.state.question, run.state.attachments, graph)
 
 
 def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
-    """The graph as text, cut to the token budget; made once for each state of the graph, since several
-    prompts of a turn show it.
+    """Return the graph as text, cut to the token budget.
+
+    It is rendered once for each state of the graph, since several prompts of a turn show it.
     """
     shown, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
     if run.shown is None or run.shown[0] != shown:
-        # the model judges what a fact says; it does not spell its name in code
+        # the model judges facts and does not write their names in code
         sources = run.limits.reading == "operations"
         run.shown = (shown, *rendered(store, run.state.question, run.limits.graph_tokens, sources=sources))
     _, text, cut = run.shown
@@ -226,10 +229,9 @@ def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
 def repairing(
     run: Loop, act: Callable[[str], _Result], statement: str, *, writing: bool, reader: Store | None = None
 ) -> Steps[tuple[str, _Result]]:
-    """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last
-    QueryFailed.
+    """Run a statement, and ask the model to repair it a few times if the store refuses it.
 
-    `reader` is the store whose language it is in, if not the run's own.
+    `reader` is the store whose language it is in, if not the run's own. Raises the last QueryFailed.
     """
     dialect = (reader or run.store).dialect
     for repairs in range(run.limits.repairs + 1):
@@ -257,9 +259,7 @@ def repairing(
 
 
 def read_event(run: Loop, store: Store, statement: str, rows: Rows, dialect: str = "") -> Read:
-    """The event that a statement read some rows from a store, of which some may hold no more than the
-    statement says.
-    """
+    """Record that a statement read some rows from a store, and mark the rows that hold only constants."""
     return run.happened(
         Read,
         statement=statement,
@@ -270,24 +270,23 @@ def read_event(run: Loop, store: Store, statement: str, rows: Rows, dialect: str
 
 
 def meant(store: Store, statement: str) -> str:
-    """The statement that a store has run for one that was asked for: another where a person has put one in
-    its place.
+    """Return the statement that a store executed for a requested one.
+
+    It differs if a person has replaced the statement.
     """
     return store.meant(statement) if isinstance(store, Edited) else statement
 
 
 @runtime_checkable
 class Edited(Protocol):
-    """A store in which a person may have put one statement in the place of another."""
+    """A store in which a person may have replaced a statement."""
 
     def meant(self, statement: str) -> str: ...
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What an answer can be made from: rows read from the graph, and in direct mode the answer that a ballot
-    gave.
-    """
+    """Rows read from the graph that an answer can be made from, and in direct mode the answer of a ballot."""
 
     rows: Rows
     said: str = ""
@@ -295,5 +294,5 @@ class Candidate:
 
 
 def distinct(items: Sequence[str]) -> list[str]:
-    """The items without repeats, in order."""
+    """Return the items without repeats, in order."""
     return list(dict.fromkeys(items))

@@ -1,6 +1,4 @@
-"""What a finished run leaves to judge its answer by: every sentence that it met, what its model was shown,
-and what it read there.
-"""
+"""The material for judging an answer: the sentences a run saw, showed to its model and read."""
 
 from __future__ import annotations
 
@@ -26,8 +24,9 @@ _BEFORE_QUESTION = "\n\nQuestion: "
 
 @dataclass(frozen=True)
 class PathReading:
-    """One time that a model read an answer from sentences: what was asked, the sentences shown, the answer,
-    and why it was refused.
+    """One call that read an answer from sentences.
+
+    It holds the question, the sentences shown, the answer, and why it was rejected.
     """
 
     number: int  # of the event
@@ -39,7 +38,7 @@ class PathReading:
 
 @dataclass(frozen=True)
 class RunMaterial:
-    """The events of a run that has an answer; raises BadInput for another."""
+    """The events of a run with an answer. Raises BadInput for any other run."""
 
     events: Sequence[Event]
 
@@ -51,7 +50,7 @@ class RunMaterial:
 
     @cached_property
     def question(self) -> str:
-        """What was asked."""
+        """The question of the run."""
         return next((event.question for event in self.events if isinstance(event, Started)), "")
 
     @cached_property
@@ -61,9 +60,7 @@ class RunMaterial:
 
     @cached_property
     def known(self) -> tuple[SourcedSentence, ...]:
-        """Every sentence that the run met: of the graph it began with and of what its tools returned, each
-        once.
-        """
+        """All sentences of the initial graph and of tool results, without repeats."""
         return tuple(
             dict.fromkeys(
                 [*self._at_first, *(each for event in self._returned for each in _sentences_in(event))]
@@ -71,7 +68,7 @@ class RunMaterial:
         )
 
     def titles(self, before: int | None = None) -> tuple[str, ...]:
-        """The titles that sentences stood under, before an event."""
+        """Return the titles of the sentences, of all events or of those before an event."""
         returned = (
             each.title
             for event in self.events[:before]
@@ -82,7 +79,7 @@ class RunMaterial:
 
     @cached_property
     def path(self) -> tuple[SourcedSentence, ...]:
-        """The sentences that the answer was read from, or those of its passages where it names no sentence."""
+        """The sentences that the answer was read from, or those of its passages if it names no sentence."""
         supports = dict.fromkeys(support for each in self.answered.supports for support in each)
         by_place = {(each.source, each.text): each for each in self.known}
         titles = {each.source: each.title for each in self.known}
@@ -97,9 +94,7 @@ class RunMaterial:
 
     @cached_property
     def facts(self) -> tuple[Edge, ...]:
-        """The typed facts that the answer names as evidence, and those that were written from the sentences
-        it was read from.
-        """
+        """The typed facts in the evidence of the answer, and those written from its sentences."""
         texts, evidence = {each.text for each in self.path}, set(self.answered.evidence)
         written = {
             edge.identity: edge for edge in self._edges if edge.type not in (SAYS_SENTENCE, MENTIONS_NAME)
@@ -113,7 +108,7 @@ class RunMaterial:
 
     @cached_property
     def readings(self) -> tuple[PathReading, ...]:
-        """What was read from sentences along paths, in order."""
+        """The answers read from sentences along paths, in order."""
         by_line: dict[str, SourcedSentence] = {}
         for each in self.known:
             by_line.setdefault(str(each), each)
@@ -130,8 +125,9 @@ class RunMaterial:
         return tuple(found)
 
     def replied(self, role: str) -> tuple[int, str]:
-        """The number of the event in which a model was asked for something, and its reply; -1 and "" where it
-        was not.
+        """Return the index of the first event in which a model was called for a role, and its reply.
+
+        Returns -1 and "" if there is none.
         """
         for number, event in enumerate(self.events):
             if (
@@ -145,7 +141,7 @@ class RunMaterial:
 
     @cached_property
     def hops(self) -> list[str]:
-        """The hops that the question was split into; none where it was not, or is no chain."""
+        """The hops of the question, or an empty list if it was not decomposed or is not a chain."""
         return hops_in(self.replied("hops")[1])
 
     @cached_property
@@ -176,7 +172,10 @@ class RunMaterial:
 
 
 def _sentences_in(event: ToolReturned) -> Iterable[SourcedSentence]:
-    """The sentences that a tool returned; a text that has no document is one by itself, named by its call."""
+    """Yield the sentences that a tool returned.
+
+    A text without a document counts as one by itself, named by its call.
+    """
     if not event.sources:
         title = " ".join(map(str, event.call.arguments.values()))
         yield from (

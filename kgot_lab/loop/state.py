@@ -1,4 +1,4 @@
-"""What a run knows so far: a value that only events change."""
+"""The state of a run, which only events change, and its ledger of model calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class State:
     question: str = ""
     attachments: tuple[str, ...] = ()
     start: PropertyGraph = EMPTY  # the graph that the run began with
-    spelled: bool = False  # whether a model spells the statements that write
+    spelled: bool = False  # whether a model writes the write statements
     step: int = 0
     calls: tuple[ToolCall, ...] = ()
     returns: tuple[ToolReturned, ...] = ()
@@ -44,7 +44,7 @@ class State:
     answer: Answered | None = None
 
     def after(self, event: Event) -> State:
-        """The state once this event has happened."""
+        """Return the state after an event."""
         now = replace(self, step=event.step)
         match event:
             case Started(question=question, attachments=attachments, start=start, limits=limits):
@@ -70,8 +70,9 @@ class State:
 
     @property
     def diffs(self) -> tuple[Diff, ...]:
-        """Every change to the graph so far, in order: applied to the graph it began with they give the
-        present one.
+        """All changes to the graph so far, in order.
+
+        Applied to the initial graph, they give the present one.
         """
         return tuple(write.diff for write in self.writes)
 
@@ -86,8 +87,9 @@ class State:
         return sentences_of((*self.start.edges, *written))
 
     def rows_of(self, statement: str, dialect: str = "") -> Rows | None:
-        """What this statement read from the graph since it last changed, or None when it was not read; no
-        dialect means the run's own.
+        """Return the rows that a statement read since the graph last changed, or None if it was not read.
+
+        An empty dialect means the run's own.
         """
         return next(
             (
@@ -105,19 +107,19 @@ class State:
 
 
 def state_after(events: Iterable[Event]) -> State:
-    """What a run knew in the end."""
+    """Return the state after all events of a run."""
     state = State()
     for event in events:
         state = state.after(event)
     return state
 
 
-# What a run asked and what it cost: a view of its events, nothing is noted twice.
+# The ledger: model calls of a run and their costs, derived from its events.
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One question asked of a model."""
+    """One model call."""
 
     run: str
     step: int
@@ -133,7 +135,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Every question asked in a run, in order."""
+    """All model calls of a run, in order."""
 
     entries: tuple[Entry, ...]
 
@@ -144,8 +146,9 @@ class Ledger:
 
     @property
     def untold(self) -> int:
-        """How many replies came from a server that does not tell all tokens: a call with words in its reply
-        reads some and writes some.
+        """Number of replies from a server that does not report all tokens.
+
+        A call with text in its reply reads and writes some.
         """
         return sum(
             bool(entry.reply) and not _tells(entry) and not entry.role.startswith("inside ")
@@ -153,7 +156,7 @@ class Ledger:
         )
 
     def by_role(self) -> dict[str, tuple[int, Usage]]:
-        """For each role, how many calls and what they cost together."""
+        """Return the number of calls and their total cost for each role."""
         roles = dict.fromkeys(entry.role for entry in self.entries)
         chosen = {role: [entry for entry in self.entries if entry.role == role] for role in roles}
         return {role: (len(entries), Usage.total(map(_usage, entries))) for role, entries in chosen.items()}
@@ -180,7 +183,7 @@ class Ledger:
 
 
 def ledger(events: Iterable[Event], run: str = "") -> Ledger:
-    """The ledger of a run's events."""
+    """Build the ledger of a run from its events."""
     return Ledger(tuple(_entry(event, run) for event in events if isinstance(event, Asked)))
 
 

@@ -1,7 +1,7 @@
-"""A run on file: JSON lines, flushed event by event, so that a kill loses at most the event being made.
+"""Traces: runs as JSON lines, flushed after each event, so that a kill loses at most the event in progress.
 
-What a model replied is put on the disk at once, so that not even a power failure loses what was paid for.
-Each line holds a check of itself and of those before it; lines of older versions hold none.
+Model replies are synced to disk at once, so that not even a power failure loses what was paid for. Each line
+has a checksum of itself and of those before it. Lines of older versions have none.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Trace:
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question of the run."""
         return next((event.question for event in self.events if isinstance(event, Started)), "")
 
     @property
     def answer(self) -> str:
-        """The text of the answer; "" while the run has none."""
+        """The text of the answer, or "" if the run has none yet."""
         return next((event.text for event in reversed(self.events) if isinstance(event, Answered)), "")
 
     @property
@@ -75,8 +75,9 @@ class Trace:
 
 
 def made_by(llm: LLM) -> dict[str, Json]:
-    """What the head of a run says of a model that is a file here: its hash and the engine. A run may be
-    resumed with another engine.
+    """Return the hash and engine of a model that is a local file, for the head of a trace.
+
+    A run may be resumed with another engine.
     """
     return (
         {"model_sha256": llm.sha256, "engine": llm.engine} if isinstance(llm, FromFile) and llm.engine else {}
@@ -86,8 +87,9 @@ def made_by(llm: LLM) -> dict[str, Json]:
 def record(
     events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None
 ) -> Iterator[Event]:
-    """Pass events on, each written to the file first. Raises TraceError when the file exists already or
-    cannot be written.
+    """Yield events, each after it is written to a new file.
+
+    Raises TraceError if the file exists or cannot be written.
     """
     path = Path(path)
     try:
@@ -111,8 +113,9 @@ def record(
 
 
 class TraceWriter:
-    """A trace that is being written, by this opening of it alone; raises TraceError where another writes it,
-    or where nobody can.
+    """A trace opened for writing by this process alone.
+
+    Raises TraceError if another process writes it, or if it cannot be written.
     """
 
     def __init__(self, path: Path, file: IO[str]) -> None:
@@ -126,8 +129,9 @@ class TraceWriter:
             ) from None
 
     def added(self, events: Iterable[Event], *, begins: bool = False) -> Iterator[Event]:
-        """Pass events on, each written to the file first; the graph that a run begins with is written beside
-        it.
+        """Yield events, each after it is written to the file.
+
+        The initial graph of a run is written beside it.
         """
         for event in events:
             if (
@@ -140,7 +144,7 @@ class TraceWriter:
             yield event
 
     def follow(self) -> None:
-        """Go on after the last line of the file; raises OSError and UnicodeDecodeError."""
+        """Continue after the last line of the file. Raises OSError and UnicodeDecodeError."""
         settle_last_line(self.path)
         for line in filter(str.strip, lines_on_file(self.path)[-2:]):
             self._before = seal_of(line)
@@ -173,20 +177,21 @@ class TraceWriter:
 
 
 def snapshot_path(path: Path) -> Path:
-    """Where the graph that a run began with is kept, beside its trace."""
+    """Return the path of the snapshot of the initial graph, beside the trace."""
     return path.with_name(f"{path.stem}.start.jsonl")
 
 
 def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
-    """Pass events on, each added to a trace that is there; a last line that was cut short is dropped, a whole
-    one only ended.
+    """Yield events, each after it is added to an existing trace.
+
+    A truncated last line is dropped. A complete one without a line break is ended.
     """
     with reopened(path) as writing:
         yield from writing.added(events)
 
 
 def reopened(path: str | Path) -> TraceWriter:
-    """A trace that is there, to be added to; raises TraceError."""
+    """Open an existing trace for appending. Raises TraceError if it cannot be written."""
     path = Path(path)
     try:
         file = path.open("r+", encoding="utf-8", newline="\n")
@@ -202,19 +207,17 @@ def reopened(path: str | Path) -> TraceWriter:
 
 
 def is_trace(path: str | Path) -> bool:
-    """Whether a file begins as a trace does, also after a mark that an editor put there; raises OSError."""
+    """Return whether a file begins as a trace does, after an optional byte order mark. Raises OSError."""
     with Path(path).open("rb") as file:
         return file.read(64).removeprefix(codecs.BOM_UTF8).startswith(b'{"trace"')
 
 
 def load_run(path: str | Path) -> Trace:
-    """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that
-    cannot be read.
-    """
+    """Read a trace, without a truncated last line. Raises TraceError naming the line that cannot be read."""
     require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
-        lines = lines_on_file(path)  # a kill can come in the middle of a letter
+        lines = lines_on_file(path)  # a kill can come in the middle of a character
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     if broken := broken_seal(line for line in lines[:-1] if line.strip()):
@@ -250,8 +253,9 @@ def load_run(path: str | Path) -> Trace:
 
 
 def _start(path: Path, digest: str) -> PropertyGraph:
-    """The graph that a run began with; raises TraceError where its snapshot is not there or holds another
-    graph.
+    """Load the initial graph of a run.
+
+    Raises TraceError if its snapshot is missing or holds another graph.
     """
     try:
         graph = read_snapshot(snapshot_path(path))
@@ -267,7 +271,10 @@ def _start(path: Path, digest: str) -> PropertyGraph:
 
 
 def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
-    """The events of a run, given as a trace or as what think(…) yielded; raises BadInput for anything else."""
+    """Return the events of a run, from a trace or from what think(…) yielded.
+
+    Raises BadInput for anything else.
+    """
     if isinstance(run, Trace):
         return run.events
     events = tuple(run) if isinstance(run, Iterable) and not isinstance(run, str | bytes) else (run,)
@@ -279,10 +286,10 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
 
 
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:
-    """The graph that recorded diffs give: no model, no sandbox; with `step`, as it was when that many INSERT
-    turns had been made.
+    """Build the graph from recorded diffs, without a model or a sandbox.
 
-    Raises BadInput, which names the event, where a write does not follow on those before it: see `parted_at`.
+    With `step`, it is the graph after that many INSERT turns. Raises BadInput, naming the event, if a write
+    does not follow on those before it: see `parted_at`.
     """
     events = tuple(events)
     truth, parted, why = _followed(
@@ -295,8 +302,9 @@ def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGra
 
 
 def parted_at(events: Iterable[Event]) -> int | None:
-    """The number of the first write that does not follow on those before it, as where another wrote there
-    too; None without one.
+    """Return the index of the first write that does not follow on those before it, or None.
+
+    This happens, for example, if another process wrote into the same store.
     """
     events = tuple(events)
     _, parted, _ = _followed(events)
@@ -304,13 +312,14 @@ def parted_at(events: Iterable[Event]) -> int | None:
 
 
 def not_following(number: int) -> str:
-    """What has happened to a run whose writes do not follow one another from an event on."""
+    """Return the message for a run whose writes do not follow one another from an event on."""
     return f"another command wrote into its namespace while it ran: its writes do not follow one another from event {number}"
 
 
 def up_to_parting(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events of a run with its writes told as refused from where they do not follow one another: up to
-    there its graph is known.
+    """Return the events of a run with inconsistent writes shown as refused.
+
+    From the first write that does not follow on those before it, the graph is not known.
     """
     events = tuple(events)
     if (number := parted_at(events)) is None:
@@ -330,7 +339,7 @@ def up_to_parting(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def _followed(events: Iterable[Event]) -> tuple[Truth, Event | None, str]:
-    """The graph after all writes that follow one another, the first that does not, and why."""
+    """Return the graph after all consistent writes, the first inconsistent one, and the reason."""
     truth = Truth()
     for number, event in enumerate(events):
         if number == 0 and isinstance(event, Started):
@@ -344,7 +353,7 @@ def _followed(events: Iterable[Event]) -> tuple[Truth, Event | None, str]:
 
 
 def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:
-    """The changes to the graph, in order."""
+    """Return the changes to the graph, in order."""
     return [
         event.diff for event in events if isinstance(event, Wrote) and (step is None or event.step <= step)
     ]

@@ -1,6 +1,4 @@
-"""The questions answered by all systems, in turn, so that wherever it stops all systems have answered the
-same first questions.
-"""
+"""Run the comparison with the systems in turn, so that after any stop they can be compared."""
 
 from __future__ import annotations
 
@@ -28,22 +26,22 @@ from kgot_lab.loop.limits import forecast
 from kgot_lab.text.cleaning import tokens
 from kgot_lab.types import LLM, Prompt, Reply, full_text
 
-# Replies that other systems were given to the very same prompt, so that what differs in one part is not
-# asked all over again.
+# Reuse of replies that other systems got to the same prompt.
 
 _ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, no trace need be read whole
 
 
 def replies_on_file(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
-    """The replies in the traces of a question by all systems of some folders, as `replies_in` gives them."""
+    """Collect the replies in all systems' traces of a question from several folders, as `replies_in` does."""
     return replies_in(
         path for folder in folders for path in sorted(folder.glob(f"{set}/*/{TRACES}/{trace_name(question)}"))
     )
 
 
 def replies_in(traces: Iterable[Path]) -> dict[str, Reply]:
-    """The replies in some traces, by digests of their prompts, of which the seed is a part; the first where
-    several are.
+    """Collect the replies in traces by the digest of their prompt.
+
+    The seed is part of the digest. If several replies have the same digest, the first is used.
     """
     found: dict[str, Reply] = {}
     for path in traces:
@@ -54,8 +52,9 @@ def replies_in(traces: Iterable[Path]) -> dict[str, Reply]:
 
 
 def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
-    """How many replies the traces of some sets hold in some folders; raises BadInput for a folder that is not
-    there.
+    """Count the replies in the traces of some sets in some folders.
+
+    Raises BadInput if a folder does not exist.
     """
     replies = 0
     for folder in folders:
@@ -67,10 +66,9 @@ def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
 
 
 class ReusingLLM:
-    """A model that is not asked what it was asked before: `known` are its replies, by `prompt_digest`;
-    `reused` counts those given.
+    """A model with a cache of `known` replies, by `prompt_digest`.
 
-    `told` hears of each.
+    `reused` counts the cached replies, and `told` is called for each.
     """
 
     def __init__(self, llm: LLM, known: Mapping[str, Reply], told: Callable[[], object] = lambda: None):
@@ -89,7 +87,7 @@ class ReusingLLM:
         return getattr(self._llm, name)  # its hash, engine, price and account
 
 
-_IN_A_ROW = 5  # answers that end in an error before a sitting stops: then it is the model's server and not the question
+_IN_A_ROW = 5  # consecutive errors before a session stops, since then the server is the cause
 
 
 class Due(NamedTuple):
@@ -102,9 +100,7 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True)
 class Slice:
-    """Which of the questions a sitting is about: of some systems and sets, the first so many of each set; all
-    where nothing is named.
-    """
+    """The systems, sets and first questions of each set that a session covers. Empty fields mean all."""
 
     systems: Collection[str] = ()
     sets: Collection[str] = ()
@@ -115,11 +111,11 @@ WHOLE = Slice()
 
 
 def turns(design: Design, chosen: Slice = WHOLE) -> Iterator[Due]:
-    """All that is to be answered, in order: the first question of each set by every system, then the second,
-    and so on.
+    """Yield all questions to answer, in order: the first of each set by every system, then the second, and so
+    on.
 
-    Systems that this version does not have are left out. Raises UnknownName, and BadInput where such a one is
-    named.
+    Systems that this version lacks are left out. Raises UnknownName, and BadInput if such a system is
+    selected by name.
     """
     check_systems(chosen.systems, design.systems)
     check_sets(list(chosen.sets), design.samples)
@@ -145,17 +141,17 @@ def turns(design: Design, chosen: Slice = WHOLE) -> Iterator[Due]:
 
 
 def place_of(folder: Path, set: str, system: str) -> Path:
-    """The folder of a system's answers to a set."""
+    """Return the folder of a system's answers to a set."""
     return folder / set / system
 
 
 def receipts_of(folder: Path, set: str, system: str) -> dict[str, QuestionResult]:
-    """A system's receipts on a set, by the ids of the questions."""
+    """Read a system's results on a set, by question id."""
     return read_results(place_of(folder, set, system) / RECEIPTS)
 
 
 def missing(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Due]:
-    """What is not answered yet, or ended in an error, in the order in which it is asked."""
+    """Return the questions without an answer or with an error, in the order in which they are asked."""
     there: dict[tuple[str, str], dict[str, QuestionResult]] = {}
     left = []
     for due in turns(design, chosen):
@@ -170,10 +166,10 @@ def missing(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Due]:
 
 @dataclass(frozen=True)
 class ComparisonRun:
-    """A design, the folder in which its answers are kept, and the model that gives them.
+    """A design, the folder of its answers, and the model that gives them.
 
-    With folders to `reuse`, a reply in a trace there or here to the very same prompt is taken instead of
-    asking again; such an answer's seconds are those that its replies took when they were given.
+    With folders to `reuse`, a reply in a trace there or here to the same prompt is used instead of a new
+    call. The seconds of such an answer are those of the original replies.
     """
 
     design: Design
@@ -190,11 +186,11 @@ class ComparisonRun:
         minutes: float | None = None,
         told: Callable[[Due, Event], None] = lambda *_: None,
     ) -> Iterator[tuple[Due, QuestionResult]]:
-        """Answer what is missing, each receipt as it is written; no question is begun once the minutes are
-        over.
+        """Answer what is missing and yield each result as it is written.
 
-        The plan is written first. Raises BadInput for another plan, and LLMError where five answers in a row
-        end in an error, or the key is refused; what was begun is on file, and goes on from there.
+        No question is started after `minutes` have passed. The plan is written first. Raises BadInput if the
+        folder has another plan, and LLMError if five answers in a row end in an error or the key is refused.
+        Everything started is on file and can be resumed.
         """
         self.keep_plan()
         left = missing(self.design, self.folder, chosen)
@@ -216,15 +212,17 @@ class ComparisonRun:
         return self._reused[0]
 
     def is_damaged(self, due: Due) -> bool:
-        """Whether the trace of an answer cannot be read."""
+        """Return whether the trace of an answer cannot be read."""
         return is_damaged(place_of(self.folder, due.set, due.system) / TRACES / trace_name(due.question.id))
 
     def keep_plan(self) -> None:
-        """Write the plan, or see that the one in the folder is the same; raises BadInput: what differs."""
+        """Write the plan, or check that the folder holds the same one. Raises BadInput naming the
+        differences.
+        """
         keep_comparison(self.design.plan(self.llm), self.folder)
 
     def _run(self, due: Due) -> QuestionRun:
-        """The run of one question by one system."""
+        """Build the run of one question by one system."""
         system = self.design.systems[due.system]
         # here, so that making an index is not counted as answering
         given = self._searches[due.set].tools(system, due.question)
@@ -258,8 +256,7 @@ def _told(told: Callable[[Due, Event], None], due: Due, _: Question, event: Even
     told(due, event)
 
 
-# How long the rest of the comparison will take: from what its receipts took, or from tokens and a rate
-# where there is none yet.
+# Time estimates: from stored results, or from tokens and a rate if there are none yet.
 
 _TURNS = 2  # that a question of the loop is reckoned to take
 _PROMPT, _FACT = 250, 35  # tokens of a prompt without its facts, and of a sentence
@@ -269,8 +266,9 @@ MEASURED, RECKONED = "median of this set", "reckoned"
 
 @dataclass(frozen=True)
 class Expected:
-    """How many questions of a set a system has left, and the seconds that one takes; `by` says from what that
-    is known.
+    """The number of questions that a system has left on a set, and the seconds per question.
+
+    `by` is the source of the estimate.
     """
 
     set: str
@@ -286,11 +284,11 @@ class Expected:
 
 
 def expected_rest(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Expected]:
-    """What is missing by set and system, with the median seconds of the receipts on file: of the set, else of
-    the system's other sets.
+    """Estimate the time of what is missing, by set and system.
 
-    Where a system has none, tokens are reckoned from its passages, and read and written at the rate of the
-    receipts of other systems, or of a 1.5B model on two cores.
+    The estimate is the median of the seconds in the stored results of the set, or else of the system's other
+    sets. For a system without results, tokens are estimated from its passages, and the reading rate from the
+    results of other systems, or from a 1.5B model on two cores.
     """
     left = Counter((due.set, due.system) for due in missing(design, folder, chosen))
     there = {
@@ -314,7 +312,7 @@ def expected_rest(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[E
 
 
 def forecast_grid(rows: list[Expected]) -> Grid:
-    """What is expected as a table, with the sum of all."""
+    """Tabulate the expected times, with their total."""
     columns = ("system on set", "questions left", "seconds each", "hours", "from")
     cells = [
         (f"{row.system} on {row.set}", f"{row.left:,}", f"{row.seconds:.1f}", f"{row.hours:.2f}", row.by)
@@ -329,8 +327,9 @@ def _answered(folder: Path, set: str, system: str) -> list[QuestionResult]:
 
 
 def _rate(receipts: list[QuestionResult]) -> Rate:
-    """The tokens that are read in a second of the receipts that make one call, which read much and write
-    little; else the usual rate.
+    """Return the reading rate in tokens per second, from results with one call.
+
+    Such calls read much and write little. Returns the default rate if there are none.
     """
     once = [
         receipt

@@ -1,7 +1,7 @@
-"""Where the systems lost the answers they got wrong: not found, not shown, refused, not chosen, misread, or
-compared wrongly.
+"""Where wrong answers were lost: not found, not shown, refused, not chosen, misread, or compared wrongly.
 
-The stages are worked out from traces, which are large and not kept; they are, in FOLDER/lost.json.
+The stages are computed from traces, which are large and not stored. The stages are stored, in
+FOLDER/lost.json.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ LossesBySet = Mapping[str, Mapping[str, Mapping[str, str]]]  # by set, system, a
 
 
 def stage_before_reading(question: Question, events: Sequence[Event], f1: float, em: float) -> str:
-    """Whether an answer is right, nearly right, or lost since its passages were not all found; "" for one
-    lost later.
+    """Return whether an answer is right, nearly right, or lost because not all its passages were found.
+
+    Returns "" for an answer lost at a later stage.
     """
     if em:
         return RIGHT_STAGE
@@ -64,8 +65,9 @@ def stage_before_reading(question: Question, events: Sequence[Event], f1: float,
 
 
 def loss_of(question: Question, events: Sequence[Event], receipt: QuestionResult) -> str:
-    """The first of LOSSES at which an answer was lost, by the events of its run; the examples of a prompt do
-    not count as shown.
+    """Return the first of LOSSES at which an answer was lost, from the events of its run.
+
+    The examples of a prompt do not count as shown.
     """
     if receipt.error:
         return FAILED
@@ -86,7 +88,7 @@ def loss_of(question: Question, events: Sequence[Event], receipt: QuestionResult
 
 
 def _shown(question: Question, events: Sequence[Event]) -> str:
-    """The last message of every prompt without the question, whose words are no evidence."""
+    """Return the last message of every prompt, without the question, whose words are not evidence."""
     return joined_lines(
         event.prompt.messages[-1].text.replace(question.text, " ")
         for event in events
@@ -95,8 +97,9 @@ def _shown(question: Question, events: Sequence[Event]) -> str:
 
 
 def losses(folder: Path, findings: Findings) -> LossesBySet:
-    """The stages on file, and those of all answers whose traces are there; raises BadInput for a file that
-    holds something else.
+    """Return the stored loss stages, updated by those computed from the traces that exist.
+
+    Raises BadInput if the file holds something else.
     """
     stages: dict[str, dict[str, dict[str, str]]] = {}
     for set, systems in losses_on_file(folder, findings.plan).items():
@@ -116,8 +119,9 @@ def losses(folder: Path, findings: Findings) -> LossesBySet:
 
 
 def losses_on_file(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
-    """The stages that FOLDER/lost.json holds, none where it is not there; raises BadInput for a file that
-    holds something else.
+    """Read the loss stages in FOLDER/lost.json, empty if the file does not exist.
+
+    Raises BadInput if the file holds something else.
     """
     path = folder / LOST_FILE
     if not path.exists():
@@ -153,7 +157,10 @@ def keep_losses(folder: Path, stages: LossesBySet) -> Path:
 
 
 def losses_grid(findings: Findings, stages: LossesBySet) -> Grid:
-    """How many answers were lost at each stage, by system and set; of those given, some may be unknown."""
+    """Tabulate how many answers were lost at each stage, by system and set.
+
+    The last column shows for how many of the answers the stage is known.
+    """
     rows = []
     for set, system, counts in counted_losses(findings, stages):
         given = len(findings.on(system, set))
@@ -168,8 +175,9 @@ def losses_grid(findings: Findings, stages: LossesBySet) -> Grid:
 
 
 def counted_losses(findings: Findings, stages: LossesBySet) -> Iterator[tuple[str, str, Counter[str]]]:
-    """Each set, and all of them, with each system and how many of its answers have which stage; those without
-    any are passed over.
+    """Yield the number of answers per stage, for each system on each set and on all sets.
+
+    Systems without any are skipped.
     """
     for set in findings.sets:
         for system in findings.answers:
@@ -179,9 +187,7 @@ def counted_losses(findings: Findings, stages: LossesBySet) -> Iterator[tuple[st
 
 
 def _from_traces(folder: Path, findings: Findings, set: str, system: str) -> dict[str, str]:
-    """The stages of a system's answers to a set whose traces are there, finished and whole, by the ids of the
-    questions.
-    """
+    """Compute the loss stages of a system's answers to a set, by question id, from complete traces."""
     traces, found = place_of(folder, set, system) / TRACES, {}
     if not traces.is_dir() or set not in BUNDLED_SETS:
         return {}
@@ -194,7 +200,7 @@ def _from_traces(folder: Path, findings: Findings, set: str, system: str) -> dic
 
 
 def _fits(stage: str, receipt: QuestionResult) -> bool:
-    """Whether a stage on file can be that of an answer, which may have been asked for again since."""
+    """Return whether a stored stage is consistent with an answer, which may have been repeated since."""
     told = FAILED if receipt.error else RIGHT_STAGE if receipt.em else NEARLY if receipt.f1 >= HALF else ""
     return stage == told or not (told or stage in (FAILED, RIGHT_STAGE, NEARLY))
 
@@ -205,7 +211,7 @@ def _questions_of(set: str) -> Mapping[str, Question]:
 
 
 def _whole_run(path: Path) -> Sequence[Event]:
-    """The events of a trace; none of one that is damaged or not there."""
+    """Read the events of a trace, or none if it is damaged or missing."""
     try:
         return read_events(path)
     except TraceError:

@@ -1,6 +1,4 @@
-"""The plan of the comparison: written down before the first question is asked, and never changed for a system
-that has answered one.
-"""
+"""The plan of the comparison, written before the first question and fixed for systems that have answered."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json
 
-# What is compared with what, and what is aimed at: fixed before the run, so that no choice can follow the
-# results.
+# Pairs and goals: fixed before the run, so that no choice can follow the results.
 
 ALL_SETS = "all sets"  # their questions together
 SYSTEM_PAIRS: tuple[tuple[str, str], ...] = (
@@ -49,13 +46,12 @@ ANSWER_MEASURES: Mapping[str, str] = {  # what is measured of each answer, and h
 
 @dataclass(frozen=True)
 class Goal:
-    """Something to reach: a value of a measure, or a difference between a system and another, on one set or
-    on all.
+    """A goal for a measure, or for the difference between two systems, on one set or on all.
 
-    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such aims), "not
-    below" (the mean difference is at least `bound`), "at least" (the value), "at most" (the value; with
-    `other`, as a share of the other's). `share`, where given, is the most evidence tokens the system may
-    take, as a share of the other's.
+    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such goals), "not
+    below" (the mean difference is at least `bound`), "at least" (the value), "at most" (the value, or with
+    `other` its share of the other's). `share`, if given, is the maximum of the system's evidence tokens as a
+    share of the other's.
     """
 
     said: str
@@ -68,7 +64,7 @@ class Goal:
     share: float | None = None
 
     def as_json(self) -> dict[str, Json]:
-        """The aim as plain values."""
+        """Convert the goal to plain values."""
         return asdict(self)
 
 
@@ -86,24 +82,23 @@ GOALS: tuple[Goal, ...] = (
 )  # fmt: skip
 
 
-# Which questions of which sets are asked, and in which order: drawn by seed before the first run, none of
-# them tuned on.
+# Questions: drawn by seed before the first run, none of them used for tuning.
 
 DRAW_SEED = 20261123
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The parts of a set that are asked, in an order drawn by seed or as they are drawn already, and where
-    one may tune instead.
-    """
+    """The parts of a set that are asked, in stored order or shuffled by a seed, and where to tune instead."""
 
     parts: tuple[str, ...]
     tuned_on: tuple[str, str]  # set and part
     seed: int | None = None
 
     def of(self, questions: QuestionSet) -> QuestionSet:
-        """The questions in the order in which they are asked, which stands in the set unless a seed draws it."""
+        """Return the questions in the order in which they are asked: that of the set, or shuffled by the
+        seed.
+        """
         ids = [id for part in self.parts for id in (questions.parts or {})[part]]
         if self.seed is not None:
             random.Random(self.seed).shuffle(ids)
@@ -118,9 +113,7 @@ SAMPLES: Mapping[str, Sample] = {
 
 
 def drawn_samples() -> dict[str, QuestionSet]:
-    """The sets with the questions that are asked of each: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of
-    MuSiQue.
-    """
+    """Return the sampled questions of each set: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of MuSiQue."""
     return {name: sample.of(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
 
 
@@ -132,8 +125,9 @@ def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
 
 
 def develop_samples() -> dict[str, QuestionSet]:
-    """The questions that may be tuned on, by the set they are of: 30 of HotpotQA, 61 of 2WikiMultiHopQA, 60
-    of MuSiQue's training part.
+    """Return the dev split of each set.
+
+    It has 30 questions of HotpotQA, 61 of 2WikiMultiHopQA, and 60 of MuSiQue's training part.
     """
     found = {}
     for sample in SAMPLES.values():
@@ -150,9 +144,7 @@ _NEEDED = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
 
 @dataclass(frozen=True)
 class Design:
-    """What is compared: questions of which sets, which systems, which of them in pairs, what is aimed at;
-    chance by rounds and seed.
-    """
+    """The design of a comparison: questions, systems, pairs and goals, with rounds and seed of the tests."""
 
     samples: Mapping[str, QuestionSet] = field(default_factory=drawn_samples)
     systems: Mapping[str, AnswerSystem] = field(default_factory=lambda: ANSWER_SYSTEMS)
@@ -160,10 +152,13 @@ class Design:
     aims: Sequence[Goal] = GOALS
     rounds: int = ROUNDS
     seed: int = DRAW_SEED
-    develop: bool = False  # whether the questions are those to tune on
+    develop: bool = False  # whether the questions are the dev split
 
     def plan(self, llm: LLM | None) -> dict[str, Json]:
-        """The plan of this design with a model, or as far as it is the same with any, as plain values."""
+        """Return the plan of this design as plain values.
+
+        Without a model, it holds what is the same for every model.
+        """
         sets = {
             name: {
                 "sha256": chosen.sha256, "questions": len(chosen.questions), "questions_sha256": hash_of_ids(chosen),
@@ -188,16 +183,17 @@ class Design:
         return dict(json.loads(json.dumps(told)))
 
     def _tuned_on(self, name: str) -> str:
-        """The set and part that may be tuned on in place of a set's questions; "itself" where these are they."""
+        """Return the set and part for tuning in place of a set's questions, or "itself" if these are for
+        tuning.
+        """
         return "itself" if self.develop or name not in SAMPLES else " ".join(SAMPLES[name].tuned_on)
 
 
 def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
-    """Write a plan into a folder, or see that the one there is the same: True when it was there. Raises
-    BadInput: what differs.
+    """Write a plan into a folder, or check that the folder holds the same one.
 
-    A system that has not answered any question of the folder may still change: then the plan is written anew
-    and says so.
+    Returns True if it was there. A system that has not answered any question in the folder may still change:
+    the plan is then rewritten with a note. Raises BadInput naming the differences.
     """
     path = folder / PLAN_FILE
     if path.exists():
@@ -225,14 +221,15 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
             f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
         )
     _write(plan, path)
-    # receipts are for keeping, traces are large
+    # results are small enough for a repository, traces are not
     write_whole(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")
     return False
 
 
 def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
-    """See that the plan of a folder, if there is any, is this one, of any model where this names none; raises
-    BadInput: what differs.
+    """Check that the plan of a folder, if there is one, is this plan.
+
+    If `plan` names no model, any model is accepted. Raises BadInput naming the differences.
     """
     if (folder / PLAN_FILE).exists():
         there = comparison_plan(folder)
@@ -246,16 +243,14 @@ def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
 
 
 def _open_yet(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
-    """The systems of two plans that have not answered any question of a folder."""
+    """Return the systems of two plans that have not answered any question in a folder."""
     return {
         name for name in {*there["systems"], *plan["systems"]} if not any(folder.glob(f"*/{name}/{RECEIPTS}"))
     }
 
 
 def _refuse_another(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
-    """Raise BadInput, which says what differs, unless two plans are the same; of two kinds of comparison, it
-    says that.
-    """
+    """Raise BadInput naming the differences unless two plans are the same, or their kinds if those differ."""
     if differences := plan_differences(
         {name: value for name, value in there.items() if name != "amended"}, plan
     ):
@@ -270,7 +265,7 @@ def _refuse_another(there: Mapping[str, Json], plan: Mapping[str, Json], folder:
 
 
 def _asked_by(plan: Mapping[str, Json]) -> str:
-    """The options of `bench questions` that a plan comes from; "" of the plain comparison."""
+    """Return the options of `bench questions` that produce a plan, or "" for the plain comparison."""
     changed = any(name in ABLATIONS and name not in ANSWER_SYSTEMS for pair in plan["pairs"] for name in pair)
     tuned = bool(plan["sets"]) and all(told.get("tuned on") == "itself" for told in plan["sets"].values())
     return " ".join(option for option, given in (("--ablate", changed), ("--develop", tuned)) if given)
@@ -281,13 +276,13 @@ def _write(plan: Mapping[str, Json], path: Path) -> None:
 
 
 def _without(plan: Mapping[str, Json], systems: Collection[str]) -> dict[str, Json]:
-    """A plan without some of its systems, and without what tells of changes."""
+    """Return a plan without some of its systems and without its record of changes."""
     kept = {name: value for name, value in plan["systems"].items() if name not in systems}
     return {name: value for name, value in plan.items() if name != "amended"} | {"systems": kept}
 
 
 def comparison_plan(folder: Path) -> dict[str, Any]:
-    """The plan of a folder as plain values; raises BadInput where there is none."""
+    """Read the plan of a folder as plain values. Raises BadInput if there is none."""
     path = folder / PLAN_FILE
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))

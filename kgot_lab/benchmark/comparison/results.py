@@ -1,6 +1,4 @@
-"""What the receipts say: each system's measures on each set, pairs of systems on the same questions, and
-which aims are reached.
-"""
+"""Results of the comparison: measures per system and set, paired differences, and which goals are reached."""
 
 from __future__ import annotations
 
@@ -36,8 +34,9 @@ AnsweredBy = Mapping[tuple[str, str], QuestionResult]  # by set and id of the qu
 # wide: one field a column of the results table
 @dataclass(frozen=True)
 class Measured:
-    """A system's answers on a set, by ANSWER_MEASURES; None where no receipt tells it. An answer that ended
-    in an error counts as wrong.
+    """A system's scores on a set, by ANSWER_MEASURES, or None if no result has the value.
+
+    An answer that ended in an error counts as wrong.
     """
 
     system: str
@@ -60,8 +59,7 @@ class Measured:
 class Paired:
     """A system against another on the questions that both answered: the mean difference of F1.
 
-    p is corrected over one of two families: what the aims of a gain name (`aimed`), or everything else that
-    is looked at.
+    p is corrected over one of two families: the comparisons in goals of kind "gain" (`aimed`), or all others.
     """
 
     system: str
@@ -75,15 +73,16 @@ class Paired:
 
 @dataclass(frozen=True)
 class Findings:
-    """All results of a folder, from its plan and its receipts alone."""
+    """The results of a folder, computed from its plan and its per-question results alone."""
 
     plan: Mapping[str, Any]
     answers: Mapping[str, AnsweredBy]  # by system
 
     @staticmethod
     def of(folder: Path) -> Findings:
-        """What the receipts of a folder say; raises BadInput where there is no plan, TraceError for receipts
-        that were changed.
+        """Read the results of a folder.
+
+        Raises BadInput if there is no plan, and TraceError if results were changed.
         """
         plan = comparison_plan(folder)
         answers = {
@@ -98,11 +97,11 @@ class Findings:
 
     @property
     def sets(self) -> list[str]:
-        """The sets by name, and all of them together where there are several."""
+        """The names of the sets, and one for all of them together if there are several."""
         return [*self.plan["sets"], *[ALL_SETS] * (len(self.plan["sets"]) > 1)]
 
     def on(self, system: str, set: str) -> AnsweredBy:
-        """The answers of a system to a set, or to all."""
+        """Return the answers of a system to a set, or to all sets."""
         return {
             key: receipt for key, receipt in self.answers.get(system, {}).items() if set in (key[0], ALL_SETS)
         }
@@ -119,8 +118,10 @@ class Findings:
 
     @cached_property
     def pairs(self) -> list[Paired]:
-        """A row for each pair and set of the plan with two groups of questions that both answered; p-values
-        corrected by family.
+        """The comparisons of the plan, one for each pair and set with two groups of questions that both
+        answered.
+
+        p-values are corrected by family.
         """
         rows: list[Paired] = []
         aimed = {
@@ -143,11 +144,10 @@ class Findings:
         return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
 
     def compare_with(self, other: Findings, pairs: Sequence[tuple[str, str]]) -> Findings:
-        """The answers of two folders to the same questions, in pairs that no plan named; p is corrected over
-        all of these.
+        """Pair the answers of two folders to the same questions, in pairs that no plan named.
 
-        Raises BadInput where the questions are others, where both have a system of one name, and for a pair
-        that neither has.
+        p-values are corrected over all of these pairs. Raises BadInput if the questions differ or both
+        folders have a system of one name, and UnknownName for a system that neither has.
         """
         if self.plan["sets"] != other.plan["sets"]:
             raise BadInput(
@@ -164,7 +164,7 @@ class Findings:
         )
 
     def as_json(self) -> dict[str, Json]:
-        """The same as plain values, with the tables of reliability and the curves of risk against coverage."""
+        """Convert the results to plain values, with reliability tables and risk-coverage curves."""
         told = {
             "measured": [asdict(row) for row in self.measured],
             "pairs": [asdict(row) for row in self.pairs],
@@ -177,8 +177,9 @@ class Findings:
         }
 
     def sure(self, system: str, set: str) -> tuple[list[float], list[float]]:
-        """How likely the model held each answer of a system whose likelihood it told, and whether it is
-        right.
+        """Return the probability that the model reported for each answer, and whether the answer is right.
+
+        Answers without a probability are left out.
         """
         told = [
             (receipt.likelihood, receipt.em)
@@ -229,20 +230,18 @@ class Findings:
 
 
 def _group(key: tuple[str, str], receipt: QuestionResult) -> str:
-    """What a question is drawn together with: its group, or itself."""
+    """Return the resampling group of a question, or the question itself if it has none."""
     return f"{key[0]} {receipt.group or key[1]}"
 
 
-# Which aims of the plan are reached, each with the figure that says so.
+# The verdict on each goal of the plan, with its figure.
 
 REACHED, MISSED, UNKNOWN = "reached", "missed", "open"
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What became of an aim: "reached", "missed", or "open" where the answers that would tell it are not
-    there; and the figure.
-    """
+    """The verdict on a goal, "reached", "missed" or "open" (answers are missing), with the figure."""
 
     goal: Goal
     verdict: str
@@ -250,8 +249,9 @@ class Reached:
 
 
 def reached_goals(findings: Findings) -> list[Reached]:
-    """Each aim of the plan, judged by the receipts; one whose questions are not all answered is marked as
-    such in its figure.
+    """Judge each goal of the plan by the results.
+
+    The figure of a goal says so if not all its questions are answered.
     """
     rows = {(row.system, row.on): row for row in findings.measured}
     pairs = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
@@ -315,7 +315,7 @@ def _value(goal: Goal, row: Measured) -> float | None:
 
 
 def _asked(findings: Findings, goal: Goal) -> int:
-    """How many questions the plan has for an aim."""
+    """Return the number of questions that the plan has for a goal."""
     most = findings.plan["systems"][goal.system]["questions"]
     sets = [
         each["questions"]
@@ -325,8 +325,7 @@ def _asked(findings: Findings, goal: Goal) -> int:
     return sum(count if most is None else min(count, most) for count in sets)
 
 
-# The results as tables: the systems on each set, the pairs, the aims, and how far the likelihoods can be
-# trusted.
+# Tables: the systems on each set, the pairs, the goals, and calibration.
 
 _COLUMNS = (
     "system", "n", "errors", "EM", "F1 [95 %]", "prompt tokens", "evidence tokens", "median s", "calls", "resting", "destroyed",
@@ -337,9 +336,7 @@ _SAME = 1e-9  # a coverage of one is a quotient
 
 
 def comparison_grids(findings: Findings) -> list[Grid]:
-    """All tables: the systems on each set, the pairs, the aims, and how far the likelihoods of each system
-    can be trusted on all sets.
-    """
+    """Tabulate the systems on each set, the pairs, the goals, and the calibration on all sets."""
     grids = [_systems(set, [row for row in findings.measured if row.on == set]) for set in findings.sets]
     return [
         grid
@@ -399,7 +396,7 @@ def _reliability(findings: Findings) -> Grid:
 
 
 def _risk(findings: Findings) -> Grid:
-    """Of the surest answers of each system, so many and at least that share, how many are wrong."""
+    """Tabulate the share of wrong answers among the most probable answers of each system, by coverage."""
     rows = []
     for system in findings.answers:
         likely, right = findings.sure(system, findings.sets[-1])

@@ -1,6 +1,4 @@
-"""The systems that are compared, by name: what each searches with, how much it is given, and how the answer
-is read.
-"""
+"""The compared systems by name: how each searches, how much it is shown, and how it reads the answer."""
 
 from __future__ import annotations
 
@@ -41,12 +39,12 @@ from kgot_lab.types import LLM, Document, Json, Prompt
 
 @dataclass(frozen=True)
 class AnswerSystem:
-    """A way to answer a question.
+    """A question-answering system.
 
     reads: "json" (one call, today's prompt), "few" (one call, a short prompt with examples) or "loop" (a
-    preset grows a graph in a store). search: "convex" (.7 embeddings + .3 BM25), "follow" (names followed
-    from there), "gold" (the sentences that hold the answer) or "". `questions` of each set are asked, the
-    first ones; None: all.
+    preset grows a graph in a store). search: "convex" (.7 embeddings + .3 BM25), "follow" (entity-linked
+    expansion from there), "gold" (the sentences that contain the answer) or "". The first `questions` of each
+    set are asked, or all if it is None.
     """
 
     reads: str
@@ -65,7 +63,7 @@ class AnswerSystem:
 
     @property
     def exists_whole(self) -> bool:
-        """Whether this version has the preset that the system is; one without a preset always is."""
+        """Whether this version has the preset of the system, or the system needs none."""
         return not self.preset or self.preset in PRESETS
 
     @property
@@ -74,19 +72,19 @@ class AnswerSystem:
         return "paths" if self.reads == "loop" and self.preset == "paths" else self.reads
 
     def asks(self, number: int) -> bool:
-        """Whether the system is asked the question of this number, counted from 0."""
+        """Return whether the system is asked the question with this index, counted from 0."""
         return self.questions is None or number < self.questions
 
     def as_json(self) -> dict[str, Json]:
-        """The system as plain values, with the limits of its preset."""
-        # they stand among the limits
+        """Convert the system to plain values, with the limits of its preset."""
+        # they are part of the limits
         told = {name: value for name, value in asdict(self).items() if name != "changes"}
         limits = self.limits.as_json() if self.preset in PRESETS else None
         return {**told, **({"limits": limits} if self.preset else {})}
 
 
-# A fact is written from a path after the answer was read, for the next question; here each question has a
-# graph of its own.
+# Facts are written from a path after the answer was read, for the next question. Here each question has
+# its own graph.
 _UNTYPED: Mapping[str, Json] = {"typed_facts": False}
 ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "closed-book": AnswerSystem("few"),
@@ -116,8 +114,9 @@ def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANS
 
 
 class PassageSearches:
-    """The searches over the passages of a set, each index made once for all systems. Raises NotInstalled
-    where no vectors can be made.
+    """The searches over the passages of a set, with each index built once for all systems.
+
+    Raises NotInstalled if no embedder is available.
     """
 
     def __init__(self, questions: QuestionSet):
@@ -126,7 +125,7 @@ class PassageSearches:
         self._made: dict[tuple[str, int], Tool] = {}
 
     def tools(self, system: AnswerSystem, question: Question) -> list[Tool]:
-        """What a system may search with for a question; nothing for one that has no search."""
+        """Return the search tools of a system for a question, or none if it has no search."""
         if system.search == "gold":
             return [self._gold(question)]
         if not system.search:
@@ -164,7 +163,7 @@ class PassageSearches:
 
 
 def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
-    """A sentence as a document, with the title of the gold passage that it stands in."""
+    """Convert a sentence to a document with the id and title of the gold passage that contains it."""
     source = next((document for document in gold if fact in document.text), Document("", fact))
     return Document(source.id, fact, source.title)
 
@@ -181,7 +180,7 @@ def _few_refused(question: str, answer: str, found: Result) -> str:
 
 
 def _with_likelihood(call: OneCall) -> OneCall:
-    """The same, but the reply is to say how likely the model held it, which does not change what it says."""
+    """Request the log-probability of the reply, which does not change its text."""
     return replace(
         call, prompt=lambda question, found: replace(call.prompt(question, found), likelihood=True)
     )
@@ -197,7 +196,7 @@ ShortWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
 
 
 def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
-    """How a system that asks its model once answers; None for one that is a preset of the loop."""
+    """Return how a system with a single model call answers, or None for a preset of the loop."""
     reading = WAYS.get(system.reads)
     if reading is None:
         return None
@@ -231,10 +230,10 @@ _PATHS = (
 
 
 def prompt_digests() -> dict[str, str]:
-    """What the prompts of all systems come from, each as a hash: what a plan names, so that nothing changes
-    in the middle of a run.
+    """Return a hash of the prompts of each system, which a plan stores so that they cannot change during a
+    run.
 
-    Of the mode `paths` that is its whole code, since rules choose what its prompts show.
+    For the mode `paths` it covers the whole code, since rules choose what its prompts show.
     """
     found = Result("[1] A: b.", (Document("d", "b.", "A"),))
     forms = ("Where?", "Which is older, A or B?", "Are A and B both rivers?")  # one for each kind of examples
@@ -249,8 +248,7 @@ def prompt_digests() -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
 
-# What each part of the modes `paths` and `local` gives: the same mode with one thing changed, on the first
-# questions of each set.
+# Ablations: the modes `paths` and `local` with one thing changed, on the first questions of each set.
 
 _QUESTIONS = 20  # of each set
 _FEW = 7  # of each set, for what takes minutes a question

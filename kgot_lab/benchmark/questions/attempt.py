@@ -1,6 +1,4 @@
-"""One question answered by one system, every event on file: what was begun goes on, and no reply on file is
-asked for again.
-"""
+"""Answer one question with one system on file, so that it can be resumed without repeating calls."""
 
 from __future__ import annotations
 
@@ -28,16 +26,16 @@ from kgot_lab.stores import empty_store
 from kgot_lab.tools.tool import Result, Tool, sought_by
 from kgot_lab.types import LLM, Json, Message, Prompt
 
-# The same questions without a graph: the model alone (zero-shot), and the model over passages (RAG), as
-# runs like the loop's.
+# Baselines without a graph, as runs like the loop's: zero-shot and RAG.
 
 _LONGEST = 200  # tokens of a reply
 
 
 @dataclass(frozen=True)
 class OneCall:
-    """How a model is asked: the prompt of a question over what was found (None: alone), the answer in a
-    reply, and why that is refused.
+    """How a model is called once: the prompt, the answer in a reply, and why that is rejected.
+
+    The prompt is built from a question and what was found (None for the question alone).
     """
 
     prompt: Callable[[str, Result | None], Prompt]
@@ -48,7 +46,7 @@ class OneCall:
 def zero_shot(
     question: Question, llm: LLM, reading: OneCall | None = None, *, name: str = "zero-shot"
 ) -> Iterator[Event]:
-    """Ask the model, nothing else; by default it is asked for JSON."""
+    """Ask the model the question alone, by default with a JSON reply."""
     yield Started(question=question.text, preset=name, planning=llm.name)
     text = yield from _asked(llm, question, None, reading or IN_JSON)
     yield Answered(text=text, forced=True)
@@ -57,8 +55,9 @@ def zero_shot(
 def plain_rag(
     question: Question, llm: LLM, tool: Tool, reading: OneCall | None = None, *, name: str = "rag"
 ) -> Iterator[Event]:
-    """Ask the model over what one search for the question returns; an answer that its reading refuses stands,
-    as a guess.
+    """Ask the model the question over the results of one search.
+
+    An answer that its reading rejects is used as a guess.
     """
     reading = reading or IN_JSON
     yield Started(question=question.text, preset=name, planning=llm.name)
@@ -78,12 +77,12 @@ def plain_rag(
 
 
 def zero_shot_prompt(question: str) -> Prompt:
-    """A question and nothing else."""
+    """Build the prompt of a question alone."""
     return _prompt(f"Question: {question}")
 
 
 def rag_prompt(question: str, passages: str) -> Prompt:
-    """A question under the passages that were found for it."""
+    """Build the prompt of a question below the retrieved passages."""
     return _prompt(f"Passages:\n{passages}\n\nQuestion: {question}")
 
 
@@ -95,7 +94,7 @@ def _prompt(text: str) -> Prompt:
 
 
 def _asked(llm: LLM, question: Question, found: Result | None, reading: OneCall) -> Steps[str]:
-    """The answer in a model's reply."""
+    """Call the model once and return the answer in its reply."""
     prompt = reading.prompt(question.text, found)
     reply = llm(prompt)
     yield Asked(
@@ -110,7 +109,7 @@ def _asked(llm: LLM, question: Question, found: Result | None, reading: OneCall)
 
 
 def _answer_in(reply: str) -> str:
-    """The answer in a reply of JSON; one of another form is taken as it stands."""
+    """Return the answer in a JSON reply, or the whole reply if it has another form."""
     try:
         return parse(reply, Answer).answer
     except BadReply:
@@ -129,11 +128,11 @@ QUESTION_SYSTEMS = ("loop", "rag", "zero-shot")
 
 @dataclass(frozen=True)
 class Equipment:
-    """What every question of a run is answered with; `tools` gives those for a question, `walk` is the short
-    run of a further system.
+    """What every question of a run is answered with.
 
-    Where it is not `clocked`, since replies on file are given at once, a question's seconds are what its
-    replies took when they were given.
+    `tools` returns the tools of a question, and `walk` is the run of a system with a single call. If it is
+    not `clocked`, since stored replies return at once, the seconds of a question are those of the original
+    replies.
     """
 
     planning: LLM
@@ -153,8 +152,9 @@ def check_question_system(name: str) -> None:
 
 
 def attempt(question: Question, system: str, equipment: Equipment, path: Path) -> Steps[None]:
-    """The run of a question, from where its trace stops: recorded events first. Raises what the system
-    raises.
+    """Run a question from where its trace stops, with the recorded events first.
+
+    Raises what the system raises.
     """
     if system == "loop":
         yield from _loop(question, equipment, path)
@@ -181,8 +181,9 @@ def attempt(question: Question, system: str, equipment: Equipment, path: Path) -
 
 
 def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> Iterator[Event]:
-    """A model's grade of an answer, as a run on file whose answer is the grade; a grade on file is not asked
-    for again.
+    """Grade an answer with a model, as a recorded run whose answer is the grade.
+
+    A stored grade is not requested again.
     """
 
     def walk(llm: LLM) -> Iterator[Event]:
@@ -219,8 +220,9 @@ def _loop(question: Question, equipment: Equipment, path: Path) -> Iterator[Even
 def recalled(
     walk: Callable[[LLM], Iterator[Event]], llm: LLM, path: Path, about: Mapping[str, Json]
 ) -> Iterator[Event]:
-    """A short run walked from its beginning, with the replies that its trace holds; the trace is replaced
-    when the run is whole.
+    """Run a short run from its beginning, with the replies in its trace.
+
+    The trace is replaced when the run is complete.
     """
     fresh = path.with_suffix(".again")
     # a kill came after the reply and before this took the place of the trace
@@ -237,8 +239,9 @@ def recalled(
 
 
 def read_events(path: Path) -> tuple[Event, ...]:
-    """The events of a trace, none where there is no file or a kill left no whole line of it; raises
-    TraceError for a damaged one.
+    """Read the events of a trace, or none if there is no file or no complete line in it.
+
+    Raises TraceError for a damaged trace.
     """
     if not path.exists() or b"\n" not in path.read_bytes():
         return ()
@@ -250,7 +253,7 @@ def read_events(path: Path) -> tuple[Event, ...]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a trace cannot be read, so that nothing is asked until it is mended or gone."""
+    """Return whether a trace cannot be read, so that nothing is asked until it is repaired or deleted."""
     try:
         read_events(path)
     except TraceError:
@@ -263,7 +266,7 @@ def _replies(path: Path) -> int:
 
 
 class Watched:
-    """A tool whose calls are timed, in seconds; calls of one that is shared wait for each other."""
+    """A tool whose calls are timed, in seconds. Calls of a shared tool are serialized."""
 
     def __init__(
         self, tool: Tool, told: Callable[[str, float, bool], None], lock: threading.Lock | None = None

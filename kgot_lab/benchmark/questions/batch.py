@@ -1,9 +1,7 @@
-"""A run of many questions, several at a time, in a folder: a trace and a receipt of each, so that it goes on
-after a kill.
+"""Run many questions in parallel in a folder, with a trace and a result for each, so that it can be resumed.
 
-Questions are answered in threads: what takes time is waiting for a server or for the sandboxes, which are
-processes of their own, so one process suffices, and the index of the documents, a model on this computer and
-the budget are there once.
+Questions are answered in threads: most time is spent waiting for a server or for sandboxes, which are
+separate processes. One process suffices, and the document index, a local model and the budget exist once.
 """
 
 from __future__ import annotations
@@ -51,8 +49,7 @@ from kgot_lab.evaluation.grading import grade_in
 from kgot_lab.loop.events import Answered, Asked, Event
 from kgot_lab.types import LLM, Usage
 
-# Work on many items in some threads, which ends in order: what is under way is finished, nothing further is
-# begun.
+# Parallel work with an orderly end: running items are finished, and no further ones started.
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -65,10 +62,10 @@ class Halted(Exception):
 def in_parallel(
     work: Callable[[_Item], _Result], items: Iterable[_Item], parallel: int, halt: threading.Event
 ) -> Generator[_Result, None, None]:
-    """What `work` gives for each item, as it comes, from so many threads.
+    """Yield the result of `work` for each item as it completes, from `parallel` threads.
 
-    When it raises, or whoever takes the results stops, no further item is begun, `halt` is set, and those
-    under way are waited for; then the first error is raised.
+    If `work` raises, or the consumer stops, no further item is started, `halt` is set, and running items are
+    waited for. Then the first error is raised.
     """
     todo, done = queue.SimpleQueue[_Item](), queue.SimpleQueue[_Result | BaseException | None]()
     for item in items:
@@ -128,7 +125,7 @@ _IN_A_ROW = 5
 
 @dataclass(frozen=True)
 class QuestionRun:
-    """The questions, what answers and grades them, and the folder in which all of it is kept."""
+    """The questions, the models that answer and grade them, and the folder of the results."""
 
     folder: Path
     questions: QuestionSet
@@ -138,13 +135,11 @@ class QuestionRun:
 
     @property
     def receipts(self) -> dict[str, QuestionResult]:
-        """The receipts on file, by the ids of their questions."""
+        """The stored results by question id."""
         return read_results(self.folder / RECEIPTS)
 
     def missing(self) -> list[Question]:
-        """The questions without a receipt, those that ended in an error, and those that this grader has not
-        graded.
-        """
+        """Return the questions without a result, with an error, or without a grade of this grader."""
         there = self.receipts
         return [
             question for question in self.questions.questions if not self._is_done(there.get(question.id))
@@ -153,11 +148,11 @@ class QuestionRun:
     def answers(
         self, parallel: int = 1, told: Callable[[Question, Event], None] = lambda *_: None
     ) -> Iterator[QuestionResult]:
-        """Answer what is missing, so many at a time, and give each receipt as it is written.
+        """Answer what is missing, `parallel` questions at a time, and yield each result as it is written.
 
-        An error in a question is its receipt. Raises LLMError where the key is refused, or the model failed
-        on several questions in a row, OverBudget, or an error that would end every question; calls under way
-        come to their end first, and so they do when Ctrl-C stops it.
+        An error in a question is its result. Raises LLMError if the key is refused or the model failed on
+        several questions in a row, OverBudget, or an error that would end every question. Running calls are
+        completed first, also on Ctrl-C.
         """
         lock, halt, there = threading.Lock(), threading.Event(), self.receipts
         answered = 0
@@ -186,7 +181,7 @@ class QuestionRun:
                     ) from error
 
     def is_damaged(self, id: str) -> bool:
-        """Whether a trace of a question cannot be read, that of its answer or that of its grading."""
+        """Return whether the trace of a question's answer or grading cannot be read."""
         return any(is_damaged(self.folder / part / trace_name(id)) for part in (TRACES, GRADINGS))
 
     def _is_done(self, receipt: QuestionResult | None) -> bool:
@@ -201,8 +196,9 @@ class QuestionRun:
         halt: threading.Event,
         told: Callable[[Question, Event], None],
     ) -> tuple[QuestionResult, Exception | None]:
-        """The receipt of a question, which may have one of an earlier sitting, and the error that ended it,
-        if one did.
+        """Answer a question and return its result, with the error that ended it, if any.
+
+        `earlier` is the result of an earlier session.
         """
         name = trace_name(question.id)
         path, graded = self.folder / TRACES / name, self.folder / GRADINGS / name
@@ -249,8 +245,9 @@ class QuestionRun:
 
 
 def _ends_the_run(error: Exception) -> bool:
-    """Whether an error is of more than its question; what a mode cannot do with one question it may do with
-    the next.
+    """Return whether an error concerns more than its question.
+
+    A mode that does not support one question may support the next.
     """
     return (isinstance(error, (Halted, *_FATAL)) and not isinstance(error, UnsupportedQuestion)) or _is_full(
         error
@@ -258,14 +255,15 @@ def _ends_the_run(error: Exception) -> bool:
 
 
 def _is_full(error: Exception) -> bool:
-    """Whether nothing more can be written, be it that a trace says so."""
+    """Return whether nothing more can be written, including when a trace reports it."""
     cause = error.__cause__ if isinstance(error, TraceError) else error
     return isinstance(cause, OSError) and cause.errno in _FULL
 
 
 def _is_barred(error: Exception | None, answered: int) -> bool:
-    """Whether a server will not be asked with this key; once it answered, a 403 may be about one question,
-    whose text it refuses.
+    """Return whether a server refuses the key.
+
+    After a first answer, a 403 may concern one question, whose text the server refuses.
     """
     return isinstance(error, LLMError) and (error.status == 401 or (error.status == 403 and not answered))
 
@@ -282,20 +280,19 @@ def _kept(path: Path) -> tuple[Event, ...]:
 
 
 def traces_of(folder: Path) -> dict[str, tuple[Event, ...]]:
-    """The events of every trace of a run, answers and gradings, by the names of the files; damaged ones are
-    left out.
-    """
+    """Read the events of every answer and grading trace of a run, by file name, without damaged ones."""
     return {f"{path.parent.name}/{path.stem}": _kept(path) for path in trace_files(folder)}
 
 
 def trace_files(folder: Path) -> list[Path]:
-    """The traces of a run, answers and gradings."""
+    """Return the paths of the answer and grading traces of a run."""
     return [path for part in (TRACES, GRADINGS) for path in sorted((folder / part).glob("*.jsonl"))]
 
 
 def trace_name(id: str) -> str:
-    """The name of the trace of a question: its id, where that can be a file's name everywhere, and else a
-    hash is added.
+    """Return the file name of a question's trace.
+
+    It is the id if that is a valid file name everywhere. Otherwise a hash is added.
     """
     plain = re.sub(r"[^\w-]+", "_", id, flags=re.ASCII)[:60]
     same = plain == id.lower() == id  # some systems hold names that differ in capitals for one
@@ -304,7 +301,7 @@ def trace_name(id: str) -> str:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder; raises BadInput where another is at work in it. A kill leaves no lock."""
+    """Lock a folder against other runs. Raises BadInput if one is active. A killed process leaves no lock."""
     folder.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:
         try:

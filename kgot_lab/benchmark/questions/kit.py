@@ -1,6 +1,4 @@
-"""The tools that a question is given: search over its documents, what reads its files, and what else works
-for the model that is asked.
-"""
+"""The tools of a question: search over its documents, file readers, and others that work for its model."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ _FOUND = {"loop": 8, "rag": 5}  # passages that one search returns
 
 @dataclass(frozen=True)
 class ModelsBehind:
-    """The models that tools may ask, kept to the budget of the run: the planning model, and one that takes
-    images.
-    """
+    """The models that tools may call, within the budget of the run: the planning model and a vision model."""
 
     llm: LLM
     vision: LLM | None = None
@@ -47,7 +43,7 @@ _OUTWARD = ("ask_search_agent", "wikipedia")
 
 @dataclass(frozen=True)
 class WebSources:
-    """Where tools look outside: into the web by a search engine, or into a folder of pages in its place."""
+    """The sources of web tools: the web through a search engine, or a folder of pages in its place."""
 
     web: bool = False
     mirror: str = ""
@@ -58,10 +54,9 @@ NO_WEB = WebSources()
 
 
 def web_tools(sources: WebSources) -> More:
-    """Tools that look into the web, or into a folder of pages in its place, made once for each model and used
-    by all threads.
+    """Return a factory of tools that read the web, or a folder of pages in its place.
 
-    Raises BadInput where none of them can work.
+    The tools are created once per model and shared by all threads. Raises BadInput if none of them can work.
     """
     made: dict[int, tuple[Tool, ...]] = {}
     making = threading.Lock()
@@ -85,10 +80,10 @@ def web_tools(sources: WebSources) -> More:
 def all_that_work(
     outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False
 ) -> More:
-    """Every tool that can work with the files of a question and its models, and those that look out; zip
-    files go into a folder.
+    """Return a factory of every tool that works with a question's files and models, and of the outward tools.
 
-    With `web` pictures may lie there, and recordings be sent there to be written down.
+    Zip files are unpacked into `unpack_into`. With `web`, pictures may be loaded from the web, and recordings
+    may be sent there for transcription.
     """
     computer, others = _Apart(unsafe, limits.python_seconds), tuple(entry_points(group=ENTRY_POINTS))
 
@@ -111,8 +106,9 @@ def all_that_work(
 
 
 class _Apart:
-    """Runs each piece of Python in a sandbox of its own: questions that are answered at once do not wait for
-    or see one another.
+    """Runs each piece of Python in a sandbox of its own.
+
+    Questions that are answered in parallel do not wait for or see one another.
     """
 
     def __init__(self, unsafe: bool, seconds: float):
@@ -124,16 +120,16 @@ class _Apart:
 
 
 def nothing_more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
-    """No tools beside those that a question's documents and files give."""
+    """Return no tools beyond those for a question's documents and files."""
     return ()
 
 
 class Kit:
-    """Makes the tools of each question. The index of the documents that all share is made once, and its
-    searches take turns.
+    """A factory of the tools of each question.
 
-    `more` gives further tools for a question, such as those that look into the web; with `follow` searches
-    are those of the mode `paths`. The seconds of each call go to the file `times`.
+    The index of shared documents is built once, and its searches are serialized. `more` returns further tools
+    for a question, such as web tools. With `follow`, searches are those of the mode `paths`. The seconds of
+    each call are written to the file `times`.
     """
 
     def __init__(
@@ -155,7 +151,7 @@ class Kit:
         self._shared: Tool | None = None
 
     def names(self, questions: Sequence[Question]) -> list[str]:
-        """The names of all tools that some of the questions get."""
+        """Return the names of all tools that any of the questions gets."""
         named = {"search"} if self._documents or any(question.documents for question in questions) else set()
         named |= {tool.name for question in questions for tool in self._beside_search(question)}
         return sorted(named) or [ask_model(self._behind.llm).name]

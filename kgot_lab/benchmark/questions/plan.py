@@ -1,6 +1,4 @@
-"""What a run of questions was begun with, written down before the first of them, so that no folder holds two
-kinds of answers.
-"""
+"""The plan of a question run, written before it starts, so that no folder mixes two kinds of answers."""
 
 from __future__ import annotations
 
@@ -28,41 +26,43 @@ from kgot_lab.types import LLM, Document, Json
 
 PLAN_FILE = "plan.json"
 _SHOWN = 3  # differences of two plans in one message
-# what plans of earlier versions leave unsaid
+# defaults of fields that plans of earlier versions lack
 _SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}
 
 
 # wide: one field a key of the plan file
 @dataclass(frozen=True)
 class QuestionPlan:
-    """The set and its hash, which questions of it, and all that an answer depends on. A budget is no part of
-    it: it may be raised.
+    """The set and its hash, the selected questions, and all that an answer depends on.
+
+    A budget is not part of it, since it may be raised.
     """
 
     set: str
     set_sha256: str
     questions: int
-    questions_sha256: str  # of their ids, in their order
+    questions_sha256: str  # hash of their ids, in order
     selection: Mapping[str, Json]
     system: str
     model: str
     execution: str
     limits: Mapping[str, Json]
     tools: Sequence[str] = ()
-    documents_sha256: str = ""  # of those named beside the set's own
+    documents_sha256: str = ""  # hash of the documents in addition to the set's own
     store: str = "in_memory"
     scored_by: str = "match"
     private: bool = False
     web: bool = False
-    mirror: str = ""  # the folder in place of the web
-    engine: str = ""  # that searches the web
-    vision: str = ""  # the model that looks at pictures
-    # date, version, machine: for people
+    mirror: str = ""  # folder of pages in place of the web
+    engine: str = ""  # web search engine
+    vision: str = ""  # vision model
+    # date, version, machine, for information
     made: Mapping[str, Json] = field(default_factory=dict, compare=False)
 
     def keep(self, folder: Path) -> bool:
-        """Write the plan into a folder, or see that the one there is the same: True when it was there. Raises
-        BadInput: what differs.
+        """Write the plan into a folder, or check that the folder holds the same one.
+
+        Returns True if it was there. Raises BadInput naming the differences.
         """
         path = folder / PLAN_FILE
         if path.exists():
@@ -81,8 +81,9 @@ class QuestionPlan:
         return False
 
     def check(self, folder: Path, *, but: Collection[str] = ()) -> None:
-        """See that the plan in a folder, if there is one, is the same, but for some fields; raises BadInput:
-        what differs.
+        """Check that the plan in a folder, if there is one, is the same except for the fields in `but`.
+
+        Raises BadInput naming the differences.
         """
         if not (folder / PLAN_FILE).exists():
             return
@@ -101,12 +102,12 @@ class QuestionPlan:
 
 
 def hash_of_ids(questions: QuestionSet) -> str:
-    """A hash of the ids of questions in their order."""
+    """Hash the ids of questions in their order."""
     return hashlib.sha256("\n".join(question.id for question in questions.questions).encode()).hexdigest()
 
 
 def read_plan(folder: Path) -> dict[str, Json]:
-    """Read the plan of a folder as plain values; raise BadInput where there is none."""
+    """Read the plan of a folder as plain values. Raises BadInput if there is none."""
     path = folder / PLAN_FILE
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
@@ -118,8 +119,9 @@ def read_plan(folder: Path) -> dict[str, Json]:
 
 
 def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: str = "") -> list[str]:
-    """What two plans say differently, by the names of the fields; when and where they were made is no part of
-    them.
+    """Return the differences between two plans, by field name.
+
+    When and where a plan was made is not compared.
     """
     found: list[str] = []
     for name in dict.fromkeys(
@@ -134,7 +136,7 @@ def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: 
 
 
 def format_differences(differences: Sequence[str]) -> str:
-    """What a refusal says of differences: the first few, and how many more there are."""
+    """Format the first few differences, and the number of the rest, for an error message."""
     more = len(differences) - _SHOWN
     return "; ".join(differences[:_SHOWN]) + (f"; and {more:,} more" if more > 0 else "")
 
@@ -144,21 +146,18 @@ def _told(value: Json) -> str:
     return text if len(text) <= 60 else f"{text[:14]}…"
 
 
-# From what a reader asks for to a run of questions: the plan is written or checked, the budget begun where
-# earlier sittings left it.
+# Prepare a run: the plan is written or checked, and the budget continues from earlier sessions.
 
 _UNLIMITED = Budget()
-# traces hold the questions: they do not belong in a repository, and some sets may not be passed on
+# traces hold the questions: they do not belong in a repository, and some sets may not be redistributed
 _IGNORED = "*\n"
 
 
 @dataclass(frozen=True)
 class Answerers:
-    """Which system answers, with which models and limits, on which store, over which further documents and
-    with which further tools.
+    """The system that answers, with its models, limits, store, and additional documents and tools.
 
-    `planning` is None as long as it is only checked whether a run can be. `web` tells the plan where `tools`
-    look.
+    `planning` is None while a run is only checked. `web` records for the plan which web sources `tools` read.
     """
 
     system: str
@@ -176,7 +175,7 @@ class Answerers:
 
 @dataclass(frozen=True)
 class ReadyRun:
-    """A run that can begin, or go on, and what its models spend together."""
+    """A run that can start or resume, and the shared account of its models."""
 
     run: QuestionRun
     spending: Spending
@@ -185,10 +184,10 @@ class ReadyRun:
 def check_run(
     whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, *, graded: bool = False
 ) -> None:
-    """See, before a model is connected, that a run can be: its system, questions and store, and the plan in
-    its folder.
+    """Check, before a model is connected, that a run is possible.
 
-    Raises BadInput, UnknownName, and what opening the store raises.
+    Checks its system, questions and store, and the plan in its folder. Raises BadInput, UnknownName, and what
+    opening the store raises.
     """
     check_question_system(by.system)
     chosen = selection.of(whole)
@@ -209,8 +208,9 @@ def check_run(
 
 
 def _check_paths(chosen: QuestionSet, shared: Sequence[Document]) -> None:
-    """Raise BadInput where the mode paths could read nothing for any question; where it can for some, the
-    others end in an error.
+    """Raise BadInput if the mode `paths` has nothing to read for any question.
+
+    If it has something for some questions, the others end in an error.
     """
     if all(question.attachments for question in chosen.questions):
         raise BadInput(
@@ -225,11 +225,10 @@ def _check_paths(chosen: QuestionSet, shared: Sequence[Document]) -> None:
 def prepared(
     whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED
 ) -> ReadyRun:
-    """The run of the selected questions in a folder of its own, where the plan is written once nothing stands
-    in its way.
+    """Prepare the run of the selected questions in a folder of its own, and write its plan after all checks.
 
-    Raises BadInput for a folder with another plan, for questions that the system cannot answer and for a
-    model without a price where dollars are limited, UnknownName, and what opening the store raises.
+    Raises BadInput for a folder with another plan, for questions that the system cannot answer, and for a
+    model of unknown price if dollars are limited. Raises UnknownName, and what opening the store raises.
     """
     check_run(whole, selection, by, folder, graded=by.grader is not None)
     chosen, looped = selection.of(whole), by.system == "loop"
@@ -262,7 +261,7 @@ def prepared(
 
 
 def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: Answerers) -> QuestionPlan:
-    """The plan of a run as far as it is known before its models are."""
+    """Return the plan of a run as far as it is known before its models are."""
     looped = by.system == "loop"
     return QuestionPlan(
         set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),

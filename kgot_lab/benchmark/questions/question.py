@@ -1,4 +1,4 @@
-"""What a question is, and a set of them."""
+"""Questions and question sets."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kgot_lab.types import Document, Json
 # wide: one field a key of a line in a question file
 @dataclass(frozen=True)
 class Question:
-    """A question with its answer, the ids of the documents that hold it (`gold`) and the very sentences that
-    do (`facts`), where known.
+    """A question with its answer, the ids of the relevant documents (`gold`) and sentences (`facts`), if
+    known.
 
-    `documents` are its own, beside those of its set; `steps` and `tools` are what a person took to answer it.
-    Questions of one `group` share a part, so they are not independent of each other; "" is a group of its
-    own.
+    `documents` are its own, in addition to those of its set. `steps` and `tools` are what a person needed to
+    answer it. Questions of one `group` share a part, so they are not independent of each other. "" means a
+    group of its own.
     """
 
     id: str
@@ -44,10 +44,10 @@ class Question:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Passages to search and questions to ask; `parts` are the ids that serve what, and `scored_by` how an
-    answer is found right.
+    """Passages to search and questions to ask.
 
-    Of a `private` set, which may not be passed on, answers stay out of what is written.
+    `parts` are the question ids of each split, and `scored_by` is the rule for a right answer. Answers of a
+    `private` set, which may not be redistributed, are not written to results.
     """
 
     documents: list[Document]
@@ -77,7 +77,7 @@ class QuestionSet:
         return digest.hexdigest()
 
     def only(self, ids: Iterable[str]) -> QuestionSet:
-        """The same with these questions, in this order."""
+        """Return the set with only these questions, in this order."""
         by_id = {question.id: question for question in self.questions}
         return replace(self, questions=[by_id[id] for id in ids])
 
@@ -86,7 +86,7 @@ def _plain(documents: Iterable[Document]) -> list[Json]:
     return [[document.id, document.title, document.text] for document in documents]
 
 
-# A question set of one's own: a file of JSON lines.
+# Question sets from a JSON lines file.
 
 _LISTS = ("aliases", "attachments", "documents", "tools")
 _TEXTS = ("id", "type", "level")
@@ -94,15 +94,15 @@ _KNOWN = ("question", "answer", *_TEXTS, *_LISTS, "steps")
 
 
 def own_questions(path: Path) -> QuestionSet:
-    """The questions of a file of JSON lines: question and answer, and as it likes id, type, level, aliases,
-    documents, attachments.
+    """Read questions from a JSON lines file.
 
-    A document is an object with title and text, or the path of a file or folder, as attachments are, from
-    where the file stands; `steps` and `tools` say what a person took. The name of the set is that of the
-    file. Raises BadInput, which names the line.
+    Each line has question and answer, and optionally id, type, level, aliases, documents, attachments. A
+    document is an object with title and text, or the path of a file or folder. Attachments are paths too.
+    Paths are relative to the file. `steps` and `tools` record what a person needed. The set is named after
+    the file. Raises BadInput, naming the line.
     """
     try:
-        # and at no other separator: JSON lets those stand in a text
+        # at no other separator, since JSON allows those in strings
         lines = utf8_text(read_regular(path), path).split("\n")
     except OSError as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
@@ -168,7 +168,7 @@ def _check(where: str, row: Json) -> None:
 
 
 def _documents(where: str, folder: Path, item: Json, place: int) -> list[Document]:
-    """The passages that an item of `documents` means."""
+    """Return the passages that an item of `documents` refers to."""
     if isinstance(item, Mapping) and isinstance(item.get("text"), str):
         return [Document(str(item.get("id", f"d{place}")), item["text"], str(item.get("title", "")))]
     if not isinstance(item, str):

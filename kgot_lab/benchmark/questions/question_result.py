@@ -1,4 +1,4 @@
-"""A line for each question: what was answered, whether it is right, and what it took."""
+"""Per-question results: what was answered, whether it is right, and what it cost."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ WITHHELD = "(withheld: this set may not be passed on)"
 # wide: one field a key of the line of JSON that a question has in the results file
 @dataclass(frozen=True)
 class QuestionResult:
-    """One question: `correct` by the set's own rule (`scored_by`), None where it has no answer; times in
-    seconds, costs in US dollars.
+    """The result of one question, with times in seconds and costs in US dollars.
 
-    `seconds` is the wall time of the sitting in which it was answered, and before that what models took; None
-    where only the trace of an earlier sitting is left, which does not tell it. `forced` says that no read of
-    the graph gave rows, `out_of_steps` that reading was forced; both are None of systems without a graph.
-    `tools` counts the calls of each. `evidence_tokens` is about how long the facts were that the answer was
-    read from, `rests` whether it stands there (None for yes and no, which stand nowhere); `likelihood` is the
-    mean probability of a token of the answer, exp(logprob / tokens), where the model told it.
+    `correct` follows the set's own rule (`scored_by`), and is None if the question has no answer. `seconds`
+    is the wall-clock time of the session in which it was answered, plus the model time before that. It is
+    None if only the trace of an earlier session is left, which does not record it. `forced` means that no
+    read of the graph gave rows, `out_of_steps` that reading was forced. Both are None for systems without a
+    graph. `tools` counts the calls of each tool. `evidence_tokens` is the approximate length of the facts
+    that the answer was read from, and `rests` is whether they contain it (None for yes and no). `likelihood`
+    is the mean probability of a token of the answer, exp(logprob / tokens), if the model reported it.
     """
 
     id: str
@@ -93,7 +93,7 @@ class QuestionResult:
 
     @property
     def end(self) -> str:
-        """What became of the question: one of ENDINGS."""
+        """The outcome of the question, one of ENDINGS."""
         if self.error:
             return "error"
         if self.grade in {NOT_ATTEMPTED, UNCLEAR}:
@@ -105,8 +105,9 @@ class QuestionResult:
 
 
 def scored(question: Question, predicted: str, scored_by: str) -> QuestionResult:
-    """How an answer compares with the right one and its aliases, by every rule that needs no model; `correct`
-    is the set's own.
+    """Compare an answer with the right one and its aliases by every rule that needs no model.
+
+    `correct` follows the rule of the set.
     """
     golds = (question.answer, *question.aliases)
     verdicts = [gaia_verdict(predicted, gold) for gold in golds]
@@ -122,7 +123,7 @@ def scored(question: Question, predicted: str, scored_by: str) -> QuestionResult
 
 
 def with_grade(receipt: QuestionResult, grade: Grade, grader: str) -> QuestionResult:
-    """The receipt once a model has graded the answer, which then decides."""
+    """Add a model's grade to a result. The grade then decides whether it is correct."""
     return replace(
         receipt,
         correct=grade.grade == CORRECT,
@@ -134,8 +135,9 @@ def with_grade(receipt: QuestionResult, grade: Grade, grader: str) -> QuestionRe
 
 
 def with_costs(receipt: QuestionResult, events: Sequence[Event], seconds: float | None) -> QuestionResult:
-    """The receipt with what the events of a run took, answered or not; `forced` and `out_of_steps` are those
-    of a run of the loop.
+    """Add the costs of a run to a result, whether or not it was answered.
+
+    `forced` and `out_of_steps` apply to runs of the loop.
     """
     asked = [event for event in events if isinstance(event, Asked)]
     spent = Usage.total(event.usage for event in asked)
@@ -153,11 +155,11 @@ def with_costs(receipt: QuestionResult, events: Sequence[Event], seconds: float 
 
 
 def facts_read(events: Sequence[Event]) -> str:
-    """The facts that the answer of a run was read from: the rows of all reads of a graph, and without a graph
-    what the search returned.
+    """Return the facts that the answer of a run was read from.
 
-    With paths, whose reads give more than the model is shown, they are the lines that stood above the
-    question in its prompts.
+    These are the rows of all reads of the graph, or what the search returned if there is no graph. For the
+    mode `paths`, whose reads return more than the model is shown, they are the lines above the question in
+    its prompts.
     """
     begun = next((event for event in events if isinstance(event, Started)), None)
     if begun is not None and begun.limits.get("reading") == "paths":
@@ -181,8 +183,9 @@ def _rests(answer: str, facts: str) -> bool | None:
 
 
 def _likelihood(events: Sequence[Event], answer: str) -> float | None:
-    """The mean probability of a token of the last reply that holds the answer; of the last that tells any
-    where none holds it.
+    """Return the mean token probability of the last reply that contains the answer.
+
+    If no reply contains it, the last reply with log-probabilities is used. Returns None if there is none.
     """
     told = [
         (event.reply, event.logprob, event.usage)
@@ -196,19 +199,20 @@ def _likelihood(events: Sequence[Event], answer: str) -> float | None:
 
 
 def without_graph(receipt: QuestionResult) -> QuestionResult:
-    """The receipt of a system that has no graph and no steps: it says nothing of them."""
+    """Clear the fields of a result that do not apply to a system without a graph and steps."""
     return replace(receipt, forced=None, out_of_steps=None, steps=None)
 
 
 def withheld(receipt: QuestionResult) -> QuestionResult:
-    """The receipt without the right answer, and without the given one where that is right."""
+    """Return the result without the right answer, and without the predicted one if it is right."""
     same = receipt.correct or receipt.close
     return replace(receipt, gold=WITHHELD, predicted=WITHHELD if same else receipt.predicted, span="")
 
 
 def append_result(path: Path, receipt: QuestionResult) -> None:
-    """Add a line, with a check of itself and of those before it; one that a kill cut short is dropped. Raises
-    TraceError.
+    """Append a line with a checksum of itself and of those before it.
+
+    A truncated last line is dropped. Raises TraceError.
     """
     line = json.dumps(asdict(receipt), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     try:
@@ -228,10 +232,10 @@ def append_result(path: Path, receipt: QuestionResult) -> None:
 
 
 def read_results(path: Path) -> dict[str, QuestionResult]:
-    """The last line of each question, by its id; one that a kill cut short is passed over.
+    """Read the last line of each question in a results file, by its id. A truncated last line is skipped.
 
-    Raises TraceError for another file, and for a line that was changed or holds what no receipt can: lines of
-    older versions have no check.
+    Raises TraceError for another kind of file, and for a line that was changed or has impossible values.
+    Lines of older versions have no checksum.
     """
     try:
         lines = lines_on_file(path) if path.exists() else []
@@ -284,7 +288,7 @@ def _unlike(path: Path, number: int, why: str) -> TraceError:
 
 
 def _impossible(row: Mapping[str, Any]) -> str:
-    """The first value of a line that no receipt has; "" where there is none."""
+    """Return a description of the first impossible value of a line, or "" if there is none."""
     for name in (*_SHARES, *_AMOUNTS):
         value = row.get(name, 0)
         if value is None and name in _MAY_BE_UNKNOWN:
@@ -307,7 +311,7 @@ def _as_tuple(value: Any) -> Any:
 
 
 def by_level(receipts: Iterable[QuestionResult]) -> dict[str, list[QuestionResult]]:
-    """The receipts of each level, "" for those without one, in the order of the levels."""
+    """Group results by level, in the order of the levels, with "" for those without one."""
     groups: dict[str, list[QuestionResult]] = {}
     for receipt in sorted(receipts, key=lambda each: (each.level, each.id)):
         groups.setdefault(receipt.level, []).append(receipt)

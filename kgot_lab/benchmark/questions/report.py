@@ -1,4 +1,4 @@
-"""The results of a run of questions as tables, every share with its 95 % interval."""
+"""Tables of question results, every share with its 95 % interval, and the costs of a run."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ from kgot_lab.types import LLM, Json, Usage
 
 
 def results_grid(receipts: Iterable[QuestionResult], title: str = "") -> Grid:
-    """A row for each level and one for all: correct by the set's own rule, close calls apart, exact match,
-    F1, and what it took.
+    """Tabulate results with a row for each level and one for all.
+
+    Columns include correct answers by the set's own rule, close answers, exact match, F1 and costs.
     """
     rows = list(receipts)
     groups = by_level(rows)
@@ -57,7 +58,7 @@ def results_grid(receipts: Iterable[QuestionResult], title: str = "") -> Grid:
 
 
 def graded_grid(receipts: Iterable[QuestionResult]) -> Grid | None:
-    """SimpleQA's measures with their intervals, or None where nothing was graded."""
+    """Tabulate SimpleQA's measures with their intervals, or return None if nothing was graded."""
     grades = [receipt.grade for receipt in receipts if receipt.grade]
     if not grades:
         return None
@@ -73,7 +74,7 @@ def graded_grid(receipts: Iterable[QuestionResult]) -> Grid | None:
 
 
 def results_json(receipts: Iterable[QuestionResult]) -> dict[str, Json]:
-    """The same numbers as plain values."""
+    """Return the same numbers as plain values."""
     rows = list(receipts)
     grades = [receipt.grade for receipt in rows if receipt.grade]
     told: dict[str, Json] = {
@@ -112,7 +113,7 @@ def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
 
 
 def _dollars(rows: Sequence[QuestionResult]) -> str:
-    """US dollars in all, and whether a server did not tell what some calls took."""
+    """Format the total in US dollars, with a note if a server did not report the usage of some calls."""
     dollars = sum(row.dollars for row in rows)
     if not any(map(_untold, rows)):
         return f"{dollars:.4f}"
@@ -120,7 +121,7 @@ def _dollars(rows: Sequence[QuestionResult]) -> str:
 
 
 def _median_seconds(rows: Sequence[QuestionResult]) -> str:
-    """The median of the seconds that are known, and of how many questions they are not."""
+    """Format the median of the known seconds, and the number of questions without a known time."""
     known = [row.seconds for row in rows if row.seconds is not None]
     unknown = len(rows) - len(known)
     told = f"{median(known):.1f}" if known else "" if rows else "0.0"
@@ -128,20 +129,22 @@ def _median_seconds(rows: Sequence[QuestionResult]) -> str:
 
 
 def _untold(row: QuestionResult) -> bool:
-    """Whether the server did not tell all tokens of a question's calls: none reads nothing or writes nothing."""
+    """Return whether the server did not report all tokens of a question's calls.
+
+    A successful call reads and writes at least one token.
+    """
     return bool(row.calls and not row.error and not (row.prompt_tokens and row.completion_tokens))
 
 
 def _mean(values: Sequence[float]) -> Estimate:
-    """A mean with its bootstrap interval, or without one where there are fewer than two values."""
+    """Return a mean with its bootstrap interval, which has no width for fewer than two values."""
     if len(values) > 1:
         return interval(values)
     only = values[0] if values else 0.0
     return Estimate(only, only, only, len(values))
 
 
-# What a run of questions has taken in all its sittings, as far as its folder tells, and what the rest of it
-# will take.
+# Costs of a run over all its sessions, from its folder, and an estimate for the rest.
 
 UNTRACED = "untraced.json"
 _TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
@@ -151,8 +154,9 @@ _GRADED = (tokens_of(grading_prompt("", "", "")) + 60, 5)
 
 
 def rest_of(run: QuestionRun) -> dict[str, CostEstimate]:
-    """What the questions that are not answered will take, and their grades where a model gives them; by what
-    is done, as text.
+    """Estimate the cost of the unanswered questions, and of their grades if a model grades.
+
+    The keys say what is done.
     """
     there, missing = run.receipts, run.missing()
     open_ = [question for question in missing if question.id not in there or there[question.id].error]
@@ -172,18 +176,15 @@ def rest_of(run: QuestionRun) -> dict[str, CostEstimate]:
 
 
 def spent_before(folder: Path) -> tuple[int, Usage]:
-    """How many calls earlier sittings made and what they cost: what the traces hold, and what was noted
-    beside them.
-    """
+    """Return the number and cost of calls in earlier sessions, from the traces and the notes beside them."""
     traced, (calls, more) = _traced(folder), _untraced(folder)
     return len(traced) + calls, Usage.total([*traced, more])
 
 
 def note_untraced(folder: Path, spending: Spending) -> None:
-    """Keep what was spent and no trace holds: calls that failed, and requests without an answer, which count
-    in the next sitting too.
+    """Record spending that no trace holds: failed calls, and requests without an answer.
 
-    A kill leaves no time for it.
+    It counts in later sessions too. After a kill it is lost.
     """
     traced, spent = _traced(folder), spending.spent
     known = Usage.total(traced)
@@ -212,8 +213,9 @@ def _untraced(folder: Path) -> tuple[int, Usage]:
 
 
 def _traced(folder: Path) -> list[Usage]:
-    """What each call cost that the traces hold; a walk that a kill left beside its trace counts where it
-    holds more.
+    """Return the cost of each call in the traces.
+
+    If an interrupted rerun beside a trace holds more calls, it is used instead.
     """
     pairs = ((_asked_in(path), _asked_in(path.with_suffix(".again"))) for path in trace_files(folder))
     return [usage for pair in pairs for usage in max(pair, key=len)]
@@ -237,12 +239,11 @@ def _times(count: int, one: CostEstimate) -> CostEstimate:
     )  # fmt: skip
 
 
-# What a run of questions took: calls, tokens, seconds and dollars by role and by model, and the calls of
-# each tool.
+# The ledger of a run by role and by model, and the calls of each tool.
 
 
 def write_totals(folder: Path) -> dict[str, Json]:
-    """Write the ledger and the totals of all sittings, derived from what is on file, and give the totals."""
+    """Write the ledger and the totals of all sessions, derived from the files, and return the totals."""
     entries = ledger_of(traces_of(folder))
     entries.save(folder / LEDGER)
     receipts = read_results(folder / RECEIPTS).values()
@@ -266,14 +267,12 @@ def write_totals(folder: Path) -> dict[str, Json]:
 
 
 def ledger_of(traces: Mapping[str, Iterable[Event]]) -> Ledger:
-    """Every question that was asked of a model in some runs, under the name of the run."""
+    """Build a ledger of all model calls in some runs, under the names of the runs."""
     return Ledger(tuple(entry for name, events in traces.items() for entry in ledger(events, name).entries))
 
 
 def tool_totals(path: Path) -> dict[str, Json]:
-    """How often each tool was called and failed, and the seconds of wall time it took; a line that a kill cut
-    short is passed over.
-    """
+    """Sum the calls, failures and wall-clock seconds of each tool. A truncated line is skipped."""
     found: dict[str, Json] = {}
     for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else []:
         try:

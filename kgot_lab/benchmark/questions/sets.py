@@ -1,4 +1,4 @@
-"""Question sets by name, and which of their questions are asked."""
+"""Question sets by name, and the selection of their questions."""
 
 from __future__ import annotations
 
@@ -26,41 +26,39 @@ from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Document, Json
 
-# The other question sets that come with the package: MuSiQue and 2WikiMultiHopQA with their passages,
-# SimpleQA and FRAMES without any.
+# Other bundled sets: MuSiQue and 2WikiMultiHopQA with their passages, SimpleQA and FRAMES without.
 
 _MUSIQUE, _MUSIQUE_DEV = "musique-train-100", "musique-498"
 _TWOWIKI, _TWOWIKI_PASSAGES = "2wiki-1000", "2wiki-fastgraphrag-101"
 
 
 def musique() -> QuestionSet:
-    """100 questions of two to four hops and 1,890 Wikipedia passages (Trivedi et al. 2022, as the HippoRAG
-    project took them), CC BY 4.0.
+    """Load 100 questions of two to four hops and 1,890 Wikipedia passages, CC BY 4.0.
 
-    The level of a question is its number of hops; facts and groups are those of musique_dev().
+    Source: Trivedi et al. 2022, as selected by the HippoRAG project. The level of a question is its number of
+    hops. Facts and groups are defined as in musique_dev().
     """
     return _of_hops("musique", _MUSIQUE, "locked", "develop")
 
 
 def musique_dev() -> QuestionSet:
-    """498 questions of two, three and four hops, as many of each, and 5,966 passages, from MuSiQue's own
-    development part, CC BY 4.0.
+    """Load 498 questions of two, three and four hops, evenly, and 5,966 passages, CC BY 4.0.
 
-    `facts`: of each step's passage, the sentences that hold the step's answer as whole words; the whole
-    passage where none does. A group is all questions that are linked by shared steps: 196 of them. `locked`
-    are 150 for the last measurement, 50 of each number of hops in turn; all are `test`, none may be tuned on.
+    They are from MuSiQue's own development part. `facts`: for each step, the sentences of its passage that
+    contain its answer as whole words, or the whole passage if none does. A group is all questions linked by
+    shared steps, 196 in total. `locked` is the held-out test split of 150 questions, 50 for each number of
+    hops in turn. All are in `test`, and none may be used for tuning.
     """
     return _of_hops("musique-498", _MUSIQUE_DEV, "locked", "test")
 
 
 def twowiki() -> QuestionSet:
-    """989 questions over two or four of 6,119 Wikipedia passages (Ho et al. 2020), Apache-2.0; texts CC
-    BY-SA.
+    """Load 989 questions over two or four of 6,119 Wikipedia passages, Apache-2.0 (texts CC BY-SA).
 
-    `facts`: of each gold passage, the first sentence that holds the object of an evidence triple, for each
-    triple whose object is there; its first sentence where none is. `develop` are those to tune on, `locked`
-    150 for the last measurement, and `test` the others like them: none of their gold passages is gold for any
-    of the first 101 questions, which other experiments have used.
+    Source: Ho et al. 2020. `facts`: for each gold passage and each evidence triple whose object it contains,
+    the first sentence with the object, or its first sentence if there is none. `develop` is the dev split,
+    `locked` the held-out test split of 150 questions, and `test` holds the others like them: none of their
+    gold passages is gold for any of the first 101 questions, which other experiments have used.
     """
     passages = _passages(_TWOWIKI_PASSAGES)
     gold: dict[str, list[str]] = {}
@@ -77,8 +75,9 @@ def twowiki() -> QuestionSet:
 
 
 def simpleqa() -> QuestionSet:
-    """4,326 short factual questions (Wei et al. 2024), MIT; the type of a question is its topic, `links` are
-    where its answer was found.
+    """Load 4,326 short factual questions (Wei et al. 2024), MIT.
+
+    The type of a question is its topic, and `links` are the sources of its answer.
     """
     questions = [
         Question(row["_id"], row["question"], row["answer"], row["topic"], links=tuple(row["urls"]))
@@ -88,8 +87,9 @@ def simpleqa() -> QuestionSet:
 
 
 def frames() -> QuestionSet:
-    """824 questions over several Wikipedia pages each (Krishna et al. 2024), Apache-2.0; the pages are not
-    here, only their addresses.
+    """Load 824 questions over several Wikipedia pages each (Krishna et al. 2024), Apache-2.0.
+
+    Only the addresses of the pages are included.
     """
     questions = [
         Question(
@@ -108,20 +108,21 @@ def frames() -> QuestionSet:
 
 
 def packed_rows(folder: str, name: str) -> Iterator[Json]:
-    """The rows of a packed file of JSON lines in a bundled folder."""
+    """Yield the rows of a gzipped JSON lines file in a bundled folder."""
     with gzip.open(bundled(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def split_of(folder: str, *names: str) -> dict[str, tuple[str, ...]]:
-    """Which questions of a bundled folder serve what."""
+    """Return the question ids of each named split of a bundled folder."""
     split = json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))
     return {name: tuple(split[name]) for name in names}
 
 
 def _passages(folder: str) -> dict[str, Document]:
-    """The passages of a folder by their ids in its files, each with an id that does not follow the order of
-    the questions.
+    """Return the passages of a folder by their ids in its files.
+
+    Each gets an id that does not follow the order of the questions.
     """
     rows = packed_rows(folder, "corpus.jsonl.gz")
     return {
@@ -175,7 +176,7 @@ def _of_triples(row: Json, gold: Sequence[Document]) -> Question:
 
 
 def _holding(text: str, answer: str) -> list[str]:
-    """The sentences of a text that hold an answer."""
+    """Return the sentences of a text that contain an answer."""
     return [sentence for sentence in sentences(text) if holds(sentence, answer)]
 
 
@@ -183,17 +184,17 @@ def _once(facts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(facts))
 
 
-# The questions and passages of HotpotQA that come with the package.
+# The bundled questions and passages of HotpotQA.
 
 _HOTPOTQA = "hotpotqa-train-100"
 
 
 def hotpotqa() -> QuestionSet:
-    """100 multi-hop questions and 994 Wikipedia passages (Yang et al. 2018, as the HippoRAG project took
-    them), CC BY-SA 4.0.
+    """Load 100 multi-hop questions and 994 Wikipedia passages, CC BY-SA 4.0.
 
-    Ids and order of the passages come from a hash of their content: the file has them in the order of the
-    questions, which would tell a ranking that breaks ties by id where to look. Exact duplicates are dropped.
+    Source: Yang et al. 2018, as selected by the HippoRAG project. Ids and order of the passages come from a
+    hash of their content, since the file lists them in the order of the questions, which would favour the
+    relevant ones when ties are broken by id. Exact duplicates are dropped.
     """
     rows = {row["_id"]: row for row in packed_rows(_HOTPOTQA, "corpus.jsonl.gz")}
     ids = {old: content_id(row["title"], row["text"]) for old, row in rows.items()}
@@ -205,14 +206,15 @@ def hotpotqa() -> QuestionSet:
 
 
 def question_split() -> dict[str, tuple[str, ...]]:
-    """Which question ids of hotpotqa() serve what: `locked` and `test` are for measuring, `develop` is for
-    tuning.
+    """Return the question ids of each split of hotpotqa().
+
+    `locked` and `test` are for evaluation, `develop` is for tuning.
     """
     return split_of(_HOTPOTQA, "locked", "test", "develop")
 
 
 def demo_questions() -> list[Question]:
-    """The three questions of the demo: of those for tuning, so that no measured question is shown off."""
+    """Return the three questions of the demo, from the dev split, so that no evaluated question is shown."""
     by_id = {question.id: question for question in hotpotqa().questions}
     develop = question_split()["develop"]
     return [by_id[develop[number]] for number in (1, 7, 4)]
@@ -225,17 +227,18 @@ def _hotpot_question(row: Json, rows: dict[str, Json], ids: dict[str, str]) -> Q
     return Question(row["_id"], row["text"], row["answer"], row["type"], row["level"], gold, facts)
 
 
-# Rows and files of data sets on the Hugging Face hub, read over the network and kept in memory.
+# Rows and files of data sets on the Hugging Face hub, downloaded into memory.
 
 TOKEN_VARIABLE = "HF_TOKEN"
 _PAGE = 100  # rows, the most that one request may ask for
-_LARGEST = 200_000_000  # bytes of an answer; a file that is larger is not for us
+_LARGEST = 200_000_000  # maximum bytes of a response
 
 
 @dataclass(frozen=True)
 class Hub:
-    """Where rows and files are, and the user's token, which is sent to these two places only and is in no
-    text.
+    """The addresses of rows and files, and the user's token.
+
+    The token is sent to these two addresses only, and is in no message.
     """
 
     rows: str = "https://datasets-server.huggingface.co"
@@ -244,7 +247,7 @@ class Hub:
     timeout: float = 60.0
 
     def all_rows(self, dataset: str, config: str, split: str) -> Iterator[Json]:
-        """The rows of a data set, page by page; raises BadInput."""
+        """Yield the rows of a data set, page by page. Raises BadInput if they cannot be read."""
         offset = 0
         while True:
             where = urlencode(
@@ -263,7 +266,7 @@ class Hub:
                 return
 
     def file(self, dataset: str, path: str) -> bytes:
-        """The content of a file of a data set; raises BadInput."""
+        """Return the content of a file of a data set. Raises BadInput if it cannot be read."""
         return self._get(f"{self.files}/datasets/{dataset}/resolve/main/{quote(path)}", dataset)
 
     def _get(self, url: str, dataset: str) -> bytes:
@@ -284,9 +287,7 @@ class Hub:
 
 
 class _Elsewhere(urllib.request.HTTPRedirectHandler):
-    """Follows to where a file really is, which is another host with a signed address: the token does not go
-    there.
-    """
+    """Follows redirects to the signed address of a file, without sending the token there."""
 
     def redirect_request(
         self,
@@ -305,7 +306,7 @@ class _Elsewhere(urllib.request.HTTPRedirectHandler):
 
 
 def own_hub() -> Hub:
-    """The hub with the user's own token, from the environment; raises BadInput where there is none."""
+    """Return the hub with the user's own token from the environment. Raises BadInput if there is none."""
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if not token:
         raise BadInput(
@@ -328,17 +329,17 @@ def _advice(dataset: str, status: int, token: bool) -> str:
     return f"{dataset} cannot be fetched: HTTP {status}. Try again later."
 
 
-# GAIA, fetched with the user's own token and kept in memory: its owners ask that it is not passed on, so
-# none of it is stored here.
+# GAIA, downloaded with the user's own token into memory. Its owners ask not to redistribute it, so it is
+# not stored here.
 
 _DATASET, _CONFIG, _SPLIT = "gaia-benchmark/GAIA", "2023_all", "validation"
 
 
 def gaia(hub: Hub, files: Path) -> QuestionSet:
-    """The validation questions of GAIA (Mialon et al. 2023); attached files are put into `files`, a folder
-    for the time of the run.
+    """Load the validation questions of GAIA (Mialon et al. 2023).
 
-    Raises BadInput where the hub does not give them, or gives rows of another form.
+    Attached files are written to `files`, a temporary folder of the run. Raises BadInput if the hub does not
+    return the rows, or returns rows of another form.
     """
     try:
         questions = [_gaia_question(row, hub, files) for row in hub.all_rows(_DATASET, _CONFIG, _SPLIT)]
@@ -370,7 +371,7 @@ def _attached(row: Json, hub: Hub, files: Path) -> Path:
 
 
 def _tools(listed: str) -> tuple[str, ...]:
-    """The tools that a person listed, a line each, with or without numbers; "None" is none."""
+    """Parse the tools that a person listed, one per line, with or without numbers. "None" means none."""
     lines = (re.sub(r"^\s*(\d+[.)]|[-*])\s*", "", line).strip() for line in listed.splitlines())
     return tuple(line for line in lines if line and line.lower().rstrip(".") != "none")
 
@@ -379,14 +380,15 @@ BUNDLED_SETS: Mapping[str, Callable[[], QuestionSet]] = {
     "hotpotqa": hotpotqa, "2wiki": twowiki, "musique": musique, "musique-498": musique_dev, "simpleqa": simpleqa, "frames": frames,
 }  # fmt: skip
 GAIA = "gaia"
-DUMMY = 5  # questions of a first try
-LOCKED = "locked"  # questions that are for the last measurement
+DUMMY = 5  # number of questions of a first try
+LOCKED = "locked"  # the held-out test split
 
 
 @contextmanager
 def opened_questions(name: str) -> Iterator[QuestionSet]:
-    """A set by its name, or from a file of JSON lines; what it must put on disk is gone afterwards. Raises
-    UnknownName and BadInput.
+    """Open a question set by its name or from a JSON lines file. Its temporary files are deleted afterwards.
+
+    Raises UnknownName for an unknown name, and BadInput if the set cannot be read.
     """
     if name in BUNDLED_SETS:
         yield BUNDLED_SETS[name]()
@@ -406,11 +408,9 @@ def opened_questions(name: str) -> Iterator[QuestionSet]:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which questions of a set are asked: of a part and a level, a sample drawn by seed, then the first so
-    many.
-    """
+    """A selection of questions: by part and level, then a sample by seed, then the first `limit`."""
 
-    part: str = ""  # "": all but the locked ones; "all": those too
+    part: str = ""  # "": all but the test split; "all": including it
     level: str = ""
     sample: float = 1.0  # a share
     seed: int = 0
@@ -425,8 +425,9 @@ class Selection:
             require_count(self.limit, 1, "limit", "a run asks that many questions")
 
     def of(self, questions: QuestionSet) -> QuestionSet:
-        """The questions asked, in the order of the set; raises UnknownName and BadInput where nothing is
-        left.
+        """Return the selected questions, in the order of the set.
+
+        Raises UnknownName for an unknown part or level, and BadInput if nothing is left.
         """
         parts, chosen = questions.parts or {}, questions.questions
         if self.part not in {"", "all", *parts}:

@@ -1,6 +1,4 @@
-"""Your own systems measured beside ours, on one data set, by a plan that is written down before anything
-runs.
-"""
+"""Evaluate retrieval systems, your own and the bundled ones, by a plan written before anything runs."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import checked_documents
 
 BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
-_LONGEST = 200  # characters in the name of a receipt
+_LONGEST = 200  # maximum length of a results file name, in bytes
 
 
 def bench(
@@ -50,24 +48,25 @@ def bench(
     client: Any = None,
     embedder: Embedder | str | None = None,
 ) -> Report:
-    """Measure systems on a data set and compare each with the plan's baseline: bench(data, systems={"mine":
-    stage, **systems(data)}).
+    """Evaluate systems on a data set and compare each with the plan's baseline.
 
-    `data`: a Dataset, a name that load_dataset knows, or a folder as BEIR has them. `systems` maps a name to
-    a Stage, or to what builds one when its turn comes; by default they are all of ours, on an `embedder` or
-    the name of one, as systems() takes it. Without a plan the baseline is "convex", or else the first system,
-    and the report says that nobody gave one. In a `folder` the plan and a receipt for each system are kept:
-    the same call goes on from there and reports every system it holds. What has a receipt is not run again,
-    unless its version, its embedder or its pipeline has changed, or it declares no version (Stage(name, step,
-    version), or an attribute `version` of what builds it); `again` of the report says why. Then the new
-    receipt replaces the old one. A system that raised begins anew; one with a version that was stopped goes
-    on, and the report says how many rankings are from before. Two processes at one receipt wait for each
-    other. Without a folder nothing is kept. A system that learns from the documents is left out,
-    which the report says, where they are too few. `progress(done, total, what)` counts systems. With a Dask
-    `client` (kgot_lab.io.dask_workers.workers_at) its workers run them, each of yours pickled. Raises
-    BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for
-    a folder that holds another plan or other data; UnknownName for the baseline or the embedder;
-    NotInstalled; LabError for an error of a system's own code, which is its cause.
+    For example, bench(data, systems={"mine": stage, **systems(data)}).
+
+    `data` is a Dataset, a name for load_dataset, or a folder in BEIR format. `systems` maps a name to a
+    Stage, or to a function that builds one when it is needed. By default all bundled systems are run, with an
+    `embedder` or its name, as in systems(). Without a plan, the baseline is "convex", or else the first
+    system, and the report says that no plan was given. In a `folder`, the plan and the per-query results of
+    each system are stored, and the same call resumes and reports every system in the folder. A system with
+    results is not run again, unless its version, embedder or pipeline changed, or it declares no version
+    (Stage(name, step, version), or an attribute `version` of its builder). `again` in the report gives the
+    reason, and the new results replace the old ones. A system that raised starts over. An interrupted one
+    with a version resumes, and the report says how many rankings are from before. Two processes that write
+    the same results wait for each other. Without a folder nothing is stored. A system that learns from the
+    documents is left out, with a note in the report, if there are too few. `progress(done, total, what)`
+    counts systems. With a Dask `client` (kgot_lab.io.dask_workers.workers_at) the systems run on its workers,
+    and your own are pickled. Raises BadInput for data without two judged queries, for systems that cannot be
+    evaluated or rank wrongly, and for a folder with another plan or other data, UnknownName for the baseline
+    or the embedder, NotInstalled, and LabError, with its cause, for an error in a system's own code.
     """
     if plan is not None:
         require(plan, Plan, "a plan is Plan(baseline), with what else is to be settled before")
@@ -110,15 +109,13 @@ def _reported(
 
 
 def report_on(folder: Path, dataset: Dataset, plan: Plan, told: Filled) -> Report:
-    """The report on what a folder holds of a data set, with what there is to tell of its systems."""
+    """Build the report on the results of a data set in a folder, with notes on its systems."""
     made = report(earlier(folder, dataset), dataset, plan)
     return replace(made, left_out=told.left_out, again=told.again, notes=learnt_elsewhere(made.runs))
 
 
 def learnt_elsewhere(runs: Iterable[Run]) -> tuple[str, ...]:
-    """A line on the systems whose weights were learnt with the bundled embedder, where they used another one
-    here.
-    """
+    """Return a note on systems that use weights learnt with the bundled embedder on another one."""
     given = [
         (run.system, run.about.get(EMBEDDER_HASH, MiniLM.name)) for run in runs if "trail(" in run.description
     ]
@@ -135,8 +132,10 @@ def learnt_elsewhere(runs: Iterable[Run]) -> tuple[str, ...]:
 
 
 def checked_data(given: object) -> Dataset:
-    """A data set that can be measured on: two queries or more in each part, each with a relevant document,
-    and documents with own ids.
+    """Return a data set after checking that it can be evaluated.
+
+    Each part needs two or more queries, each query a relevant document, and documents need unique ids. Raises
+    BadInput otherwise.
     """
     data = opened_data(given)
     require(data.locked, Set, f"the locked queries of {data.name} are a set of ids")
@@ -160,8 +159,9 @@ def checked_data(given: object) -> Dataset:
 
 
 def checked_systems(systems: object) -> dict[str, Contender]:
-    """The systems by name, once it is sure that each can be built and has a receipt of its own; raises
-    BadInput.
+    """Return the systems by name after checking that each can be built and has its own results file.
+
+    Raises BadInput otherwise.
     """
     if not isinstance(systems, Mapping):
         raise BadInput(
@@ -199,14 +199,14 @@ def _builds(system: object) -> bool:
 
 
 def plan_of(folder: Path, usual: Plan) -> Plan:
-    """The plan that a folder holds, or else the usual one."""
+    """Load the plan of a folder, or return the default plan if it has none."""
     return Plan.load(folder / PLAN) if (folder / PLAN).exists() else usual
 
 
 def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]]) -> None:
-    """Write the plan down in a folder; `systems` are those of each data set.
+    """Write the plan into a folder. `systems` are those of each data set.
 
-    Raises UnknownName for a baseline, or a system expected best, that is not among them; BadInput where the
+    Raises UnknownName for a baseline, or a system expected best, that is not among them, and BadInput if the
     folder holds another plan.
     """
     for known in systems.values():
@@ -217,7 +217,7 @@ def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]])
     plan.write_down(folder / PLAN)
 
 
-# The recall benchmark: every system on every data set, into receipts that an interruption leaves whole.
+# The recall benchmark: every system on every data set, with results that survive an interruption.
 
 DATASETS = ("musique", "2wiki", "hotpotqa", "musique-steps")
 
@@ -233,17 +233,17 @@ def benchmark(
     progress: BenchmarkProgress = lambda done, total, what: None,
     client: Any = None,
 ) -> list[Report]:
-    """Run the systems on some data sets, named or in a folder as BEIR has them, and report them and what else
-    the folder holds.
+    """Run the systems on data sets, and report on them and everything else in the folder.
 
-    Receipts go to folder/<data set>/<system>.jsonl.gz; one that is there is kept while code, embedder and
-    data are those it names. `only` names the systems wanted besides the baseline, `develop` leaves the locked
-    queries shut. Without a plan, that of the folder is followed, or else ours. The embedder's vector of a
-    query is computed before the clock runs; lanes with an embedder of their own compute theirs. With a Dask
-    `client` its workers share the systems on all data sets, and the embedder still computes here. Raises
-    UnknownName for a data set, a system or a baseline, BadInput for a data set with less than two queries,
-    for a receipt that is broken or was made on other data, and for a folder that holds another plan, or
-    receipts of data that are not named and cannot be found by their name.
+    Data sets are given by name or as folders in BEIR format. Results are written to folder/<data
+    set>/<system>.jsonl.gz. Existing ones are used as long as they name the same code, embedder and data.
+    `only` names the systems to run besides the baseline. `develop` leaves out the test split. Without a plan,
+    that of the folder is used, or else the default. Query vectors are computed before timing starts, except
+    by retrievers with an embedder of their own. With a Dask `client`, its workers share the systems on all
+    data sets, while the embedder runs here. Raises UnknownName for a data set, a system or a baseline,
+    BadInput for a data set with fewer than two queries, for results that are broken or were made on other
+    data, and for a folder that holds another plan, or results of data that are not named and cannot be found
+    by name.
     """
     opened = _opened(names, develop)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
@@ -296,10 +296,9 @@ def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
 
 
 def _beside(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dataset]:
-    """The other data sets whose receipts a folder holds, that of the baseline among them: a report without
-    them would take their place.
+    """Return the other data sets that a folder holds baseline results for.
 
-    Raises BadInput for one that cannot be found by its name.
+    Without them, a new report would replace theirs. Raises BadInput if one cannot be found by its name.
     """
     named, found = {file_name(name) for name in opened}, list[Dataset]()
     for path in sorted(folder.glob(f"*/{file_name(plan.baseline)}.jsonl.gz")):
@@ -361,11 +360,11 @@ def bench_families(
     measure: str = "recall@5",
     progress: BenchmarkProgress = lambda done, total, what: None,
 ) -> Grid:
-    """Measure the five retrieval families and return their table for the test split, with 95 % intervals.
+    """Evaluate the five retrieval families and tabulate their test split, with 95 % intervals.
 
-    `names` are data sets, by default FAMILY_SETS. The per-query results go to `folder`, one file of JSON
-    lines a system and data set. With `table` nothing runs: the numbers are recomputed from those files.
-    Raises BadInput where they do not fit the data.
+    `names` are data sets, by default FAMILY_SETS. The per-query results go to `folder`, one JSON lines file
+    per system and data set. With `table` nothing runs: the numbers are recomputed from those files. Raises
+    BadInput if they do not fit the data.
     """
     if table and folder is not None:
         return family_table(derive(Path(folder), load_dataset), measure)
@@ -383,10 +382,10 @@ def bench_families(
 
 
 def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str = _TEST) -> Grid:
-    """Tabulate the families: mean and 95 % interval of each, and what the delta edges add to the same walk.
+    """Tabulate the mean and 95 % interval of each family, and the gain from delta edges over the same walk.
 
-    `part` is "locked", the test split, or "all". Bold: the best family of a row; a difference whose interval
-    excludes zero.
+    `part` is "locked", the test split, or "all". Bold marks the best family of a row, and differences whose
+    interval excludes zero.
     """
     order = list(FAMILY_SETS)
     by_name = {report.dataset.name: report for report in reports}
@@ -414,7 +413,7 @@ def _row(report: Report, measure: str, part: str) -> tuple[Cell, ...]:
 
 
 def _added(report: Report, system: str, measure: str, part: str) -> Cell:
-    """The paired difference to the same walk without delta edges."""
+    """Format the paired difference to the same walk without delta edges."""
     if system not in report.scores:
         return Cell("not computed")
     ids = query_parts(report.dataset)[part]

@@ -1,4 +1,4 @@
-"""What the KG-OS document claims of retrieval, put to the data: replicates, does not, or cannot be decided."""
+"""Test the retrieval claims of the KG-OS document: each replicates, does not, or cannot be decided."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ REPLICATES, DOES_NOT, UNDECIDED = "replicates", "does not", "cannot be decided"
 
 @dataclass(frozen=True)
 class PublishedClaim:
-    """One claim that can be tested: a system that should find more than another. `said` is what the document
-    reports for the two.
-    """
+    """A testable claim that one system finds more than another. `said` is what the document reports."""
 
     text: str
     better: str
@@ -62,8 +60,9 @@ WAITING = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim on one data set: the mean paired difference, its p-value corrected over all verdicts, and what
-    follows.
+    """A claim on one data set, with the mean paired difference, its p-value and the verdict.
+
+    The p-value is corrected over all verdicts.
     """
 
     claim: PublishedClaim
@@ -74,8 +73,8 @@ class Verdict:
 
     @property
     def verdict(self) -> str:
-        """Replicates where the difference is above 0, does not where it is below, both beyond chance; else it
-        cannot be decided.
+        """Whether the claim replicates (a significant difference above 0), does not (below 0), or is
+        undecided.
         """
         if self.p_holm >= 0.05 or self.difference.low <= 0 <= self.difference.high:
             return UNDECIDED
@@ -125,7 +124,7 @@ class Verdicts:
         return Grid("Claims of the KG-OS document", columns, tuple(lines))
 
     def markdown(self) -> str:
-        """The table and the claims that wait, in Markdown."""
+        """Format the table and the undecided claims as Markdown."""
         waiting = "\n".join(f"- {claim}: {reason}." for claim, reason in self.waiting.items())
         return f"{self.grid.markdown}\n" + (
             f"\nWaiting for a curated graph:\n\n{waiting}\n" if waiting else ""
@@ -142,11 +141,10 @@ class Verdicts:
 def verdicts(
     reports: Sequence[Report], measure: str = "recall@5", claims: Sequence[PublishedClaim] = PUBLISHED_CLAIMS
 ) -> Verdicts:
-    """Test each claim on every data set, and on all together, question by question; raises BadInput without
-    reports.
+    """Test each claim on every data set, and on all together, query by query.
 
-    Paired randomisation and BCa intervals as in the reports; Holm's family is the whole table. The document's
-    own figures are from ten queries.
+    Uses paired randomisation and BCa intervals, as in the reports. Holm's family is the whole table. The
+    document's own figures are from ten queries. Raises BadInput without reports.
     """
     if not reports:
         raise BadInput("verdicts() takes the reports of the benchmark")

@@ -1,4 +1,4 @@
-"""Data sets to measure retrieval on: documents, queries, and which documents are relevant to which query."""
+"""Retrieval data sets: documents, queries and relevance judgements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Document, Edge, Json, Query, Triple
 
-# Retrieval sets beside the multi-hop questions: analogous texts, and the nodes of the curated graph.
+# Retrieval sets besides the multi-hop questions: analogous texts, and the nodes of the curated graph.
 
 _Pairs = list[tuple[str, str, str, frozenset[str]]]  # id, text, analogous text, what both are about
 
@@ -42,7 +42,10 @@ def processes() -> Dataset:
 
 
 def curated_graph() -> Dataset:
-    """Load the queries of the curated graph; documents are its nodes, relevant the nodes that answer."""
+    """Load the queries of the curated graph, whose nodes are the documents.
+
+    Relevant are the nodes that answer.
+    """
     rows, locked = list[Json](), set[str]()
     for half in ("tuning", "locked"):
         lines = bundled(f"cookbook/queries_{half}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -60,7 +63,8 @@ def curated_graph() -> Dataset:
 
 
 def _analogies(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
-    """Build the data set; excluded from a ranking are the query's own text and texts that were not judged.
+    """Build a data set of analogies, where the query's own text and unjudged texts are excluded from
+    rankings.
 
     Texts on the same subject were not judged against each other. Analogues of the other split are excluded.
     """
@@ -101,14 +105,14 @@ def _rows(name: str) -> list[Json]:
 
 
 def load_dataset(name: str) -> Dataset:
-    """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and
-    qrels, as "beir/scifact".
+    """Load a data set by name: one of BUNDLED, or one of ir_datasets, such as "beir/scifact".
 
-    Of a bundled one, "musique-498-untitled" has the passages without their titles, "musique-498-mixed" all
-    bundled passages to search.
+    A data set of ir_datasets needs documents, queries and qrels. The suffix of a bundled one selects a
+    variant: "musique-498-untitled" has passages without titles, and "musique-498-mixed" searches all bundled
+    passages.
 
-    Raises UnknownName, which lists what there is; NotInstalled("bench"); BadInput where the files cannot be
-    fetched, which says what to put where.
+    Raises UnknownName, listing the known names, NotInstalled("bench"), and BadInput if the files cannot be
+    fetched, saying which files to put where.
     """
     require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:
@@ -127,11 +131,10 @@ def load_dataset(name: str) -> Dataset:
 
 
 def opened_data(data: object) -> Dataset:
-    """A data set as it is, by its name, or from a folder as BEIR has them; a bundled name is that set even
-    beside a folder of that name.
+    """Return a data set given as itself, by name, or as a folder in BEIR format.
 
-    Raises BadInput for anything else, such as the path of a folder that is not there, and what load_dataset
-    raises.
+    A bundled name takes precedence over a folder of that name. Raises BadInput for anything else, such as the
+    path of a missing folder, and what load_dataset raises.
     """
     if isinstance(data, Dataset):
         return data
@@ -164,8 +167,9 @@ def _twowiki() -> Dataset:
 
 
 def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
-    """The part of 2wiki that the published systems searched: the passages and questions that carry these
-    marks.
+    """Return the part of 2wiki that the published systems searched.
+
+    `passages` and `questions` are the keys that mark its passages and questions.
     """
     whole = _twowiki()
     ids = _new_ids("2wiki-fastgraphrag-101")
@@ -185,7 +189,7 @@ def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
 
 
 def _twowiki_thousand() -> Dataset:
-    """The standard questions of 2WikiMultiHopQA, all but eleven, over the passages of 2wiki."""
+    """Load the standard questions of 2WikiMultiHopQA, except eleven, over the passages of 2wiki."""
     whole = _read(
         "2wiki-1000",
         "2wiki-1000",
@@ -201,8 +205,9 @@ def _musique_dev() -> Dataset:
 
 
 def _musique_dev_steps() -> Dataset:
-    """The single questions that those of musique-498 were composed of, each once, with the answers of earlier
-    steps filled in.
+    """Load the single-hop questions that musique-498 was composed of, without repeats.
+
+    The answers of earlier steps are filled in.
     """
     whole, ids = _musique_dev(), _new_ids("musique-498")
     queries: dict[str, Query] = {}
@@ -226,14 +231,15 @@ def _musique_dev_steps() -> Dataset:
 
 
 def untitled(dataset: Dataset) -> Dataset:
-    """The same passages without their titles, as the chunks of a user's folder are; the ids stay."""
+    """Return the data set with untitled passages, like the chunks of a user's folder. Ids do not change."""
     documents = tuple(replace(document, title="") for document in dataset.documents)
     return replace(dataset, name=f"{dataset.name}{UNTITLED}", documents=documents)
 
 
 def among_all(dataset: Dataset) -> Dataset:
-    """The questions of a data set over the passages of all four bundled collections together, each passage
-    once.
+    """Return the questions of a data set over the passages of all four bundled collections.
+
+    Each passage occurs once.
     """
     whole = {
         document.id: document
@@ -253,7 +259,7 @@ def _musique_steps() -> Dataset:
     return replace(whole, name="musique-steps", queries=queries, qrels=qrels, locked=locked, types={})
 
 
-# behind the name of a data set: its passages without titles, or all bundled ones
+# suffixes of data set names: passages without titles, or all bundled passages
 UNTITLED, MIXED = ("-untitled", "-mixed")
 _NO_NAMES = (
     f"one of the bundled ones with {UNTITLED} or {MIXED} behind its name",
@@ -278,8 +284,9 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
 def _read(
     name: str, folder: str, type_of: Callable[[Json], str], passages: str = "", locked: str = "locked"
 ) -> Dataset:
-    """A folder's questions over its passages, or over those of another folder; `locked` is a key of its
-    split.json.
+    """Load the questions of a folder over its passages, or over those of another folder.
+
+    `locked` is the key of the test split in its split.json.
     """
     passages = passages or folder
     rows = {row["_id"]: row for row in _rows(f"{passages}/corpus.jsonl.gz")}
@@ -309,14 +316,15 @@ def _read(
 
 
 def _new_ids(folder: str) -> dict[str, str]:
-    """Ids from a hash of the content: the files number the passages in the order of the questions, which
-    would tell a tie where to look.
+    """Map the ids in a folder to hashes of the content.
+
+    The files number passages in the order of the questions, which would favour the relevant ones in ties.
     """
     return {row["_id"]: content_id(row["title"], row["text"]) for row in _rows(f"{folder}/corpus.jsonl.gz")}
 
 
 def _delta_edges(folder: str) -> tuple[Edge, ...]:
-    """Load the delta edges of a folder's passages; none where they were not computed."""
+    """Load the delta edges of a folder's passages, or none if they were not computed."""
     if not (bundled(folder) / "delta_edges.jsonl.gz").exists():
         return ()
     _, *rows = _rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made

@@ -1,4 +1,4 @@
-"""A folder of receipts: where each stands, and running what is missing or was changed."""
+"""Folders of per-query results: their paths, and running the systems that are missing or changed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ WAITED_FOR = " (another process is at work on it and is waited for)"
 
 @dataclass(frozen=True)
 class Filled:
-    """What is to be told of the systems on a data set, each with why: those left out, as the data are too
-    little, and those run again.
-    """
+    """What to report on the systems of a data set: those left out for too few data, and those run again."""
 
     left_out: dict[str, str] = field(default_factory=dict)
     again: dict[str, str] = field(default_factory=dict)
@@ -57,14 +55,12 @@ def fill(
     also: Callable[[str, str], object] = lambda name, more: None,
     keep: int = KEEP,
 ) -> Filled:
-    """Run each system on a data set into its receipt, by run_to, and tell its name before; what has a receipt
-    of it is not run.
+    """Run each system without stored results on a data set, by run_to.
 
-    `also` is told the name of one with what more there is to say of it: that another process is at it, or why
-    it is run again.
-
-    Systems are left out where the data are too little to build them from; for the plan's baseline that is
-    raised instead. Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
+    `tell` is called with the name of a system before it is run. `also` is called with its name and a note:
+    that another process is running it, or why it is run again. Systems that need more data are left out,
+    except that for the plan's baseline the error is raised. Hits are stored to the depth of the deepest
+    measure of the plan, and at least `keep`.
     """
     keep, told = result_depth(plan, keep), Filled()
     for name, system in systems.items():
@@ -97,30 +93,32 @@ def rerun_note(why: str) -> str:
 
 
 def result_depth(plan: Plan, keep: int = KEEP) -> int:
-    """How many hits of a query are kept: as many as the deepest measure of a plan looks at, and so many at
-    least.
+    """Return the number of hits to store per query.
+
+    It is the depth of the deepest measure of the plan, and at least `keep`.
     """
     return max(keep, *map(depth, plan.measures))
 
 
 def by_plan(system: Contender, plan: Plan) -> Contender:
-    """A system as it is built by a plan."""
+    """Return a system as built by a plan, if it depends on one."""
     return system.by(plan) if isinstance(system, ByPlan) else system
 
 
 def receipt(folder: Path, dataset: Dataset, system: str) -> Path:
-    """Where the receipt of a system on a data set stands in a folder."""
+    """Return the path of a system's results on a data set in a folder."""
     return folder / file_name(dataset.name) / f"{file_name(system)}.jsonl.gz"
 
 
 def file_name(name: str) -> str:
-    """A name as that of a file or a folder."""
+    """Convert a name to a file or folder name."""
     return "-".join("".join(letter if letter.isalnum() else " " for letter in name).split())
 
 
 def earlier(folder: Path, dataset: Dataset) -> list[Run]:
-    """What the receipts of a data set hold; raises BadInput for one that is broken or was made on other
-    queries, documents or qrels.
+    """Load the stored results of a data set.
+
+    Raises BadInput for a file that is broken or was made on other queries, documents or qrels.
     """
     now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
     for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
@@ -135,11 +133,10 @@ def earlier(folder: Path, dataset: Dataset) -> list[Run]:
     return runs
 
 
-# The systems of a benchmark shared out among the workers of a Dask client; the receipts are written here,
-# as one process writes them.
+# Distribution of systems over the workers of a Dask client. Results are written here, as by one process.
 #
-# Workers are sent the data, and the vectors of texts as they lack them: those are computed in one place,
-# here, so that none is computed twice and no receipt depends on which worker did what.
+# Workers are sent the data, and vectors of texts as they need them. Vectors are computed here, so that
+# none is computed twice and no result depends on which worker did what.
 
 SharingProgress = Callable[[int, int, str], object]  # done, total, what was done or is waited for
 _RETRIES = 3  # how often one job is sent again after data that it needs were lost with a worker
@@ -147,7 +144,10 @@ _RETRIES = 3  # how often one job is sent again after data that it needs were lo
 
 @dataclass(frozen=True)
 class Errand:
-    """One system on one data set, as a worker is sent it: by its name where it is one of ours, else as bytes."""
+    """A task for a worker: one system on one data set.
+
+    A bundled system is sent by name, any other as bytes.
+    """
 
     system: str
     version: str
@@ -168,9 +168,7 @@ class VectorLot:
 
 @dataclass(frozen=True)
 class TextsLacking:
-    """What a worker answers that needs the vectors of some texts first, or whose data are too little, or
-    whose version is another.
-    """
+    """The reply of a worker that lacks vectors, has too few data, or has another version of a system."""
 
     texts: tuple[str, ...] = ()
     too_little: str = ""
@@ -184,13 +182,12 @@ def fill_by_workers(
     plan: Plan,
     progress: SharingProgress = lambda done, total, what: None,
 ) -> dict[str, Filled]:
-    """Do what fill does for some data sets, each system on each by a worker of a Dask client; what it tells
-    is told by data set.
+    """Run `fill` for several data sets on the workers of a Dask client, one task per system and data set.
 
-    Receipts are those of one process but for their last line, which says how long it took there. A system
-    that was stopped begins anew. Ours travel by their names; any other is pickled. Raises BadInput for one
-    that cannot be, and LabError for another error of a worker, or one that has another version than runs
-    here.
+    Results are identical to those of one process, except for the last line, which holds the time taken. An
+    interrupted system starts over. Bundled systems are sent by name, others are pickled. Raises BadInput for
+    one that cannot be pickled, and LabError for another error of a worker, or for a worker with another
+    version of a system.
     """
     jobs = [_Job(dataset, name, system) for dataset, some in wanted for name, system in some.items()]
     told = {dataset.name: Filled() for dataset, _ in wanted}
@@ -226,14 +223,15 @@ class _Job:
     errand: Errand = Errand("", "", 0, Plan("none"))
     embedder: Embedder | None = None
     lost: int = 0
-    again: str = ""  # why, of one that has a receipt
+    again: str = ""  # why it is run again, if it has results
 
 
 def _left(
     held: ExitStack, folder: Path, jobs: Sequence[_Job], plan: Plan, progress: SharingProgress
 ) -> list[_Job]:
-    """The jobs whose receipts are not there, their locks held; they are taken in one order, or two processes
-    could wait for each other.
+    """Return the jobs without stored results, with their locks held.
+
+    Locks are acquired in a fixed order, to prevent a deadlock between two processes.
     """
     left = []
     for job in sorted(jobs, key=lambda job: receipt(folder, job.dataset, job.name)):
@@ -257,7 +255,7 @@ def _left(
 
 
 def _ready(job: _Job, others: Sequence[_Job]) -> _Job:
-    """A job with what is sent of it; raises BadInput for a system that cannot be sent."""
+    """Prepare what is sent to a worker for a job. Raises BadInput if its system cannot be pickled."""
     if job.embedder is not None:
         embedders = [
             each.embedder
@@ -286,12 +284,13 @@ def _digest_of(job: _Job) -> str:
     return job.embedder.digest if job.embedder else ""
 
 
-# --- here ---
+# --- client ---
 
 
 def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
-    """What workers make of each job, as they finish: a run, or why the data are too little; lacking vectors
-    are computed and sent.
+    """Yield the outcome of each job as it completes on a worker: a run, or why there are too few data.
+
+    Missing vectors are computed here and sent.
     """
     import distributed
 
@@ -341,24 +340,25 @@ def _result(future: Any) -> Any:
 
 @dataclass(eq=False)
 class _Sent:
-    """What workers were sent: data sets, and lots of vectors for each, which stay here too."""
+    """The data sets and vectors that workers were sent. They stay here too."""
 
     client: Any
     _there: dict[Any, Any] = field(default_factory=dict)
     _lots: dict[tuple[str, str], dict[tuple[str, ...], VectorLot]] = field(default_factory=dict)
 
     def data(self, dataset: Dataset) -> Any:
-        """The place of a data set at the workers."""
+        """Return the future of a data set on the workers."""
         return self._at(("data", dataset.name), dataset)
 
     def lots(self, job: _Job) -> list[Any]:
-        """The places of the vectors that systems on its data were found to lack."""
+        """Return the futures of the vectors that systems on the job's data lacked."""
         known = self._lots.get(_whose(job), {})
         return [self._at((*_whose(job), number), lot) for number, lot in enumerate(known.values())]
 
     def embed(self, job: _Job, texts: tuple[str, ...]) -> None:
-        """Compute the vectors of some texts, if that was not done for another worker, by the call that one
-        process makes.
+        """Compute the vectors of some texts unless another worker needed them before.
+
+        The embedder is called as in a single process.
         """
         known = self._lots.setdefault(_whose(job), {})
         if texts not in known and job.embedder is not None:
@@ -379,12 +379,13 @@ def _whose(job: _Job) -> tuple[str, str]:
     return job.dataset.name, _digest_of(job)
 
 
-# --- there ---
+# --- workers ---
 
 
 class _NotSent(LabError):
-    """A worker was not sent the vectors of some texts; one of our errors, so that it is not taken for one of
-    the system's own code.
+    """Raised on a worker that lacks the vectors of some texts.
+
+    It is a LabError, so that it is not taken for an error in a system's own code.
     """
 
 
@@ -396,7 +397,10 @@ class _Lent:
         self.known: dict[bytes, Matrix] = {}
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Return one unit vector per text, shape (len(texts), dimension).
+
+        Raises _NotSent if the vector of a text has not been sent.
+        """
         keys = [text_key(self.digest, text) for text in texts]
         if any(key not in self.known for key in keys):
             raise _NotSent(tuple(texts))
@@ -410,7 +414,7 @@ _HELD: dict[
 
 
 def run_on_worker(errand: Errand, dataset: Dataset, *lots: VectorLot) -> Run | TextsLacking:
-    """A Dask task: run a system on a data set, or say which texts lack a vector."""
+    """Run a system on a data set as a Dask task, or return the texts without a vector."""
     with _ALONE:
         try:
             system = (
@@ -435,7 +439,7 @@ def _unpacked(errand: Errand) -> Contender:
 
 
 def _ours(errand: Errand, dataset: Dataset, lots: Sequence[VectorLot]) -> Contender:
-    """One of our systems by its name, over what was built of these data before."""
+    """Return a bundled system by its name, with parts that were built for these data before."""
     given = errand.embedder or ("", "", 0)
     key = given, tuple(fingerprints(dataset).values()), additions(dataset)
     if key not in _HELD:

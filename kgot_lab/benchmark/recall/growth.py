@@ -1,4 +1,4 @@
-"""How time and memory of a lane grow with the number of passages, each measured in a process of its own."""
+"""Scaling of retrievers: time and memory by the number of passages, each measured in its own process."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ from kgot_lab.retrieval.pagerank import first_hits, pagerank, titles_in_question
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Json, Query
 
-# Synthetic passages of any number, with answers planted in them: to see how time and memory grow, not how
-# well a lane finds.
+# Synthetic passages with planted answers, to measure time and memory rather than retrieval quality.
 
-# no e and no s: no stop word, no ending to stem
+# no e and no s: no stop word, no suffix to stem
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprtvz" for vowel in "aiou"]
 _VOCABULARY = 50_000  # words that passages are filled with
 _WORDS = 32  # of them in a passage
@@ -42,12 +41,11 @@ _CHUNK = 10_000  # passages made at a time: what is held besides the passages th
 
 
 def synthetic(n: int, queries: int = 50, seed: int = 0) -> Dataset:
-    """n passages whose words follow Zipf's law, some of which name the title of another, and queries with two
-    relevant passages each.
+    """Generate `n` passages with Zipf-distributed words, and queries with two relevant passages each.
 
-    The first shares both rare words of the query (two other passages have one of them each); the second
-    shares no rare word, but the first names its title. The same numbers give the same data. Raises BadInput
-    for fewer than four passages a query.
+    Some passages name the title of another. The first relevant passage contains both rare words of the query
+    (two other passages contain one of them each). The second contains no rare word, but the first names its
+    title. Equal arguments give equal data. Raises BadInput for fewer than four passages per query.
     """
     if queries < 1 or n < 4 * queries:
         raise BadInput(
@@ -93,21 +91,22 @@ def _passages(
 
 
 def zipf(chance: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Ranks of words, from 0, of which the k-th is drawn in proportion to 1 / k."""
+    """Draw word ranks, from 0, where the k-th rank has a probability proportional to 1 / k."""
     shares = np.cumsum(1 / np.arange(1, _VOCABULARY + 1))
     ranks: NDArray[np.int64] = np.searchsorted(shares, chance.random(shape) * shares[-1])
     return ranks
 
 
 def word(number: int) -> str:
-    """The word of a number below 140,608: three syllables."""
+    """Return the three-syllable word of a number below 140,608."""
     number = number * 7_919 % 52**3  # neighbours look different
     return _SYLLABLES[number // 2704 % 52] + _SYLLABLES[number // 52 % 52] + _SYLLABLES[number % 52]
 
 
 def title(number: int) -> str:
-    """The title of a passage: a given name that some share and a family name that up to a thousand share,
-    together its own.
+    """Return the unique title of a passage: a given name and a family name.
+
+    Up to a thousand passages share a family name.
     """
     given, family = number % 1_000, number // 1_000
     return f"{word(given).capitalize()}na {word(family).capitalize()}ro"
@@ -118,11 +117,10 @@ def _id(number: int) -> str:
 
 
 class SyntheticVectors:
-    """Vectors by feature hashing (Weinberger et al. 2009): every word adds or takes 1 at a few places that
-    its SHA-256 names.
+    """Vectors by feature hashing (Weinberger et al. 2009).
 
-    They stand in for an embedder's where only size matters: texts with words in common lie close, nothing
-    more is meant.
+    Every word adds or subtracts 1 at a few positions given by its SHA-256. They replace an embedder where
+    only size matters. Texts with common words are close, and nothing more is intended.
     """
 
     def __init__(self, dimension: int = 384) -> None:
@@ -135,7 +133,7 @@ class SyntheticVectors:
         self._sign = np.zeros((1_024, 4))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector of length 1 per text, shape (len(texts), dimension); a text without a word has zeros."""
+        """Return one unit vector per text, shape (len(texts), dimension), or zeros for one without words."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         for start in range(0, len(texts), _CHUNK):
             sums = self._sums(texts[start : start + _CHUNK])
@@ -169,7 +167,7 @@ class SyntheticVectors:
 
 GrowthRow = Mapping[str, Json]
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-_KEPT = 1_000  # hits a lane keeps
+_KEPT = 1_000  # hits per query
 _FEWEST = 5  # queries measured, however long they take
 
 
@@ -205,15 +203,16 @@ def measure_growth(
     seconds: float = 60.0,
     progress: Callable[[int, int, str], object] = lambda done, total, what: None,
 ) -> list[GrowthRow]:
-    """One row per lane and number of passages: what indexing and searching synthetic passages took.
+    """Measure indexing and searching of synthetic passages, one row per retriever and number of passages.
 
-    A row holds lane, passages, queries (measured within `seconds`, at least five), index_s, peak_mb (the most
-    memory over that of the passages, while indexing and searching), index_mb (what the lane keeps),
-    median_ms, p95_ms and cpu_ms a query (wall time, and the median processor time, which other programs move
-    less; one thread; the query's synthetic vector, some .2 ms, included), and recall@10 of the planted
-    answers. A lane that fails has `error` instead. Rows go to `file`, a JSON line each; those already there
-    are not measured again, failed ones are. `progress` is told how many of how many are done, and what comes
-    next. Raises UnknownName for a lane and BadInput for a file that is not of this kind.
+    A row has lane (the retriever), passages, queries (measured within `seconds`, at least five), index_s,
+    peak_mb (peak memory above that of the passages, during indexing and search), index_mb (the size of the
+    index), median_ms, p95_ms and cpu_ms per query, and recall@10 of the planted answers. Times are wall-clock
+    except cpu_ms, the median processor time, which other programs affect less. They use one thread and
+    include the query's synthetic vector, about .2 ms. A retriever that fails has `error` instead. Rows are
+    appended to `file`, one JSON line each. Rows already there are not measured again, except failed ones.
+    `progress` is called with the number done, the total, and what comes next. Raises UnknownName for an
+    unknown retriever, and BadInput if `file` is of another kind.
     """
     for lane in lanes:
         if lane not in LANES:
@@ -274,12 +273,15 @@ def _answer(arguments: Sequence[str]) -> None:
     sys.stdout.write(json.dumps(measured(lane, int(size), int(queries), float(seconds))) + "\n")
 
 
-# --- one measurement, in the process it has to itself ---
+# --- one measurement in its own process ---
 
 
 def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> GrowthRow:
-    """The row of one lane and size, see growth(); memory is right only in a fresh process."""
-    LANES[lane](synthetic(8, 2)).search("warm up")  # imports what the lane needs, which is not its index
+    """Measure one retriever at one size, as a row of `measure_growth`.
+
+    Memory is accurate only in a fresh process.
+    """
+    LANES[lane](synthetic(8, 2)).search("warm up")  # imports packages, outside the index time
     dataset = synthetic(size, min(queries, size // 4))
     gc.collect()
     _forget_peak()
@@ -318,8 +320,9 @@ def _searched(stage: Stage, dataset: Dataset, seconds: float) -> tuple[list[floa
 
 
 def _memory(what: str) -> float:
-    """VmRSS or VmHWM of this process in MB. On Linux as the kernel says, since getrusage's peak there counts
-    that of the parent too.
+    """Return VmRSS or VmHWM of this process in MB.
+
+    On Linux it is read from the kernel, since getrusage's peak includes that of the parent there.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -337,16 +340,16 @@ def _memory(what: str) -> float:
 
 def _forget_peak() -> None:
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins anew
+        Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     except OSError:
         return  # elsewhere the peak counts what came before
 
 
 def held_bytes(value: object, apart_from: object = ()) -> int:
-    """How many bytes are reachable from a value: arrays, texts, containers, what functions close over, SQLite
-    databases in memory.
+    """Return the number of bytes reachable from a value.
 
-    What `apart_from` reaches counts for nothing, nor do modules and types.
+    Counts arrays, strings, containers, closures and SQLite databases in memory. Whatever is reachable from
+    `apart_from` is not counted, nor are modules and types.
     """
     seen = {id(each) for each in _reachable([apart_from], set())}
     return sum(map(_size, _reachable([value], seen)))

@@ -1,4 +1,4 @@
-"""The systems of the recall benchmark by name: single lanes, fusions, walks over graphs, and controls."""
+"""The systems of the recall benchmark by name: single retrievers, fusions, graph walks, and controls."""
 
 from __future__ import annotations
 
@@ -40,19 +40,20 @@ from kgot_lab.retrieval.pass_through import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Json, Ranking
 
-# Tuning that does not measure itself: what is chosen on some queries answers the others.
+# Cross-fitting: what is chosen on some queries is applied to the others.
 
-FEWEST = 4  # develop queries, below which nothing is tuned
-_PRIMARY = Plan.primary  # what is tuned for, unless a plan says otherwise
-_WHOLE = 100  # hits kept for a measure that looks at all of them
-_GRID = tuple(step / 10 for step in range(11))  # the weights tried; at 0 and 1 one lane stands alone
+FEWEST = 4  # minimum number of dev queries for tuning
+_PRIMARY = Plan.primary  # the measure to tune for, unless a plan names another
+_WHOLE = 100  # hits stored for a measure without a depth
+_GRID = tuple(step / 10 for step in range(11))  # candidate weights; at 0 and 1 a single retriever remains
 
 
 def cross_fitted(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> Stage:
-    """A stage that is fitted, for each half of the develop queries, on the other half, and for every other
-    query on all of them.
+    """Fit a stage by two-fold cross-fitting on the dev queries.
 
-    The halves go by the hash of the query's id. Raises BadInput for fewer than four develop queries.
+    Each half of the dev queries uses the stage fitted on the other half. All other queries use the stage
+    fitted on both. The halves are chosen by a hash of the query id. Raises BadInput for fewer than four dev
+    queries.
     """
     first, second = halves(dataset)
     for_first, for_second, for_others = fit(second), fit(first), fit(dataset.develop)
@@ -68,7 +69,7 @@ def cross_fitted(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -
 
 
 def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
-    """The develop queries in two halves by the hash of their ids; raises BadInput for fewer than four."""
+    """Split the dev queries into two halves by a hash of their ids. Raises BadInput for fewer than four."""
     develop = dataset.develop
     ids = sorted(
         (query.id for query in develop.queries),
@@ -82,14 +83,15 @@ def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
 
 
 def mean_score(part: Dataset, measure: str) -> Callable[[Stage], float]:
-    """The mean of a measure of a stage on the queries of a data set."""
+    """Return a function that gives the mean of a measure for a stage on the queries of a data set."""
     keep = depth(measure) or _WHOLE
     return lambda stage: score(run(stage, part.queries, keep=keep), part.qrels, [measure]).mean(measure)
 
 
 def best_weight(first: Stage, second: Stage, part: Dataset, measure: str = _PRIMARY) -> Stage:
-    """The convex fusion of two lanes with the weight that does best on a data set; of equal ones the one
-    nearest to a half.
+    """Return the convex fusion of two retrievers with the best weight on a data set.
+
+    Ties go to the weight nearest to .5.
     """
     known = _remembering({"first": first, "second": second})
     reached = mean_score(part, measure)
@@ -107,8 +109,9 @@ def admitted(
     margin: float = MARGIN,
     measure: str = _PRIMARY,
 ) -> Admission:
-    """What the gate lets into a fusion on the queries of a data set; the pipeline is made of the lanes
-    themselves.
+    """Select the retrievers of a fusion on the queries of a data set.
+
+    The resulting pipeline uses the retrievers themselves, without a cache.
     """
     decided = gate(_remembering(lanes), fuse, mean_score(part, measure), margin=margin)
     chosen = [lanes[name] for name in decided.admitted]
@@ -116,7 +119,7 @@ def admitted(
 
 
 def _remembering(lanes: Mapping[str, Stage]) -> dict[str, Stage]:
-    """The same lanes, each asking once for a query: tuning puts the same queries again and again."""
+    """Wrap retrievers with a cache of their rankings, since tuning repeats the same queries."""
     return {name: _remembered(lane) for name, lane in lanes.items()}
 
 
@@ -138,13 +141,13 @@ TURNS = Walk(interleaved=True, rest=True)
 TURNS_DELTA = replace(TURNS, computed=(DELTA,))
 
 
-VERSION = "1"  # of the bundled systems: raise it with a change of what one of them finds
+VERSION = "1"  # version of the bundled systems: increase it when the results of one change
 _WITHOUT_VECTORS = {"like", "fts5", "bm25", "static vectors", "lsa", "infonce", "graph boost only", "jaccard"}
 
 
 @dataclass(frozen=True, eq=False)
 class BundledSystem:
-    """What builds one of the bundled systems, with its version and the embedder that it is given."""
+    """A builder of a bundled system, with its version and its embedder."""
 
     name: str
     build: Callable[[], Stage]
@@ -157,8 +160,9 @@ class BundledSystem:
 
 @dataclass(frozen=True, eq=False)
 class ByPlan:
-    """A system that is tuned by the plan of a benchmark: for its primary measure, with its margin; without a
-    plan by ours.
+    """A system tuned by the plan of a benchmark: by its primary measure and its margin.
+
+    Without a plan, the default plan is used.
     """
 
     build: Callable[[Plan], Stage]
@@ -175,16 +179,15 @@ class ByPlan:
 
 
 def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -> Stages:
-    """What builds each system for a data set, by a short name; parts that several of them share are built
-    once.
+    """Return the builders of all systems for a data set, by short name.
 
-    `vectors` is by default MiniLM, and may be a name that embedder_named() takes; those of the queries are
-    computed when the first part that needs it is built, so that no search waits for them. `data` may be a
-    name or a folder too. Raises what embedder_named() does, and BadInput for what is no data set or no
-    embedder. Every lane has real input: there is no dimension filter and no intent lane, since no bundled
-    data set has dimensions or intents, and the graph of a language model only where the data hold its
-    triples, and delta edges only where the data hold them. What is tuned is tuned on develop queries, in two
-    halves crossed.
+    Parts that several systems share are built once. `data` is a data set, its name or a folder. `vectors` is
+    an embedder or a name that embedder_named() takes, by default MiniLM. Query vectors are computed when the
+    first part that needs them is built, so that no search waits for them. Raises what embedder_named()
+    raises, and BadInput if `data` is no data set or `vectors` no embedder. Every retriever has real input:
+    there is no dimension filter and no intent retriever, since no bundled data set has dimensions or intents.
+    The graph of a language model exists only if the data hold its triples, and delta edges only if the data
+    hold them. Tuning uses dev queries with two-fold cross-fitting.
     """
     dataset = opened_data(data)
     given = embedder_named(vectors) if isinstance(vectors, str) else minilm() if vectors is None else vectors
@@ -269,9 +272,7 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
 
 
 def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = WRITTEN_BEFORE) -> list[Json]:
-    """What the gate of each fusion admits by a plan when it is tuned on either half of the develop queries,
-    and on all of them.
-    """
+    """Return which retrievers are selected for each fusion, on either half of the dev queries and on both."""
     parts = _Parts(dataset, vectors)
     first, second = halves(dataset)
     tuned_on = {"one half": first, "the other half": second, "both": dataset.develop}
@@ -287,9 +288,7 @@ def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = WRITTEN_BEF
 
 
 def shuffled(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:
-    """A control: the same nodes and edge types, each edge with the target of another one of its type, so that
-    all degrees stay.
-    """
+    """Shuffle the targets of edges within each edge type, as a control that preserves all degrees."""
     targets: dict[str, list[str]] = {}
     for edge in graph.edges:
         targets.setdefault(edge.type, []).append(edge.target)
@@ -304,7 +303,7 @@ def shuffled(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:
 
 
 class _Parts:
-    """What the systems of one data set share, each built when it is first asked for."""
+    """Parts that the systems of one data set share, each built on first use."""
 
     def __init__(self, dataset: Dataset, vectors: Embedder) -> None:
         self._dataset, self._documents, self._given = dataset, dataset.documents, vectors
@@ -322,7 +321,7 @@ class _Parts:
     def own(self) -> tuple[tuple[Document, ...], Embedder]:
         return self._documents, self._minilm
 
-    # lanes
+    # retrievers
 
     @cached_property
     def like(self) -> Stage:
@@ -429,7 +428,7 @@ class _Parts:
         return follow(*self.own, graph=self.names)
 
     def tuned(self, plan: Plan) -> Stage:
-        """The convex fusion of both lanes with the weights that do best by the plan."""
+        """Return the convex fusion of dense and lexical retrieval with the weights tuned by the plan."""
         return cross_fitted(
             self._dataset,
             lambda part: best_weight(self.meaning, self.words, part, plan.primary),
@@ -437,7 +436,7 @@ class _Parts:
         )
 
     def gated(self, fuse: Callable[[Sequence[Stage]], Stage], plan: Plan, name: str) -> Stage:
-        """The lanes that the gate admits by the plan, fused."""
+        """Return the fusion of the retrievers that are selected by the plan."""
         return cross_fitted(
             self._dataset,
             lambda part: admitted(self.lanes, fuse, part, plan.margin, plan.primary).stage,
@@ -460,7 +459,7 @@ class _Parts:
 
     @cached_property
     def lanes(self) -> dict[str, Stage]:
-        """What the gate is offered."""
+        """The retrievers to select from."""
         return self.six | {"sentences": self.sentences, "pagerank": self.pagerank}
 
 

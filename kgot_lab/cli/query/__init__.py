@@ -1,3 +1,1 @@
-"""`kgot-lab query GRAPH …`: every question to a graph, from the command line; `kgot-lab mcp GRAPH`: the same
-for assistants.
-"""
+"""`kgot-lab query GRAPH …`: graph queries on the command line, and `kgot-lab mcp GRAPH` for assistants."""

@@ -1,4 +1,4 @@
-"""The commands of `query` that answer in words: by a model, or, without one, with the context as it is."""
+"""Commands of `query` that answer in words, by a model or, without one, with the retrieved context."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _OutputOptions:
 
 @dataclass(frozen=True)
 class _AnswerOptions(_OutputOptions):
-    """Which model answers, and where the answer goes."""
+    """Options for the model and the output."""
 
     model: str | None = option(
         f"the model that answers in words; without one the context is shown; {options.MODEL_FORMS}"
@@ -59,7 +59,7 @@ def _ask(
     session: Path | None = option("a file that keeps question and answer, for follow-up"),
     limit: int = _LIMIT,
 ) -> None:
-    """An answer to a question from what the graph says, with the nodes that it cites."""
+    """Answer a question from the graph, and name the nodes that the answer cites."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
 
     kept = Conversation(session) if session else None
@@ -82,7 +82,7 @@ def _follow_up(
     how: _AnswerOptions,
     limit: int = _LIMIT,
 ) -> None:
-    """A question that follows another: what was found for that one is looked at too."""
+    """Answer a follow-up question, also using what was found for the questions before."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
 
     kept = Conversation(session)
@@ -104,7 +104,7 @@ def _explain(
     node: str = argument("a node, by its id, its name or the end of its id"),
     how: _AnswerOptions,
 ) -> None:
-    """What a node is: its properties and edges, in words where there is a model."""
+    """Explain a node by its properties and edges, in words if a model is given."""
     from kgot_lab.kgos.query.answering import explained_node
 
     _tell(
@@ -121,7 +121,7 @@ def _summarize(
     *,
     how: _AnswerOptions,
 ) -> None:
-    """What the graph is about: what it holds, where to begin, its clusters."""
+    """Summarize the graph: what it holds, where to begin, its clusters."""
     from kgot_lab.kgos.query.answering import summarised
 
     _tell(context, how, lambda named, llm: summarised(named.graph, llm))
@@ -136,7 +136,7 @@ def _context(
     how: _OutputOptions,
     limit: int = _LIMIT,
 ) -> None:
-    """What the graph says about a question, as text to put before a model of one's own."""
+    """Print what the graph says about a question, as context for a model of your own."""
     from kgot_lab.kgos.query.answering import answer_in_words
 
     _tell(
@@ -159,7 +159,7 @@ def _tell(
         )
         return None
     with within_time(how.timeout):
-        graph = named.graph  # read before a model is loaded: a wrong name is told at once
+        graph = named.graph  # read before a model is loaded, to report a wrong name at once
         llm = (
             terminal.connect_model(model, models=str(models) if models else None)
             if model and len(graph)
@@ -194,7 +194,7 @@ def _tell(
     return told
 
 
-# `kgot-lab query FOLDER concepts`: what a model reads in documents and docstrings, put into the graph.
+# `kgot-lab query FOLDER concepts`: concepts that a model extracts from documents and docstrings.
 
 
 @queries.command("concepts", rich_help_panel="Whole graphs")
@@ -212,12 +212,11 @@ def _concepts(
         "leave keywords and dimensions out: half the calls", "--relations-only", default=False
     ),
 ) -> None:
-    """Read concepts, keywords and dimensions in documents and docstrings with a model; nothing without the
-    words that say it.
+    """Extract concepts, keywords and dimensions from documents and docstrings with a model.
 
-    What it takes is told before a model is asked; with --dry-run (before the name of this command) that is
-    all. What was read is kept, so the same command goes on where it was interrupted, and asks nothing a
-    second time.
+    Nothing is extracted without the words that state it. The estimated cost is shown before a model is
+    called. With --dry-run (before the name of this command) that is all. What was read is stored, so the same
+    command resumes where it was interrupted, without repeating a call.
     """
     from kgot_lab.cli.question_setup import rate_of
     from kgot_lab.kgos.extraction.concepts import passages_to_read, read_concepts, what_it_takes

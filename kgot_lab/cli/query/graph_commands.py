@@ -1,6 +1,4 @@
-"""The commands of `query` about many questions, or about whole graphs: check, compare, merge, write,
-estimate.
-"""
+"""Commands of `query` on many questions or whole graphs: check, compare, merge, write, estimate."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ _OUT = option("the file to write: a snapshot (.json), .graphml or .ttl", "--outp
 
 
 class HeldTo(StrEnum):
-    """What a graph is held to."""
+    """The vocabulary that a graph is checked against."""
 
     UNIFIED = "unified"
     CODE = "code"
@@ -54,7 +52,7 @@ def _batch(
     output: Path | None = ANSWER_FILE,
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """Answer many questions: a JSON object for each, in their order. One that fails does not stop the others."""
+    """Answer many questions with a JSON object for each, in order. A failed one does not stop the others."""
     from kgot_lab.kgos.query.question_arguments import answered_lines
 
     named: Named = context.obj
@@ -95,7 +93,7 @@ def _pipeline(
     explain: bool = option("show all columns and how it came about", "--explain", default=False),
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """Ask one question after another, each about what the one before found; the last answer is shown."""
+    """Ask questions in sequence, each about the result of the one before, and show the last answer."""
     from kgot_lab.kgos.query.question_arguments import piped
 
     named: Named = context.obj
@@ -119,7 +117,7 @@ def _validate(
     most: int = option("show at most so many violations", "--max-results", default=50, min=1),
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """Check the graph against the twelve rules; ends with 4 where one of severity error is broken."""
+    """Check the graph against the twelve rules. Exits with 4 if a rule of severity error is broken."""
     from kgot_lab.kgos.methods.formatting import TableFound
     from kgot_lab.kgos.schemas.rules import check_rules
     from kgot_lab.kgos.schemas.vocabularies import CODE, CURATED, UNIFIED
@@ -159,7 +157,7 @@ def _whats_new(
     output: Path | None = ANSWER_FILE,
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """What was added, taken away and changed since an earlier graph."""
+    """List what was added, removed and changed since an earlier graph."""
     _compared(context.obj, since, format, output, timeout)
 
 
@@ -171,7 +169,7 @@ def _compare(
     output: Path | None = ANSWER_FILE,
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """What is in the graph and not in another, and the other way round."""
+    """List the differences between the graph and another one, in both directions."""
     _compared(context.obj, other, format, output, timeout)
 
 
@@ -181,8 +179,9 @@ def _import_graph(
     other: str = argument("a graph to take in, named as the graph is"),
     output: Path = _OUT,
 ) -> None:
-    """Write the graph together with another: what both have is there once, and where they differ this graph's
-    word holds.
+    """Merge another graph into this one and write the result.
+
+    What both have appears once. Where they differ, this graph takes precedence.
     """
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.stores.files import check_graph_file, write_graph
@@ -229,7 +228,7 @@ def _estimate_cost(
     model: str = option(f"the model that would be asked; {options.MODEL_FORMS}", default="local"),
     times: int = option("how often", default=1, min=1),
 ) -> None:
-    """What `ask` would cost: calls, tokens, seconds and dollars, before a model is asked. None is."""
+    """Estimate the calls, tokens, seconds and dollars of `ask`, without calling a model."""
     from kgot_lab.cli.question_setup import rate_of
     from kgot_lab.kgos.query.answering import answer_in_words, prompt_for, prompt_tokens
     from kgot_lab.llm.budget import estimate

@@ -1,4 +1,4 @@
-"""What all commands of `query` share: the graph, the form of the output, and how a command ends."""
+"""Shared parts of the `query` commands: the graph, the output format, and exit codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kgot_lab.kgos.methods.formatting import MethodResult
     from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 
-# exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
+# exit codes besides 0, 1 for an error, 2 for wrong arguments and 130 for an interruption
 NOTHING, RULES_BROKEN, OUT_OF_TIME = (3, 4, 124)
 
 
@@ -102,7 +102,7 @@ class Named:
 
 @dataclass(frozen=True)
 class OutputShape:
-    """How an answer is told."""
+    """The format and filters of an answer."""
 
     format: OutputForm = OutputForm.TABLE
     output: Path | None = None
@@ -115,7 +115,10 @@ class OutputShape:
 
 
 def spared(context: typer.Context, output: Path | None) -> Path | None:
-    """The file for an answer; raises BadInput for one that is there and is what is asked, or a part of it."""
+    """Return the output file, after checking that it does not overwrite the queried graph.
+
+    Raises BadInput if it exists and is that graph or a part of it.
+    """
     named = context.find_object(Named)
     if named is None or output is None or not output.exists():
         return output
@@ -153,7 +156,7 @@ class ShapeOptions:
     timeout: float | None = option(f"stop after so many seconds, with exit code {OUT_OF_TIME}", min=0.001)
 
     def shape(self) -> OutputShape:
-        """Return the shape that the options say; raises BadInput for two forms at once."""
+        """Return the output shape of the options. Raises BadInput for two formats at once."""
         forms = [form for name, form in _SHORT_FORMS.items() if getattr(self, name)]
         forms = list(dict.fromkeys([*forms, *[self.format] * (self.format != OutputForm.TABLE)]))
         if len(forms) > 1:
@@ -166,7 +169,7 @@ class ShapeOptions:
 
 @contextmanager
 def within_time(seconds: float | None) -> Iterator[None]:
-    """Stop what takes longer than so many seconds; the command ends with a code of its own."""
+    """Stop the body after so many seconds. The command then exits with a code of its own."""
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -187,12 +190,13 @@ def within_time(seconds: float | None) -> Iterator[None]:
 
 
 class _OutOfTime(BaseException):
-    """The time is over; no handler of errors on the way takes it for one of its own."""
+    """A timeout. It is not an Exception, so that no error handler on the way catches it."""
 
 
 def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = False) -> None:
-    """Write an answer in its form; where there is no row, and no row is no verdict, say why, and end with a
-    code that says so.
+    """Print a result in its format.
+
+    If it has no row, and an empty result is no verdict, the reason is printed and the exit code says so.
     """
     from kgot_lab.kgos.methods.goals import Capability
 
@@ -211,7 +215,11 @@ def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = Fal
 
 
 def shown_rows(result: MethodResult, shape: OutputShape) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and rows that are told: of a search without --explain the parts of the score are left out."""
+    """Return the columns and rows to show.
+
+    The partial scores of a search are left out without --explain, except in JSON. Raises BadInput if
+    --threshold is given and there is no score.
+    """
     columns, rows = list(result.COLUMNS), [tuple(row) for row in result.rows()]
     if shape.threshold is not None:
         place = next(
@@ -234,7 +242,7 @@ def shown_rows(result: MethodResult, shape: OutputShape) -> tuple[list[str], lis
 def written_result(
     result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: OutputShape
 ) -> str:
-    """An answer as a text in its form."""
+    """Format a result in the chosen output format."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
     if shape.format == OutputForm.JSON:
@@ -268,7 +276,7 @@ def written_result(
 
 
 def put_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
-    """Write a text to standard output, its first lines bold where there is colour, or whole into a file."""
+    """Write a text to a file, or to standard output with its first lines bold if colour is on."""
     from kgot_lab.text.cleaning import harmless
 
     if output is None:
@@ -297,13 +305,13 @@ def _cell(value: object, *, short: bool) -> str:
 
 
 def _plain(value: object) -> object:
-    """What JSON has no form for: results in results, and numbers of numpy."""
+    """Convert a value that JSON cannot represent, such as a NumPy number or a set."""
     if hasattr(value, "item"):
         return value.item()
     return list(value) if isinstance(value, set | frozenset) else str(value)
 
 
-# The group `query`: one command for each question, with its arguments and the options that all share.
+# The group `query`: one command per question, with its arguments and the shared options.
 
 queries = typer.Typer(
     help="Ask a graph: a file of any known form, a store's address, or a folder of code and notes, which is read first.",
@@ -324,8 +332,10 @@ def about(
     dask: str | None = option("the address of a Dask scheduler, whose workers read the folder"),
     dry: bool = option("say what would be asked of what, and ask nothing", "--dry-run", default=False),
 ) -> None:
-    """Ask a graph. Ends with 0 found, 1 error, 2 wrong words, 3 nothing found, 4 rules are broken, 124 out of
-    time, 130 interrupted.
+    """Query a graph.
+
+    Exit codes: 0 found, 1 error, 2 wrong arguments, 3 nothing found, 4 rules broken, 124 timed out, 130
+    interrupted.
     """
     if not graph.strip():
         raise BadInput('name a graph: a file, an address, or a folder ("." for the one you are in)')
@@ -343,7 +353,7 @@ def about(
 
 
 def command_of(question: GraphQuestion) -> Callable[..., None]:
-    """The command that asks a question: its parameters are those of the question, and the shared options."""
+    """Build the command of a graph question, with the question's parameters and the shared options."""
 
     def run(**given: Any) -> None:
         context: typer.Context = given.pop("context")
@@ -363,8 +373,8 @@ def command_of(question: GraphQuestion) -> Callable[..., None]:
             return
         named.quiet = shape.quiet
         with within_time(shape.timeout):
-            # a search ranks several graphs together and tells a thing that two know once; to the others they
-            # are one graph
+            # a search ranks several graphs jointly, and lists a thing that two contain once; other questions
+            # see one graph
             result = question.ask(named.whole if question.name == "search" else named.graph, **arguments)
         tell_result(result, shape)
 

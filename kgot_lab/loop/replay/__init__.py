@@ -1,1 +1,1 @@
-"""Walk a recorded run again: resume, verify and fork are the same loop over what was recorded."""
+"""Replay of recorded runs: resume, verify and fork run the same loop over a recording."""

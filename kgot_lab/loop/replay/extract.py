@@ -1,4 +1,4 @@
-"""Grow a graph from documents without a question: every passage is written, nothing is asked of the graph."""
+"""Grow a graph from documents without a question. Every passage is written, and nothing is read."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def extract(
     *,
     done: Sequence[Event] = (),
 ) -> Iterator[Event]:
-    """Write the facts of each document into a store; of one longer than `limits.tool_tokens`, or 1,000 if
-    that is more, the beginning.
+    """Write the facts of each document into a store.
 
-    `done` holds the events of an earlier extraction that was stopped: its changes are applied, its documents
-    are not read again, and within the last one begun its recorded replies are not asked for again. Raises
-    BadInput, LLMError, SandboxError.
+    A document longer than `limits.tool_tokens`, or 1,000 if that is more, is cut after that many tokens.
+    `done` holds the events of an earlier extraction that was interrupted: its changes are applied, its
+    documents are not read again, and the recorded replies for the last one are reused. Raises BadInput,
+    LLMError, SandboxError.
     """
     left = left_to_read(documents, limits, done)
     if store.schema().nodes:
@@ -44,7 +44,7 @@ def extract(
     if returned is None or not left or left[0].id != _read_by(returned):
         return _extract(_loop(llm, store, limits, done), left) if left else _nothing(store, done)
     recording = Recording.of(within)
-    model = RememberedLLM(recording, llm.name)  # asks nobody until what is recorded has been walked again
+    model = RememberedLLM(recording, llm.name)  # no live model until the recording is replayed
     run = _loop(model, RememberedStore(recording, store), limits, before)
     return _extract(run, left, lambda: _go_on_within(run, model, llm, (*before, returned, *within)))
 
@@ -52,10 +52,9 @@ def extract(
 def left_to_read(
     documents: Sequence[Document], limits: Limits = LOCAL, done: Sequence[Event] = ()
 ) -> list[Document]:
-    """The documents that an extraction on file has not read to their end; the one it was stopped in comes
-    first.
+    """Return the documents that a recorded extraction has not finished, the interrupted one first.
 
-    Raises BadInput where there are none, or not those of the extraction.
+    Raises BadInput if there are no documents, or if they are not those of the extraction.
     """
     if not documents:
         raise BadInput("there is no document to take facts from")
@@ -87,7 +86,7 @@ def _read_by(returned: ToolReturned) -> str:
 
 
 def _last_started(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned | None, Sequence[Event]]:
-    """The events before the document that was begun last, that document, and what happened within it."""
+    """Return the events before the last started document, that document, and the events within it."""
     at = max((number for number, event in enumerate(done) if isinstance(event, ToolReturned)), default=-1)
     if at < 0:
         return done, None, ()
@@ -99,7 +98,7 @@ def _last_started(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned 
 
 
 def _loop(llm: LLM, store: Store, limits: Limits, before: Sequence[Event]) -> Loop:
-    """The loop of an extraction after some events, whose changes are applied to its store."""
+    """Return the loop of an extraction after some events, with their changes applied to its store."""
     state = State()
     for event in before:
         state = state.after(event)
@@ -114,7 +113,7 @@ def _walk(run: Loop, returned: ToolReturned) -> Steps[None]:
 
 
 def _follows(walk: Iterator[Event], recorded: Sequence[Event]) -> bool:
-    """Whether a walk begins with these events; it then stands just behind them."""
+    """Return whether a walk begins with the recorded events, and advance it just past them."""
     try:
         for was in recorded:
             event = next((event for event in walk if not isinstance(event, Cut)), None)
@@ -128,12 +127,12 @@ def _follows(walk: Iterator[Event], recorded: Sequence[Event]) -> bool:
 def _has_ended(walk: Iterator[Event]) -> bool:
     try:
         return all(isinstance(event, Cut) for event in walk)
-    except LabError:  # it asked for a reply that nobody has given
+    except LabError:  # it asked for a reply that is not recorded
         return False
 
 
 def _require_same(read: Mapping[str, str], documents: Sequence[Document]) -> None:
-    """Refuse to go on with documents that are not those of the extraction."""
+    """Raise BadInput unless the documents are those of the extraction."""
     now = {document.id: document.text for document in documents}
     if gone := [id for id in read if id not in now]:
         raise BadInput(
@@ -149,7 +148,7 @@ def _require_same(read: Mapping[str, str], documents: Sequence[Document]) -> Non
 
 
 def _nothing(store: Store, done: Sequence[Event]) -> Iterator[Event]:
-    """No event, once a store holds what an extraction made."""
+    """Yield no event, after setting a store to the graph of an extraction."""
     store.apply(store.graph().diff(graph_after(done)))
     yield from ()
 
@@ -157,7 +156,7 @@ def _nothing(store: Store, done: Sequence[Event]) -> Iterator[Event]:
 def _extract(
     run: Loop, documents: Sequence[Document], within: Callable[[], Steps[bool]] | None = None
 ) -> Steps[None]:
-    """Read documents; `within` goes on with the first of them, and says whether it could."""
+    """Read documents. `within` continues with the first of them, and returns whether it could."""
     models = {"planning": run.planning.name, "execution": run.execution.name}
     yield run.happened(
         Started,
@@ -178,11 +177,10 @@ def _extract(
 
 
 def _go_on_within(run: Loop, model: RememberedLLM, llm: LLM, done: Sequence[Event]) -> Steps[bool]:
-    """Go on with the document that was begun last, after what is recorded of it; False where that comes out
-    otherwise now.
+    """Continue with the last started document after its recorded events.
 
-    Older versions, and other limits, ask otherwise. The document is then read anew, on the graph as it was
-    left.
+    Returns False if it now runs differently, as with older versions or other limits. The document is then
+    read again, on the graph as it was left.
     """
     _, returned, within = _last_started(done)
     assert returned is not None and isinstance(run.store, RememberedStore)

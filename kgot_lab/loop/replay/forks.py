@@ -1,6 +1,4 @@
-"""Forks on file, and two runs side by side: what a fork changed, what it saved, and which events belong
-together.
-"""
+"""Recorded forks and the alignment of two runs: what a fork changed and saved, which events correspond."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ _Pair = tuple[int | None, int | None]
 
 
 def changeable(event: Event) -> str:
-    """Which part of an event a fork may change: "reply", "text" or "statement"; "" when it may change none."""
+    """Return which part of an event a fork may change: "reply", "text" or "statement", or "" if none."""
     match event:
         case Asked(role=role):
             return "" if role.startswith("inside ") or event.is_loss else "reply"
@@ -39,7 +37,7 @@ def changeable(event: Event) -> str:
 
 
 def change_of(events: Sequence[Event], at: int) -> str:
-    """The text of an event that a fork may change; "" when there is no such event or no such text."""
+    """Return the text of an event that a fork may change, or "" if there is no such event or text."""
     part = changeable(events[at]) if at < len(events) else ""
     return str(getattr(events[at], part)) if part else ""
 
@@ -47,9 +45,9 @@ def change_of(events: Sequence[Event], at: int) -> str:
 def save_fork(
     fork: Fork, path: str | Path, original: Trace, *, about: Mapping[str, Json] | None = None
 ) -> None:
-    """Write a fork to a new file, whose head says of which run it is, at which event, and what was changed.
+    """Write a fork to a new file, with the run, the event and the change in its head.
 
-    Raises BadInput when nothing was changed or the fork is of another run, TraceError when the file cannot be
+    Raises BadInput if nothing was changed or the fork is of another run, and TraceError if the file cannot be
     written.
     """
     at = fork.first_difference
@@ -78,11 +76,10 @@ def forked(
     live: Resources,
     about: Mapping[str, Json] | None = None,
 ) -> Iterator[Event]:
-    """Fork a run and pass its events on as they happen, each on a new file first, which `resume` goes on with
-    after a stop.
+    """Fork a run and yield its events, each after it is written to a new file that `resume` can continue.
 
-    Up to the change it is walked before this returns: BadInput where it is not walked as it was recorded, and
-    no file is left.
+    The run is replayed up to the change before this returns. Raises BadInput if the replay differs from the
+    recording, without leaving a file.
     """
     walk = fork_events(original, at, change, live=live)
     recorded = without_losses(original.events[: at + 1])
@@ -103,7 +100,7 @@ def forked(
 def _recorded(
     events: Iterable[Event], path: str | Path, original: Trace, at: int, about: Mapping[str, Json]
 ) -> Iterator[Event]:
-    """Pass the events of a fork on, each written to a new file, whose head says what it is a fork of."""
+    """Yield the events of a fork, each after it is written to a new file with the origin in its head."""
     return record(
         events,
         path,
@@ -113,11 +110,11 @@ def _recorded(
 
 
 def recorded_fork(original: Trace, recorded: Trace) -> Fork:
-    """The fork that a file holds; graph, first difference and calls are worked out from its events, not taken
-    from its head.
+    """Load a fork from its trace.
 
-    Raises TraceError when the file is no fork of this run: one thing is changed, and whatever the run had
-    answered before, it answers so again.
+    Its graph, first difference and calls are computed from its events, not taken from its head. Raises
+    TraceError if the file is not a fork of this run: exactly one thing must differ, and everything that the
+    run had recorded before must be answered the same.
     """
     about = recorded.about
     if about.get("fork_of") != original.run:
@@ -136,8 +133,9 @@ def recorded_fork(original: Trace, recorded: Trace) -> Fork:
 
 
 def forks_on_file(original: Trace, folder: Path) -> list[Fork]:
-    """The forks of a run among the traces of a folder, in the order of their names; a trace that names it and
-    is no fork of it is none.
+    """Return the forks of a run among the traces of a folder, in the order of their names.
+
+    Traces that name the run but are not forks of it are skipped.
     """
     found = []
     for path in sorted(folder.glob("*.jsonl")):
@@ -151,13 +149,13 @@ def forks_on_file(original: Trace, folder: Path) -> list[Fork]:
 
 
 def by_hand(run: Trace) -> int:
-    """The number of the event of a recorded fork that a person wrote; -1 when the run is no fork."""
+    """Return the index of the event of a recorded fork that a person wrote, or -1 if it is not a fork."""
     at = run.about.get("at", -1)
     return at if run.about.get("fork_of") and isinstance(at, int) else -1
 
 
 def origin(run: Trace) -> str:
-    """What a reader of a recorded fork has to know; "" when the run is no fork."""
+    """Return a note on the origin of a recorded fork, or "" if the run is not a fork."""
     if by_hand(run) < 0:
         return ""
     return (
@@ -167,15 +165,14 @@ def origin(run: Trace) -> str:
 
 
 def comparable_texts(events: Sequence[Event]) -> list[str]:
-    """Each event of a run as text; equal texts are equal events, and how long a reply took does not count."""
+    """Convert each event to a text for comparison, without the duration of replies."""
     return [json.dumps(_untimed(to_json(event)), sort_keys=True, default=dict) for event in events]
 
 
 def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[_Pair]:
-    """Two runs side by side: pairs of event numbers in order, None where one of them has nothing that
-    corresponds.
+    """Align two runs as ordered pairs of event indices, with None where an event has no counterpart.
 
-    Equal events stand beside each other; between those, events of one kind (and questions of one role).
+    Equal events are paired first, then, between those, events of one kind (and questions of one role).
     """
     levels = [(comparable_texts(one), comparable_texts(other)), (_kinds(one), _kinds(other))]
     return list(_pairs(levels, range(len(one)), range(len(other))))
@@ -184,7 +181,7 @@ def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[_Pair]:
 def _pairs(
     levels: Sequence[tuple[Sequence[str], Sequence[str]]], one: range, other: range
 ) -> Iterator[_Pair]:
-    """Pairs by the first level of likeness; what it leaves apart, by the next."""
+    """Yield pairs by the first level of similarity, and pair the rest by the next levels."""
     if not levels:
         yield from ((number, None) for number in one)
         yield from ((None, number) for number in other)
@@ -201,15 +198,17 @@ def _pairs(
 
 
 def _shared(one: Sequence[Event], other: Sequence[Event]) -> int:
-    """How many events two runs begin with that say the same."""
+    """Return the number of leading events that two runs share."""
     one, other = without_losses(one), without_losses(other)
     pairs = enumerate(zip(comparable_texts(one), comparable_texts(other), strict=False))
     return next((number for number, (was, now) in pairs if was != now), min(len(one), len(other)))
 
 
 def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[int, int]:
-    """How many model calls of a fork its original had answered, and how many had to be made, by the digest of
-    what was asked.
+    """Count the model calls of a fork that were answered from its original, and those made anew.
+
+    Calls are matched by the digest of their prompt. Raises TraceError if a recorded reply was changed
+    elsewhere.
     """
     replies: dict[str, list[str]] = {}
     for event in _asked(was).values():
@@ -229,7 +228,7 @@ def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[in
 
 
 def _asked(events: Sequence[Event]) -> dict[int, Asked]:
-    """The calls the loop itself made, by event number; those inside tools are the tools' own."""
+    """Return the calls that the loop itself made, by event index, without those inside tools."""
     events = without_losses(events)
     return {
         number: event
@@ -239,7 +238,7 @@ def _asked(events: Sequence[Event]) -> dict[int, Asked]:
 
 
 def _key(event: Asked) -> str:
-    return prompt_digest(event.prompt, "")  # whoever answered
+    return prompt_digest(event.prompt, "")  # for any model
 
 
 def _untimed(data: dict[str, Json]) -> dict[str, Json]:

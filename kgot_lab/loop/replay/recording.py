@@ -1,8 +1,8 @@
-"""What a recorded run remembers: replies, tool results and statement results, so that the same loop can be
-walked again without them.
+"""Recordings of runs: replies, tool results and statement results, so that the loop can run again without
+them.
 
-Resuming, verifying and forking are the same thing: `think` over a recording, which answers what was asked
-before and hands the rest on.
+Resuming, verifying and forking are all `think` over a recording, which answers what was asked before and
+passes on the rest.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Key = tuple[str, ...]
 
 @dataclass
 class Recording:
-    """The answers that recorded events hold, by what they answer; each is used as often as it was recorded.
+    """The recorded answers of a run, by what they answer. Each is used as often as it was recorded.
 
     `avoided` counts the model calls answered from the recording, `made` those that went to a live model.
     """
@@ -66,7 +66,7 @@ class Recording:
 
     @staticmethod
     def of(events: Iterable[Event]) -> Recording:
-        """What recorded events hold."""
+        """Build a recording from events."""
         recording, graph = Recording(), Fingerprint()
         inside: tuple[Usage, ...] = ()
         for event in events:
@@ -102,8 +102,9 @@ class Recording:
         return recording
 
     def without_outcomes(self) -> Recording:
-        """The same without what statements and Python gave, but for what took too long: no clock runs the
-        same twice.
+        """Return the recording without the results of statements and Python.
+
+        Timeouts are kept, since they do not reproduce.
         """
         late: dict[Key, Diff | Rows | QueryFailed] = {
             key: result
@@ -118,13 +119,14 @@ class Recording:
         return replace(self, statements=late, outputs=outputs)
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
-        """From now on the nth time of this call, counted from 0, returns that."""
+        """Replace the result of the nth call of this tool and arguments, counted from 0."""
         results = self.results[_call_key(returned.call)]
         results[nth] = returned, results[nth][1]
 
     def result_of(self, call: ToolCall) -> tuple[ToolReturned, tuple[Usage, ...]] | None:
-        """What a call returned, time after time, and at last for ever, but for a failure that may pass; None
-        where nothing is left.
+        """Return the next recorded result of a call, or None if nothing is left.
+
+        The last result is repeated, unless it is a failure that may be retried.
         """
         results = self.results.get(_call_key(call))
         if not results:
@@ -139,15 +141,13 @@ class Recording:
 
 
 class Fingerprint:
-    """A short text that says which graph this is: the digest of the one it began as, or a hash over that and
-    all changes since.
-    """
+    """A digest of a graph: that of the initial graph, or a hash over it and all changes since."""
 
     def __init__(self, start: str = "") -> None:
         self.now = start
 
     def change(self, diff: Diff) -> None:
-        """The graph changed."""
+        """Update the fingerprint by a change of the graph."""
         plain = json.dumps(to_json(Wrote(statement="", diff=diff))["diff"], sort_keys=True, default=dict)
         self.now = hashlib.sha256((self.now + plain).encode()).hexdigest()[:16]
 
@@ -158,9 +158,7 @@ def _call_key(call: ToolCall) -> Key:
 
 @dataclass
 class RememberedLLM:
-    """A model that answers from the recording what was asked before, and asks the live one, if there is one,
-    for the rest.
-    """
+    """A model that answers from a recording, and calls the live model, if there is one, for the rest."""
 
     recording: Recording
     name: str
@@ -174,7 +172,7 @@ class RememberedLLM:
     def __call__(self, prompt: Prompt) -> Reply:
         known = self.recording.turns
         if known is None:
-            # whoever answered: another model may have gone on
+            # for any model: another one may have continued the run
             known = self.recording.replies.get((prompt_digest(prompt, ""),))
         if known:
             self.recording.avoided += 1
@@ -227,7 +225,7 @@ class RememberedTool:
 
 @dataclass
 class RememberedPython:
-    """What runs Python, which answers from the recording what was run before."""
+    """A Python executor that answers from a recording what was run before."""
 
     recording: Recording
     live: Callable[[str], str] | None = None
@@ -253,7 +251,7 @@ class RememberedStore:
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
     reads_in: str = ""  # the language it is asked in, if not the run's own
-    spoken: Dialect | None = None  # what prompts say of it, where it stands for a store of another kind
+    spoken: Dialect | None = None  # dialect for prompts, if it replaces a store of another kind
     # asked for, and run in its place: for the event that is to come
     edited: dict[str, str] = field(default_factory=dict)
 
@@ -284,19 +282,17 @@ class RememberedStore:
         return self._run(self.store.read, meant, known, by_hand)
 
     def meant(self, statement: str) -> str:
-        """The statement that was run for the one that was asked for last."""
+        """Return the statement that was executed for the one requested last."""
         return self.edited.get(statement, statement)
 
     def as_edited(self, event: Event) -> Event:
-        """The event, showing the statement that a person has put in the place of the one that the loop asked
-        for.
-        """
+        """Return the event with the statement that a person put in place of the requested one."""
         if isinstance(event, Wrote | Read) and event.statement in self.edited:
             return replace(event, statement=self.edited.pop(event.statement), asked=event.statement)
         return event
 
     def _meant(self, key: Key) -> tuple[str, bool]:
-        """The statement to run for one that is asked for, and whether it has just been put there by hand."""
+        """Return the statement to execute for a requested one, and whether it was edited in this walk."""
         by_hand = key in self.edits
         meant = self.edits[key] if by_hand else self.recording.edits.get(key, key[2])
         if meant != key[2]:
@@ -304,7 +300,10 @@ class RememberedStore:
         return meant, by_hand
 
     def _run(self, act: Callable[[str], _Value], statement: str, known: object, by_hand: bool) -> _Value:
-        """What a statement gave when it was recorded, or gives now."""
+        """Return the recorded result of a statement, or execute it now.
+
+        Raises BadInput if an edited statement fails.
+        """
         try:
             if statement in self.recording.lost:
                 raise self.recording.lost[statement]

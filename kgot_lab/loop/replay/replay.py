@@ -1,4 +1,4 @@
-"""Walk a recorded run again: fold it, check it, go on with it, or fork it at one event."""
+"""Replay a recorded run: fold its events, verify it, resume it, or fork it at one event."""
 
 from __future__ import annotations
 
@@ -67,22 +67,20 @@ from kgot_lab.stores.protocol import Dialect, Store
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Reply
 
-# What a run left in its store when it was stopped: its graph as it was at some time, or one write more than
-# its trace knows.
+# The store of a stopped run: it holds an earlier graph of the run, or one write more than the trace.
 
-# recorded events walked again in a store, with nothing live
+# replays recorded events in a separate store, with nothing live
 WalkBeside = Callable[[Sequence[Event], Store, Dialect], Iterator[Event]]
 
 
 def left_behind(events: Sequence[Event], store: Store, walk: WalkBeside) -> tuple[Wrote, ...]:
-    """The write that a store has and the trace of its run has not, if there is one; the store then holds what
-    the run began with.
+    """Return the write that a store holds but the trace of its run does not, if there is one.
 
-    A run is stopped one write ahead when a kill comes between a write and its line. The store holds then just
-    the graph of the trace and what the next statement of the run adds, changes or removes, which is found by
-    running that in a store of its own beside. One whose outcome is another each time (a random id, the time)
-    is not known again. Raises BadInput for a store with any other graph, changing nothing, and SandboxError
-    and NotInstalled where the statement cannot be run.
+    Afterwards the store holds the initial graph of the run. A run is stopped one write ahead if it is killed
+    between a write and its trace line. The store then holds the graph of the trace plus the changes of the
+    run's next statement, which are found by executing it in a separate store. A statement with a different
+    outcome each time (a random id, the time) is not recognized. Raises BadInput for a store with any other
+    graph, without changing it, and SandboxError and NotInstalled if the statement cannot be executed.
     """
     if not store.schema().nodes or not events or not isinstance(events[0], Started):
         return ()
@@ -101,8 +99,9 @@ def left_behind(events: Sequence[Event], store: Store, walk: WalkBeside) -> tupl
 
 
 def _was_at(graph: PropertyGraph, events: Sequence[Event]) -> bool:
-    """Whether this is the graph of a run at any time so far; one that was stopped while it was made again is
-    at an early one.
+    """Return whether a run had this graph at any time so far.
+
+    A run that was stopped while it was being rebuilt has an early graph.
     """
     begun = graph_after(events[:1])
     truth = Truth(begun.nodes, begun.edges)
@@ -117,9 +116,7 @@ def _was_at(graph: PropertyGraph, events: Sequence[Event]) -> bool:
 
 
 def _next_write(events: Sequence[Event], store: Store, walk: WalkBeside) -> tuple[Wrote, ...]:
-    """The write that follows on those of a trace before anything live is asked for; none where another thing
-    comes next.
-    """
+    """Return the write that follows those of a trace before any live call, or none."""
     begun = events[0]
     assert isinstance(begun, Started)
     try:
@@ -128,7 +125,7 @@ def _next_write(events: Sequence[Event], store: Store, walk: WalkBeside) -> tupl
             if begun.dialect.startswith("SQL")
             else open_for(begun.dialect, *begun.readers)
         )
-    except UnknownName:  # a language of somebody else's store
+    except UnknownName:  # a query language of a third-party store
         return ()
     with closing(beside) as apart:
         try:
@@ -145,7 +142,7 @@ def _next_write(events: Sequence[Event], store: Store, walk: WalkBeside) -> tupl
 
 
 def states(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
-    """Each recorded event with the state after it: no model, no sandbox, nothing executed."""
+    """Yield each recorded event with the state after it, without a model, a sandbox or any execution."""
     state = State()
     for event in events:
         state = state.after(event)
@@ -154,7 +151,7 @@ def states(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
 
 @dataclass(frozen=True)
 class Resources:
-    """What may be used for what a recording does not hold."""
+    """The live tools, models and Python executor for what a recording lacks."""
 
     tools: Sequence[Tool] = ()
     planning: LLM | None = None
@@ -169,10 +166,10 @@ _NOTHING = Resources()
 def replay_walk(
     events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources = _NOTHING
 ) -> Iterator[Event]:
-    """The loop over a recording: the same question, limits and tools as recorded; what it lacks goes to the
-    live parts, if given.
+    """Run the loop over a recording, with the recorded question, limits and tools.
 
-    Python is run where the run had something that runs it: by the live part, or else by the store.
+    What the recording lacks is passed to the `live` resources, if given. Python runs only if it did in the
+    recorded run, in the live resources or else in the store.
     """
     begun = started(events)
     tools, limits = {tool.name: tool for tool in live.tools}, limits_of(begun)
@@ -191,8 +188,9 @@ def replay_walk(
 
 
 def replay(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[Event]:
-    """The loop itself, walked again on what was recorded: every reply, tool result and statement result comes
-    from the run.
+    """Run the loop again on what a run recorded.
+
+    Every reply, tool result and statement result comes from the run.
     """
     events = events_of(run)
     recording = Recording.of(events)
@@ -205,8 +203,9 @@ _A_STORE = "a run is walked again in a store, as open_store(…) gives one"
 def remembered(
     recording: Recording, events: Sequence[Event], store: Store, edits: Mapping[Key, str] | None = None
 ) -> RememberedStore:
-    """A store over a recording, holding what the run began with: it must be empty, or hold just that. Raises
-    BadInput.
+    """Wrap a store with a recording, and load the initial graph of the run into it.
+
+    Raises BadInput unless the store is empty or holds just that graph.
     """
     begun = started(events)
     require_parts(store, ("write", "read", "schema"), _A_STORE)
@@ -222,14 +221,14 @@ def remembered(
 
 
 def started(events: Sequence[Event]) -> Started:
-    """The first event of a run; raises TraceError when there is none."""
+    """Return the first event of a run. Raises TraceError if it is not Started."""
     if not events or not isinstance(events[0], Started):
         raise TraceError("these events do not begin with Started: not a whole run")
     return events[0]
 
 
 def limits_of(begun: Started) -> Limits:
-    """The limits of a recorded run; raises TraceError where this version has others."""
+    """Return the limits of a recorded run. Raises TraceError if they are unknown to this version."""
     try:
         return Limits.of_json(begun.limits)
     except TypeError as error:
@@ -241,7 +240,9 @@ def limits_of(begun: Started) -> Limits:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where walking again first departs from the recording; `now` is None when nothing came in its place."""
+    """The first difference between a replay and its recording. `now` is None if the replay had no event
+    there.
+    """
 
     number: int
     recorded: Event | None
@@ -260,12 +261,12 @@ class Difference:
 def verify(
     run: Trace | Sequence[Event], store: Store | None = None, compute: Callable[[str], str] | None = None
 ) -> Difference | None:
-    """Execute the loop and every statement again on the recorded replies and tool results; the first
-    difference, or None.
+    """Run the loop and every statement again on the recorded replies and tool results.
 
-    The store must be empty; statements and arithmetic really run in it. By default it is one in this process,
-    for the languages of the run, that has patience with a busy machine. What took too long when it was
-    recorded is not run again, for times do not count. `compute` runs Python in its place, as in `think`.
+    Returns the first difference, or None. The store must be empty, and statements and arithmetic are executed
+    in it. By default it is one in this process, for the query languages of the run, with a long timeout for
+    busy machines. What timed out when it was recorded is not run again, since times are not compared.
+    `compute` runs Python instead of the store, as in `think`.
     """
     events = events_of(run)
     recording = Recording.of(events).without_outcomes()
@@ -282,7 +283,7 @@ _PATIENCE = 60.0  # seconds for a statement that was quick when it was recorded,
 
 @contextmanager
 def _opened(events: Sequence[Event], store: Store | None) -> Iterator[Store]:
-    """The empty store that was given, or one for the languages of a run, closed in the end."""
+    """Yield the given store, or open one for the query languages of a run and close it at the end."""
     if store is not None:
         yield store
         return
@@ -292,10 +293,10 @@ def _opened(events: Sequence[Event], store: Store | None) -> Iterator[Store]:
 
 
 def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Difference | None:
-    """The first place where two runs differ, as far as the recorded one went; times do not count.
+    """Return the first difference between two runs, as far as the recorded one went.
 
-    Raises SandboxError, NotInstalled and StoreUnavailable, since what cannot be executed here is no
-    difference.
+    Times are not compared. Raises SandboxError, NotInstalled and StoreUnavailable, since failing to execute
+    is not a difference.
     """
     for number, was in enumerate(recorded):
         try:
@@ -317,12 +318,12 @@ def _is_loss(event: Event) -> bool:
 
 
 def without_losses(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Events without the calls that failed and had a cost, which are not walked again."""
+    """Return the events without failed calls that had a cost, which a replay does not repeat."""
     return tuple(event for event in events if not _is_loss(event))
 
 
 def _cut_inside(recorded: Sequence[Event], number: int, error: LabError) -> bool:
-    """Whether a run was stopped within a tool, after models behind it were asked and before it returned."""
+    """Return whether a run was stopped inside a tool, between its model calls and its result."""
     left = recorded[number:]
     return isinstance(error, ReplayMiss) and all(
         isinstance(event, Asked) and event.role.startswith("inside ") for event in left
@@ -330,7 +331,7 @@ def _cut_inside(recorded: Sequence[Event], number: int, error: LabError) -> bool
 
 
 def same_event(one: Event, other: Event) -> bool:
-    """Whether two events say the same, whether or not either has been on file; times do not count."""
+    """Return whether two events are equal, ignoring times and whether they were loaded from a file."""
     return one == other or from_json(json.loads(_line(one))) == from_json(json.loads(_line(other)))
 
 
@@ -343,8 +344,9 @@ def _short(event: Event | None) -> str:
 
 
 def _apart(one: Json, other: Json, where: str = "") -> tuple[str, str, str]:
-    """The first place where two JSON values differ, by its path, and both values there, cut around the first
-    characters that differ.
+    """Return the path of the first difference between two JSON values, and both values there.
+
+    The values are cut around the first characters that differ.
     """
     if isinstance(one, dict) and isinstance(other, dict):
         names = [*one, *(name for name in other if name not in one)]
@@ -371,17 +373,18 @@ def _apart(one: Json, other: Json, where: str = "") -> tuple[str, str, str]:
 
 
 def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
-    """Go on with a run where its trace stops: recorded events first, then new ones, added to the same file.
+    """Continue a run from where its trace stops.
 
-    The store must be empty, or hold what the run began with or had made, at most one write more than the
-    trace knows: see `left_behind`. That is taken back and made again, without running a recorded statement.
-    Raises BadInput for any other store, TraceError when the loop no longer does what was recorded, when
-    another command wrote into its store, and when another run or resume is writing the file.
+    Yields the recorded events first, then new ones, which are added to the same file. The store must be
+    empty, or hold the initial graph of the run or a later one, at most one write ahead of the trace: see
+    `left_behind`. Its content is removed and restored without executing a recorded statement. Raises BadInput
+    for any other store, and TraceError if the loop no longer does what was recorded, if another command wrote
+    into its store, or if another run or resume is writing the file.
     """
     require(live, Resources, "what a run may use to go on is Resources(tools, model)")
     require(path, (str, Path), "a run is resumed from the path of its trace")
     load_run(path)  # so that what is no trace is said before anything else
-    writing = reopened(path)  # first, so that nobody adds to what is read now
+    writing = reopened(path)  # first, so that no other process appends meanwhile
     try:
         trace = load_run(path)
         if (parted := parted_at(trace.events)) is not None:
@@ -398,8 +401,9 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
 
 
 def _replay_side(events: Sequence[Event], apart: Store, spoken: Dialect) -> Iterator[Event]:
-    """A run walked again beside its store, whatever its prompts say, with nothing live: its store may tell
-    the graph in another order.
+    """Replay a run in a separate store, without live resources and whatever its prompts say.
+
+    The replies are used in order, since the store may list the graph in another order.
     """
     asked = (
         event
@@ -425,7 +429,7 @@ def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceWr
 
 @dataclass(frozen=True)
 class Fork:
-    """A run walked again with one thing changed: its events, the graph it leads to, and what it cost."""
+    """A run that was run again with one change: its events, its graph, and its model calls."""
 
     events: tuple[Event, ...]
     graph: PropertyGraph
@@ -448,12 +452,12 @@ class Fork:
 def fork(
     run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING
 ) -> Fork:
-    """Walk a run again with event number `at` changed: the reply of an Asked, the text of a ToolReturned, the
-    statement of a Wrote or Read.
+    """Run a recorded run again with event number `at` changed.
 
-    Only what changed is asked again. The store must be empty; by default it is one in this process, for the
-    languages of the run. Without a model it runs to the first missing reply, keeps graph and diff, and says
-    so.
+    The change is to the reply of an Asked, the text of a ToolReturned, or the statement of a Wrote or Read.
+    Only calls that differ are made again. The store must be empty. By default it is one in this process, for
+    the query languages of the run. Without a model, the fork runs to the first missing reply, and its
+    `stopped` says so.
     """
     events, at, recording, edits = _with_change(run, at, change, live)
     with _opened(events, store) as opened:
@@ -471,8 +475,9 @@ def fork(
 def fork_events(
     run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING
 ) -> Iterator[Event]:
-    """The events of what `fork` makes, one by one as they happen; whatever stops it is raised: LLMError,
-    SandboxError, BadInput.
+    """Yield the events of a fork as they happen.
+
+    Errors that stop it are raised: LLMError, SandboxError, BadInput.
     """
     events, _, recording, edits = _with_change(run, at, change, live)
     with _opened(events, store) as opened:
@@ -482,8 +487,10 @@ def fork_events(
 def _with_change(
     run: Trace | Sequence[Event], at: int, change: str, live: Resources
 ) -> tuple[tuple[Event, ...], int, Recording, dict[Key, str]]:
-    """What a fork walks on: the events without losses, the number of the changed one among them, a recording,
-    and edited statements.
+    """Prepare a fork from a run and one changed event.
+
+    Returns the events without losses, the index of the changed one among them, the recording, and the edited
+    statements. Raises BadInput if `at` is no event that can be changed.
     """
     events = events_of(run)
     require(change, str, "what an event is changed to is a text")
@@ -504,7 +511,7 @@ def _with_change(
 def _walked_with(
     events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources
 ) -> tuple[list[Event], str]:
-    """The events of a run with one changed, as far as it goes, and why it stopped ("" if at its end)."""
+    """Return the events of a run with one change, and why it stopped ("" if it reached its end)."""
     seen = list[Event]()
     try:
         for event in replay_walk(events, recording, store, live):

@@ -1,6 +1,4 @@
-"""Comparing two things that a question names: what is asked of each, and the answer worked out from what was
-read of both.
-"""
+"""Comparison questions: ask about each of two things and compute the answer from the values read."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from kgot_lab.loop.modes.paths.values import (
 )
 from kgot_lab.types import Message, Prompt
 
-# In which way a question orders two things, and which of two values comes out.
+# Ordering: how a question compares two things, and which of two values wins.
 
 ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
 _WORDS: tuple[
@@ -38,17 +36,15 @@ ORDERING = "|".join([*(words for kind, words in _WORDS if kind != "same"), "afte
 
 
 def comparison_of(question: str) -> ComparedBy:
-    """How the two values are compared, by the first of _WORDS that the question holds; "each" where it holds
-    none.
-    """
+    """Return how a question compares two values, or "each" if no comparing word of _WORDS occurs in it."""
     return next((kind for kind, words in _WORDS if re.search(rf"\b(?:{words})\b", question, re.I)), "each")
 
 
 def first_of_two(kind: ComparedBy, values: Sequence[Sequence[str]], *, ages: bool = False) -> bool | None:
-    """Whether the first of two is the earliest, the most and so on; None where the values are equal or do not
-    compare.
+    """Return whether the first of two values is the earliest, the most and so on.
 
-    Of two dates of which one is a year alone, the years count. With `ages`, more years are an earlier date.
+    Returns None if the values are equal or cannot be compared. If one of two dates is a year only, the years
+    are compared. With `ages`, more years mean an earlier date.
     """
     last = [each[-1] for each in values]
     if kind in ("longest", "shortest"):
@@ -67,7 +63,7 @@ def first_of_two(kind: ComparedBy, values: Sequence[Sequence[str]], *, ages: boo
 
 
 def speaks_of_age(question: str) -> bool:
-    """Whether a question asks for the older or the younger, of whom an age tells as much as a date."""
+    """Return whether a question asks who is older or younger, so that an age tells as much as a date."""
     return bool(re.search(r"\b(?:older|oldest|eldest|younger|youngest)\b", question, re.I))
 
 
@@ -78,7 +74,10 @@ def _ordered(values: Sequence[object], *, largest: bool) -> bool | None:
 
 
 def _span(values: Sequence[str]) -> float | None:
-    """The years between two dates, or those that a single value says; a figure alone is no span."""
+    """Return the years between two dates, or the years that a single value states.
+
+    A bare number is not a span.
+    """
     if len(values) == 1:
         return age_in(values[0])
     dates = [date_in(value) for value in values[-2:]]
@@ -89,8 +88,7 @@ def _span(values: Sequence[str]) -> float | None:
     return span if span >= 0 else None
 
 
-# Yes or no to a question that compares two things, from the values read of each; nothing where the rules do
-# not reach.
+# Yes/no questions that compare two things, from the values read for each.
 
 _DENIED = re.compile(
     rf"\b(?:no|not|never|neither|either|except)\b|n['’]t\b|\bor\W+(?:\w+\W+){{0,3}}{MARK}", re.I
@@ -119,8 +117,9 @@ _OF_TIME = re.compile(r"\b(?:before|after|prior|earlier|later)\b", re.I)
 
 
 def yes_or_no(masked: str, values: Sequence[Sequence[str]]) -> str:
-    """The answer to a question with `§0` and `§1` for two things, from what was read of each; "" where that
-    does not tell.
+    """Answer a yes/no question with `§0` and `§1` for two things, from the values read for each.
+
+    Returns "" if the values do not decide it.
     """
     bounds = list(_BOUND.finditer(masked))
     if _DENIED.search(re.sub(r"\bno (?=(?:more|less|fewer) than \d)", "", masked)):
@@ -144,8 +143,9 @@ def _told(holds: bool | None) -> str:
 
 
 def _said(masked: str, truths: Sequence[bool]) -> str:
-    """Of two that were each asked about by yes or no: whether both are, where the question is not which of
-    them is more.
+    """Answer from two yes/no answers, one for each thing.
+
+    Returns "" if the question asks which of them is more.
     """
     if _SAME.search(masked) or re.search(rf"\bthan\b[^{MARK}]*{MARK}", masked):
         return ""
@@ -153,8 +153,9 @@ def _said(masked: str, truths: Sequence[bool]) -> str:
 
 
 def _of_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
-    """Whether the first thing is more, or earlier, than the second, as the one word between them says; None
-    for anything beyond that.
+    """Return whether the first thing is more, or earlier, than the second, by the one word between them.
+
+    Returns None for any question beyond that.
     """
     found = _PAIR.match(masked)
     if (
@@ -183,7 +184,7 @@ def _of_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
 
 
 def _states_value_of(text: str) -> bool:
-    """Whether a text takes up what was said before the first thing, as in "than that of"."""
+    """Return whether a text refers back to the first thing, as in "than that of"."""
     return bool(re.search(r"\b(?:that|those|the one) of\b", text))
 
 
@@ -192,7 +193,10 @@ def _telling(text: str) -> list[str]:
 
 
 def _within(bound: re.Match[str], masked: str, value: str) -> bool | None:
-    """Whether a value keeps to a bound that the question sets, as "before 1900" or "at least 100 m"."""
+    """Return whether a value is within a bound of the question, such as "before 1900" or "at least 100 m".
+
+    Returns None if that cannot be decided.
+    """
     told = _END_OF_BOUND.split(masked[bound.end() :])[0]
     if MARK in masked[bound.end() :]:
         return None
@@ -209,7 +213,7 @@ def _within(bound: re.Match[str], masked: str, value: str) -> bool | None:
 def _on_that_side(
     date: tuple[int, ...] | None, limit: tuple[int, ...] | None, *, earlier: bool
 ) -> bool | None:
-    """Whether a date is before or after another; None where it says less than would tell."""
+    """Return whether a date is before (or after) another, or None if the dates are not precise enough."""
     if date is None or limit is None:
         return None
     if date[: len(limit)] == limit:
@@ -242,7 +246,7 @@ _LONGEST = 48  # tokens of the questions
 
 
 def question_for_each(question: str) -> Prompt:
-    """Ask what must be known of each of two things that a question compares."""
+    """Ask for the questions whose answers a comparison of two things needs."""
     turns = [
         Message(role, text)
         for example in _EXAMPLES
@@ -254,7 +258,10 @@ def question_for_each(question: str) -> Prompt:
 
 
 def questions_of_each(reply: str, things: Sequence[str]) -> list[list[str]]:
-    """The questions for each thing, `#1` still open in the second; none where the reply asks nothing of X."""
+    """Return the questions for each thing, with `#1` still unfilled in the second.
+
+    Returns an empty list if the reply asks nothing about X.
+    """
     lines = [line for line in map(plain_line, reply.splitlines()) if line.endswith("?")][:2]
     if not lines or not re.search(r"\bX\b", lines[0]):
         return []
@@ -263,10 +270,10 @@ def questions_of_each(reply: str, things: Sequence[str]) -> list[list[str]]:
 
 
 def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
-    """The answer to a question that the values read of two things give, of the kind that it asks for; ""
-    where they do not tell.
+    """Compute the answer to a question from the values read for two things, in the form it asks for.
 
-    `values` has the answers read of each thing, in the order of its questions.
+    `values` holds the answers for each thing in the order of its questions. Returns "" if the values do not
+    decide it.
     """
     if (
         len(things) != 2
@@ -288,9 +295,9 @@ def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[s
 def compared(
     kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]], *, ages: bool = False
 ) -> str:
-    """The answer that the values read of each thing give, compared in one way; "" where they do not compare.
+    """Compare the values read for two things and return the answer, or "" if they cannot be compared.
 
-    With `ages`, more years are an earlier date.
+    With `ages`, more years mean an earlier date.
     """
     last = [each[-1] if each else "" for each in values]
     if len(things) != 2 or any(is_no_answer(value) for value in last):
@@ -306,5 +313,5 @@ def compared(
 
 
 def _about(line: str, thing: str) -> str:
-    """A question of X as a question of the thing, whose name may hold any sign."""
+    """Replace X in a question by the name of the thing, which may contain any character."""
     return re.sub(r"\bX\b", lambda _: thing, line)

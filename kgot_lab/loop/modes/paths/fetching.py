@@ -1,6 +1,4 @@
-"""What the mode `paths` fetches and writes: passages as sentences with the names in them, and typed facts at
-the end.
-"""
+"""Fetching and writing in the mode `paths`: sentences with the names in them, and typed facts at the end."""
 
 from __future__ import annotations
 
@@ -37,15 +35,16 @@ from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
 
-_RECALLED = 12  # names that the graph finds for a question, and titles that are then known
-_STEPS = 2  # on from those titles, as many as a search by names takes
-_READ_FOR_FACTS = 4  # sentences
-_NAMED_LATER = 0.5  # how well a title stands that a step names and the question does not: as one that is looked up for it
+_RECALLED = 12  # maximum names found for a question, and titles loaded
+_STEPS = 2  # steps from those titles, as many as entity-linked search takes
+_READ_FOR_FACTS = 4  # maximum sentences
+_NAMED_LATER = 0.5  # rank score of a title that a step names and the question does not
 
 
 def recall(run: Loop, walk: PathWalk) -> None:
-    """What a graph that the run began with says near the question: what its names say, where that leads, and
-    the facts at them.
+    """Load the part of the run's initial graph that is near the question.
+
+    This covers the sentences and facts at names near the question, and what those lead to.
     """
     if not run.store.schema().nodes:
         return
@@ -62,8 +61,9 @@ def recall(run: Loop, walk: PathWalk) -> None:
 
 
 def _recalled_from(run: Loop, walk: PathWalk, titles: Iterable[str]) -> list[str]:
-    """The titles one step on from some, by names in their sentences and sentences that name them; what they
-    say is then known too.
+    """Load the titles one step from some titles, and return them.
+
+    A step follows a name in one of their sentences, or a sentence that mentions one of them.
     """
     found: list[str] = []
     for title in titles:
@@ -89,8 +89,9 @@ def _follow_facts(run: Loop, walk: PathWalk, name: str) -> None:
 
 
 def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
-    """The name in a graph that the run began with, whose sentences and facts are then known; None where it
-    holds none.
+    """Load the sentences and facts of a name from the run's initial graph, and return the name found there.
+
+    Returns None if the graph has nothing under that name.
     """
     if not run.state.start:
         return None
@@ -117,7 +118,11 @@ def know(run: Loop, walk: PathWalk, title: str) -> None:
 
 
 def next_look_ups(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
-    """The question itself first; later what is asked, with the names at the open ends of the best paths."""
+    """Return the next searches.
+
+    The first is the question itself. Later ones combine the words of the question with names at the open ends
+    of the best paths.
+    """
     look = search_tool(run)
     if look is None:
         return ()
@@ -137,7 +142,7 @@ def next_look_ups(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
 
 
 def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
-    """Names in the sentences of a route that neither the question names nor a title is."""
+    """Yield the names in the sentences of a route that are neither in the question nor titles."""
     question = f" {compared_name(run.state.question)} "
     titles = {compared_name(title) for title in walk.standing}
     for sentence in reversed(route.sentences):
@@ -147,7 +152,7 @@ def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
 
 
 def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
-    """Make a call, and write the sentences of what it returned, a statement for each passage."""
+    """Make a tool call, and write the sentences of its result with one statement per passage."""
     returned = yield from use(run, call)
     if returned.failed:
         return returned
@@ -169,12 +174,12 @@ def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
 
 
 def _rules(run: Loop) -> SentenceRules:
-    """The rules that passages are cut by: this mode never had the plain ones."""
+    """Return the sentence rules that passages are split by. The plain rules never applied in this mode."""
     return "any script" if run.limits.finds_parts else "careful"
 
 
 def _write(run: Loop, statement: str, source: str) -> Steps[None]:
-    """Run a statement that we spelled; where the store refuses it, it is given up, visibly."""
+    """Run a statement built by this package. If the store refuses it, it is recorded as refused."""
     try:
         diff = written(run.store, statement)
     except QueryFailed as error:
@@ -184,9 +189,7 @@ def _write(run: Loop, statement: str, source: str) -> Steps[None]:
 
 
 def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
-    """The facts that a model takes from the sentences of the paths in hand, written where one of the
-    sentences says them.
-    """
+    """Extract facts from the sentences of the chosen paths and write those that a sentence states."""
     pieces = {
         each.place: SourcedSentence(each.text, each.title, each.source, each.number)
         for route in best.routes
@@ -218,8 +221,9 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
 
 
 def _were_read(run: Loop, shown: Iterable[SourcedSentence]) -> bool:
-    """Whether the graph that the run began with holds sentences and facts that a model took from them: an
-    earlier run has read them.
+    """Return whether an earlier run has already extracted facts from these sentences.
+
+    This holds if the initial graph contains all of them, and facts taken from some of them.
     """
     sentences: set[str] = set()
     read: set[str] = set()

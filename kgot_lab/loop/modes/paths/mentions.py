@@ -1,6 +1,4 @@
-"""The graph that is written by rule: each sentence of a passage, the title it stands under, and the names
-that it holds.
-"""
+"""The graph written by rule: the sentences of a passage, their title, and the names in them."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ _LONGEST = 60  # characters of a name
 
 @dataclass(frozen=True)
 class PlacedSentence:
-    """A sentence as the graph holds it: its node, the title it stands under, its text, its document, and its
-    number there (0 first).
-    """
+    """A sentence in the graph: its node, its title, its text, its document, and its index there (0 first)."""
 
     place: str
     title: str
@@ -46,23 +42,26 @@ class PlacedSentence:
 
 
 def bracketed(title: str, text: str) -> str:
-    """A line of a prompt that no title can end or break and no text can begin: brackets of a title become
-    round, and breaks spaces.
+    """Format a title and a text as one prompt line, "[title] text".
+
+    Square brackets in the title become round and line breaks become spaces, so that a title cannot end or
+    break the line and a text cannot begin one.
     """
     plain = " ".join(title.split()).translate(_ROUND)
     return f"[{plain}] {' '.join(text.split())}"
 
 
 def title_of(document: Document) -> str:
-    """The name that stands for a passage in the graph: its title, or its id where it has none."""
+    """Return the name of a passage in the graph: its title, or its id if it has none."""
     return " ".join(document.title.split()) or document.id
 
 
 def new_sentences(
     documents: Iterable[Document], store: Store, rules: SentenceRules = "any script"
 ) -> list[PlacedSentence]:
-    """The sentences of some passages that the graph does not hold yet, each with the node it is to have, cut
-    by some rules.
+    """Split passages into sentences and return those that the graph does not hold yet.
+
+    Each has the node it will get.
     """
     taken: dict[str, int] = {}
     there: dict[str, set[Support]] = {}
@@ -85,25 +84,26 @@ def new_sentences(
 
 
 def _pieces(text: str, rules: SentenceRules) -> Iterator[str]:
-    """The sentences of a text, each on one line; a heading, a list item or a row of a table is one or more of
-    its own.
+    """Yield the sentences of a text, each on one line.
+
+    A heading, a list item or a table row is one or more sentences of its own.
     """
     for block in blocks(text) if rules == "any script" else [text]:
         yield from (" ".join(piece.split()) for piece in sentences(block, rules))
 
 
 def place_under(title: str, number: int) -> str:
-    """The node of a sentence under a title: number 1 for the first that the graph got."""
+    """Return the node id of a sentence under a title. Numbers begin at 1, in the order of insertion."""
     return f"{title} §{number}"
 
 
 def title_at(node: str) -> str:
-    """The title that a node stands under where it stands for a sentence; the node itself otherwise."""
+    """Return the title of a sentence node, or the node itself if it is not a sentence."""
     return node.rpartition(" §")[0] if is_place(node) else node
 
 
 def is_place(node: str) -> bool:
-    """Whether a node stands for a sentence under a title."""
+    """Return whether a node stands for a sentence under a title."""
     return bool(_number_of(node))
 
 
@@ -113,7 +113,7 @@ def _number_of(place: str) -> int:
 
 
 def sentence_heading(title: str, store: Store) -> tuple[Edge, ...]:
-    """The edges from a title to its sentences, in the order of their numbers."""
+    """Return the edges from a title to its sentences, in the order of their numbers."""
     edges = (edge for edge in store.neighbours(title) if edge.type == SAYS_SENTENCE and edge.source == title)
     return tuple(sorted(edges, key=lambda edge: (len(edge.target), edge.target)))
 
@@ -126,13 +126,12 @@ def mention_facts(
     runs: bool = True,
     parts: bool = True,
 ) -> list[Fact]:
-    """The facts that hold some sentences: its title says a sentence, and the sentence mentions names;
-    `titles` are names to look for.
+    """Return the facts of some sentences: a title says a sentence, and a sentence mentions names.
 
-    A name is another title that stands in the sentence, or, with `runs`, a run of capitalised words; what is
-    called like a title is that title. With `parts` a run gives the names around "in", "on" and "and" in it
-    too, and has no year behind it. `near` gives, by a sentence's node, a title that it is taken to speak of
-    without naming it.
+    `titles` are names to look for. A name is another title that occurs in the sentence or, with `runs`, a
+    sequence of capitalised words. A name that matches a title is replaced by that title. With `parts`, a
+    sequence is also split at "in", "on" and "and", and a year after it is dropped. `near` maps the node of a
+    sentence to a title that it is taken to mention implicitly.
     """
     known = Titles(Document(title, "", title) for title in dict.fromkeys(titles))
     facts: list[Fact] = []
@@ -147,8 +146,10 @@ def mention_facts(
 
 
 def _names(text: str, known: Titles, runs: bool, parts: bool) -> Iterator[str]:
-    """The names in a sentence: titles first, as they are spelled, then runs of capitalised words that are no
-    title, then their parts.
+    """Yield the names in a sentence.
+
+    Titles come first, as they are spelled, then sequences of capitalised words that are not titles, then the
+    parts of those.
     """
     called = known.mentioned(text)
     for name in called:
@@ -167,16 +168,18 @@ def _names(text: str, known: Titles, runs: bool, parts: bool) -> Iterator[str]:
 
 
 def _without_opener(run: str) -> str:
-    """A run of capitalised words as a name, without a common word that opens it, a possessive or a sign
-    behind it.
+    """Strip a common opening word, a possessive and trailing punctuation from a sequence of capitalised
+    words.
     """
     words = run.removesuffix("'s").removesuffix("’s").rstrip(".,'’").split()
     return " ".join(dropwhile(lambda word: compared_name(word) in OPENERS, words))
 
 
 def _as_name(name: str, known: Titles, called: Sequence[str]) -> Iterator[str]:
-    """A name as the graph writes it: the titles called so, or itself where it is long enough and not within a
-    title that is `called`.
+    """Yield a name as the graph spells it.
+
+    These are the titles with that name, or else the name itself if it is long enough and not part of a title
+    in `called`.
     """
     key = compared_name(name)
     if known[key]:
@@ -186,14 +189,14 @@ def _as_name(name: str, known: Titles, called: Sequence[str]) -> Iterator[str]:
 
 
 def by_passage(said: Iterable[PlacedSentence]) -> Mapping[str, list[PlacedSentence]]:
-    """The sentences of each document, in order."""
+    """Group sentences by their document, in order."""
     found: dict[str, list[PlacedSentence]] = {}
     for sentence in said:
         found.setdefault(sentence.source, []).append(sentence)
     return found
 
 
-# Links that no name makes: a sentence and the passage whose sentences it is nearest to.
+# Implicit mentions: links from a sentence to the passage with the most similar sentence.
 
 NEAR = 0.6  # the least cosine of two sentences that are linked
 
@@ -204,10 +207,9 @@ def near_titles(
     embedder: Embedder | None,
     least: float = NEAR,
 ) -> dict[str, str]:
-    """For each new sentence, by its node, the other title that says the sentence with the largest cosine,
-    where that is `least` or more.
+    """Map the node of each new sentence to the other title with the most similar sentence.
 
-    Without an embedder there are none.
+    Similarity is the cosine, and must be at least `least`. Returns an empty dict without an embedder.
     """
     if embedder is None or not new:
         return {}
@@ -224,29 +226,30 @@ def near_titles(
     }
 
 
-# What a sentence is worth to a question: how near it is to what is asked, beside the names that the
-# question gives.
+# Relevance of a sentence to a question, by its similarity and the names in it.
 
-# Fitted by logistic regression on the develop questions of the three bundled sets: does a sentence of a
-# passage that is needed hold the answer? The code that fitted them stands at commit f449c983.
+# Fitted by logistic regression on the dev questions of the three bundled sets: does a sentence of a
+# relevant passage contain the answer? The code that fitted them is at commit f449c983.
 WORTHS = {"near": -1.64, "asked": 3.07, "early": 1.86, "dated": 0.69, "naming": 0.89, "named": -1.10}
-# of a sentence beside its passage, and of a passage: 1 / its rank in what a search returned
+# weights of a sentence and of its passage, which counts 1 / its rank in the search results
 SCALE, STANDING = (0.25, 4.5)
 _WHEN = re.compile(r"\bwhen\b|\byear\b|\bdate\b|\bhow (?:many|much|old|long)\b|\bnumber\b", re.I)
 _CAPITAL = re.compile(r"[\"'“(]*[^\W\d_a-z]|[\"'“(]*\d")
 
 
 def without_names(question: str) -> str:
-    """What a question asks beside the names in it: its words without those that begin with a capital or a
-    digit, but for the first.
+    """Remove the names from a question.
+
+    Words that begin with a capital or a digit are removed, except for the first word.
     """
     words = question.split()
     return " ".join(word for number, word in enumerate(words) if number == 0 or not _CAPITAL.match(word))
 
 
 def worths(question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None) -> dict[str, float]:
-    """What each sentence is worth by itself, by its node, wherever its passage stands: the sum of its
-    `traits` times WORTHS.
+    """Return the relevance score of each sentence by its node, independent of the rank of its passage.
+
+    The score is the sum of its `traits`, weighted by WORTHS.
     """
     told = traits(question, sentences, embedder)
     return {
@@ -258,12 +261,13 @@ def worths(question: str, sentences: Sequence[PlacedSentence], embedder: Embedde
 def traits(
     question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None
 ) -> list[tuple[float, ...]]:
-    """What tells of the worth of each sentence, in the order of WORTHS.
+    """Return the relevance features of each sentence, in the order of WORTHS.
 
-    near: the cosine of the question with title and sentence. asked: that of what is asked beside names with
-    the sentence. early: 1 / (1 + its number in its passage). dated: whether the question asks for a date or
-    number and it has a digit. naming: whether it has a name that neither question nor title has. named:
-    whether the question names its title. Without an embedder the cosines are those of sets of telling words.
+    near: the cosine of the question with title and sentence. asked: the cosine of the question without names
+    with the sentence. early: 1 / (1 + its index in its passage). dated: whether the question asks for a date
+    or number and the sentence has a digit. naming: whether it has a name that is in neither question nor
+    title. named: whether the question contains its title. Without an embedder, cosines are those of sets of
+    content words.
     """
     if not sentences:
         return []
@@ -289,7 +293,7 @@ def traits(
 
 
 def _likeness(wanted: str, texts: Sequence[str], embedder: Embedder | None) -> list[float]:
-    """The cosine of each text with what is wanted, of their vectors or else of their sets of telling words."""
+    """Return the cosine of each text with `wanted`, of vectors or else of sets of content words."""
     if embedder is not None:
         vectors = embedder.embed([wanted, *texts])
         return [float(value) for value in vectors[1:] @ vectors[0]]

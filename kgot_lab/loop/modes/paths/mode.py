@@ -1,6 +1,4 @@
-"""The mode `paths`: sentences are joined by names, and the model reads one path at a time, the best first,
-until it is sure.
-"""
+"""The mode `paths`: the model reads paths of sentences joined by names, best first, until it is sure."""
 
 from __future__ import annotations
 
@@ -40,12 +38,13 @@ from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Edge
 
-# A question taken apart: hop by hop along a chain, or two things that it compares, each asked about alone.
+# Decomposed questions: hop by hop along a chain, or two compared things that are asked about separately.
 
 
 def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
-    """The answer of the last hop, each asked about the answer of an earlier one; none where the question is
-    no chain, or a hop fails.
+    """Answer a multi-hop question one hop at a time, filling each hop with earlier answers.
+
+    Returns the answer of the last hop, or None if the question is not a chain or a hop fails.
     """
     prompt = question_hops(run.state.question)
     hops = hops_in(
@@ -75,8 +74,9 @@ def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
 
 
 def decompose_comparison(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
-    """The answer worked out from what is read of the two things that a question compares; none where it
-    compares other ones as well.
+    """Answer a comparison question by reading about its two things separately.
+
+    Returns None if the question compares other things as well.
     """
     question = run.state.question
     things = comparison_candidates(question, walk.named_in(question))
@@ -114,8 +114,10 @@ def decompose_comparison(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
 
 
 def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[PathAnswer | None]:
-    """What the sentences under a name answer, unless it is refused or tells nothing; a name that the graph
-    does not hold is looked up.
+    """Answer a question from the sentences under a name.
+
+    A name that the graph does not hold is searched for. Returns None if the answer is rejected or says
+    nothing.
     """
     title = walk.title_for(name) or recall_name(run, walk, name)
     if title is None and (look := search_tool(run)) is not None:
@@ -134,15 +136,16 @@ def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[Path
     return None if read.problem or is_no_answer(read.text) else read
 
 
-_LATER = 0.5  # what the likelihood of an answer from a later path counts: on the develop questions it is right less often
-_WIDE = 0.7  # what the likelihood of an answer read from many sentences counts, for the same reason
+_LATER = 0.5  # weight of an answer from a later path, which is right less often on the dev questions
+_WIDE = 0.7  # weight of an answer read from many sentences, for the same reason
 
 _UNUSED = "no name in the graph that was given shares a word with the question and has a sentence or fact that could be read"
 
 
 def answer_by_paths(run: Loop) -> Steps[None]:
-    """Open with the question, read the best paths, and look up the name at the open end of the best while no
-    answer is sure.
+    """Search for the question and read the best paths until an answer is sure.
+
+    While none is, the name at the open end of the best path is searched for.
     """
     walk = PathWalk(_minilm())
     recall(run, walk)
@@ -176,7 +179,10 @@ def answer_by_paths(run: Loop) -> Steps[None]:
 
 @cache
 def _minilm() -> Embedder | None:
-    """The embedding model, or none where it is not installed: sentences are then compared by words."""
+    """Return the embedding model, or None if it is not installed.
+
+    Without it, sentences are compared by their words.
+    """
     try:
         return minilm()
     except NotInstalled:
@@ -188,8 +194,9 @@ def _unpolled(choice: str, reason: str) -> dict[str, object]:
 
 
 def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
-    """Answer from the best routes that were not read before, until one is sure; two things that are compared
-    are asked about apart.
+    """Read the best unread routes until an answer is sure.
+
+    Two things that are compared are read about separately.
     """
     question, limits, form = run.state.question, run.limits, form_of(run.state.question)
     if form != "open" and limits.comparisons and not walk.answered:
@@ -224,7 +231,7 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
 
 
 def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
-    """The likeliest answer, with the sentences it was read from; a guess where no path gives one."""
+    """Emit the most likely answer with the sentences it was read from, or a guess if no path gave one."""
     if best is None:
         yield run.happened(Forced, what="answer")
         answer, likelihood = yield from ask_short(run, "guess", few_prompt(run.state.question, ""))
@@ -248,8 +255,9 @@ def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
 
 
 def _edges(run: Loop, route: Route) -> list[Edge]:
-    """The facts of a route, and the edges that its sentences stand on; what a node says of itself counts as
-    an edge.
+    """Return the facts of a route and the edges from titles to its sentences.
+
+    A property of a node counts as an edge.
     """
     places = {sentence.place for sentence in route.sentences}
     titles = dict.fromkeys(sentence.title for sentence in route.sentences)

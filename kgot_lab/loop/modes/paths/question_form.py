@@ -1,4 +1,4 @@
-"""What a question asks for, by its form alone: yes or no, one of two things, or anything else."""
+"""The form of a question: yes or no, one of two things, or open."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RANKED = re.compile(
     re.I,
 )
 _LISTED = re.compile(r"[,:?]\s[^,]+\sor\s", re.I)
-# where "or" tells as well
+# where "or" is a sign too
 _MAY_RANK = re.compile(
     r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b", re.I
 )
@@ -45,11 +45,11 @@ _OR = re.compile(
 
 
 def form_of(question: str) -> Form:
-    """Whether a question asks for yes or no, for one of two things that it names, or for anything else.
+    """Classify a question as "yes or no", "choice" (one of two named things) or "open".
 
-    "Are A and B both rivers?" asks for yes or no, since it has no word as who or which; "Is A or B older?"
-    and "Which is older, A or B?" ask for one of two. "Was the engineer who founded A from B?" asks for yes or
-    no: its "who" does not ask.
+    "Are A and B both rivers?" is "yes or no", since it has no word such as who or which. "Is A or B older?"
+    and "Which is older, A or B?" are "choice". "Was the engineer who founded A from B?" is "yes or no", since
+    its "who" does not ask.
     """
     asks = bool(_ASKS.search(question)) and not _asks_within(question)
     ranked = (_OR.search(question) and _RANKED.search(question)) or (
@@ -61,7 +61,7 @@ def form_of(question: str) -> Form:
 
 
 def _asks_within(question: str) -> bool:
-    """Whether a question begins as one for yes or no, so that a "who" in it only tells of whom."""
+    """Return whether a question begins as a yes/no question, so that a "who" in it is a relative pronoun."""
     return bool(_BEGINS_SO.match(question)) and not _ASKS_LAST.search(question)
 
 
@@ -76,8 +76,9 @@ _HAS_DIGIT = re.compile(r"\d")
 
 
 def unfit(question: str, answer: str) -> str:
-    """Why an answer is not of the kind that is asked for, a date that has no figure or a place that is a
-    date; "" where it may be.
+    """Return why an answer does not fit the kind of question, or "" if it may.
+
+    Examples are a date without a digit, and a date as the answer to a question for a place.
     """
     asked = question.strip()
     if _DATE.search(asked) and not _HAS_DIGIT.search(answer) and not _is_part_of_date(asked, answer):
@@ -88,7 +89,7 @@ def unfit(question: str, answer: str) -> str:
 
 
 def _is_part_of_date(asked: str, answer: str) -> bool:
-    """Whether an answer is the month or the day of the week where a question asks for a month or a day."""
+    """Return whether an answer is a month or weekday where the question asks for a month or a day."""
     return bool(
         re.search(r"\b(?:what|which) (?:month|day)\b", asked, re.I)
         and (_MONTHS.search(answer) or _WEEKDAYS.search(answer))
@@ -102,8 +103,9 @@ _MONTHS = re.compile(
 
 
 def none_of(answer: str, things: Sequence[str]) -> str:
-    """Why an answer is none of the things that a question names; "" where it is one, or fewer than two are
-    named.
+    """Return why an answer is none of the things that a question names.
+
+    Returns "" if it is one of them, or if fewer than two are named.
     """
     if len(things) < 2:
         return ""
@@ -112,10 +114,9 @@ def none_of(answer: str, things: Sequence[str]) -> str:
     return "" if words in named else "it is none of the things that the question names"
 
 
-# The things that a question names to choose from: which titles are among them, and whether all of them were
-# found.
+# Choices: the things that a question offers, and whether all of them were found.
 
-MARK = "§"  # stands with its number for a thing in a masked question
+MARK = "§"  # with a number, replaces a thing in a masked question
 _ARTICLES = r"(?:(?:the|a|an|both|either|der|die|das)\s+)*"
 _NAME = re.compile(
     rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL}\d][\w.'’&-]*)*\W*$"
@@ -127,15 +128,17 @@ _PART = re.compile(r"[,;:?]|\s(?:and|or)\s")
 
 
 def comparison_candidates(question: str, titles: Sequence[str]) -> list[str]:
-    """The titles in a question that are things compared: not one that is a common word there, as "Tree" is in
-    "Which tree is older?".
+    """Return the titles in a question that may be the things compared.
+
+    Titles that are common words there are left out, such as "Tree" in "Which tree is older?".
     """
     return [title for title in titles if not _is_common(question, title)]
 
 
 def with_names_masked(question: str, things: Sequence[str]) -> str:
-    """A question with `§0`, `§1` in the place of the things that it names, so that no word of a name is taken
-    for one of the question.
+    """Replace the things that a question names by `§0`, `§1`.
+
+    This keeps the words of a name from being read as words of the question.
     """
     for number, thing in sorted(enumerate(things), key=lambda each: -len(each[1])):
         words = [re.escape(word) for word in re.findall(r"\w+", called(thing))]
@@ -151,8 +154,9 @@ def with_names_masked(question: str, things: Sequence[str]) -> str:
 
 
 def all_found(question: str, things: Sequence[str]) -> bool:
-    """Whether every thing that a question names to choose from is among the things: what "or" and "and" join,
-    and lists before them.
+    """Return whether `things` holds every thing that a question offers as a choice.
+
+    The choices are what "or" and "and" join, and lists before them.
     """
     masked = with_names_masked(question, things)
     if any(f"{MARK}{number}" not in masked for number in range(len(things))):
@@ -168,13 +172,16 @@ def all_found(question: str, things: Sequence[str]) -> bool:
 
 
 def _is_choice(left: str, right: str) -> bool:
-    """Whether an "or" offers one of two: "§0 or the absent mill" does, "is §0 an oak or a pine" does not."""
+    """Return whether an "or" offers a choice: "§0 or the absent mill" does, "is §0 an oak or a pine" does
+    not.
+    """
     return MARK in right or bool(re.search(rf"{MARK}\d\W*$", left))
 
 
 def _goes_on(masked: str) -> bool:
-    """Whether a name goes on behind a thing that was found, as in "Old Oak Inn"; "are §0 and §1 American?"
-    names nothing else.
+    """Return whether a name continues after a thing that was found, as in "Old Oak Inn".
+
+    "are §0 and §1 American?" names nothing else.
     """
     if re.search(rf"{MARK}\d [{CAPITAL}]\w[^{MARK}]*{MARK}", masked):
         return True
@@ -184,15 +191,16 @@ def _goes_on(masked: str) -> bool:
 
 
 def _joins_names(left: str, right: str) -> bool:
-    """Whether what stands before and behind an "and" are names, one of them unknown."""
+    """Return whether an "and" joins two names, one of them unknown."""
     if MARK in left:
         return bool(re.search(rf"{MARK}\d\W*$", left) and _BEGINS_WITH_NAME.match(right))
     return bool(re.match(rf"^\W*{_ARTICLES}{MARK}", right) and _ENDS_WITH_NAME.search(left))
 
 
 def _is_common(question: str, title: str) -> bool:
-    """Whether a title is one word that stands in a question in lower case only, and is not one side of an
-    "or" or "and" there.
+    """Return whether a title is one word that occurs in a question only in lower case.
+
+    A word that is one side of an "or" or "and" does not count.
     """
     name = called(title)
     if not name or " " in name:
@@ -203,7 +211,7 @@ def _is_common(question: str, title: str) -> bool:
     return not re.search(rf"\b(?:or|and) {_ARTICLES}{word}\b|\b{word},? (?:or|and)\b", question)
 
 
-# Splitting a question into the hops of a path: simple questions, each about the answer of an earlier one.
+# Decomposition into hops: simple questions, each about the answer of an earlier one.
 
 MOST = 4  # hops
 _LONGEST = 80  # tokens of the hops
@@ -251,8 +259,9 @@ def question_hops(question: str) -> Prompt:
 
 
 def hops_in(reply: str) -> list[str]:
-    """The hops in a reply: two or more, each after the first about an earlier answer; none where it is no
-    chain.
+    """Parse the hops of a reply: two or more questions, each after the first about an earlier answer.
+
+    Returns an empty list if the reply is not a chain.
     """
     hops = [line for line in map(plain_line, reply.splitlines()) if line.endswith("?")][:MOST]
     chained = all(
@@ -263,7 +272,7 @@ def hops_in(reply: str) -> list[str]:
 
 
 def filled(hop: str, answers: Sequence[str]) -> str:
-    """A hop with the answers of earlier ones in it."""
+    """Replace the references in a hop by the answers of earlier hops."""
     return re.sub(
         r"#(\d)",
         lambda found: answers[int(found[1]) - 1] if 0 < int(found[1]) <= len(answers) else found[0],
@@ -272,7 +281,7 @@ def filled(hop: str, answers: Sequence[str]) -> str:
 
 
 def subjects(hop: str, answers: Sequence[str]) -> list[str]:
-    """The earlier answers that a hop is about."""
+    """Return the earlier answers that a hop refers to."""
     return [
         answers[int(number) - 1] for number in re.findall(r"#(\d)", hop) if 0 < int(number) <= len(answers)
     ]

@@ -1,6 +1,4 @@
-"""How the mode `paths` reads: the paths between names out of the graph, and an answer out of the sentences of
-one.
-"""
+"""Reading in the mode `paths`: paths from the graph, and answers from the sentences of a path."""
 
 from __future__ import annotations
 
@@ -19,11 +17,10 @@ from kgot_lab.text.cleaning import tokens
 from kgot_lab.text.words import content_stems, stands_in
 from kgot_lab.types import Document, Message, Prompt, Rows
 
-# A short prompt with a few examples for reading an answer out of sentences, and the check that the answer
-# was read there.
+# A few-shot prompt for reading an answer from sentences, and the check that the answer was read there.
 #
-# The people, places and works of the examples are invented; none of their names stands in a question or
-# passage that comes with the package.
+# The people, places and works of the examples are invented. None of their names occurs in a bundled
+# question or passage.
 
 ANSWER_TOKENS = 40  # tokens of an answer
 _SYSTEM = "Answer the question from the text. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
@@ -61,8 +58,9 @@ EXAMPLE_NAMES = (
 
 
 def few_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
-    """Ask for the answer that some sentences give, after examples of the question's form; without facts, for
-    what the model knows.
+    """Build the prompt for an answer from some sentences, after examples of the question's form.
+
+    Without facts, it asks for what the model knows.
     """
     shown = _EXAMPLES[form_of(question)] if examples else ()
     turns = [message for example in shown for message in _turn(*example, alone=not facts)]
@@ -73,21 +71,21 @@ def few_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
 
 
 def passage_lines(documents: Iterable[Document]) -> str:
-    """Documents as facts to read: the title in brackets, then the text, each on a line of its own."""
+    """Format documents as prompt lines, each with its title in brackets before its text."""
     return "\n".join(bracketed(document.title, document.text) for document in documents)
 
 
 def answer_in(reply: str) -> str:
-    """The answer in a reply: its first line, without quotes around it or a full stop behind it."""
+    """Return the first line of a reply as its answer, without surrounding quotes or a final full stop."""
     line = next((line.strip() for line in reply.splitlines() if line.strip()), "")
     return line.removeprefix("Answer:").strip().strip('"“”').removesuffix(".").strip()
 
 
 def checked_answer(question: str, answer: str, facts: str) -> str:
-    """Why an answer cannot have been read from some facts; "" where it can.
+    """Return why an answer cannot have been read from some facts, or "" if it can.
 
-    Yes and no answer a question of that form and no other. Any other answer stands in the facts, word for
-    word, and not in the question, unless that asks for one of the things that it names.
+    Yes and no answer a yes/no question and no other. Any other answer must occur in the facts, word for word,
+    and not in the question, unless the question names the things to choose from.
     """
     form: Form = form_of(question)
     if not (words := content_stems(answer)):
@@ -110,14 +108,15 @@ def _asked(question: str, facts: str) -> str:
 
 
 _ROWS = 60  # of a read
-_SENTENCES = 80  # that a read is told the worth of
+_SENTENCES = 80  # sentences whose scores are passed to a read
 
 
 def paths_read(
     run: Loop, walk: PathWalk, question: str, starts: Sequence[str]
 ) -> Steps[tuple[dict[str, float], list[Route]]]:
-    """What each sentence is worth to a question by itself, and the routes from some names, read from the
-    graph in all its languages.
+    """Return the relevance score of each sentence, and the routes from some names.
+
+    The routes are read from the graph in all its query languages.
     """
     own = worths(question, list(walk.sentences.values()), walk.embedder)
     worth = {
@@ -136,7 +135,7 @@ def paths_read(
 
 
 def _rows_in_all(run: Loop, statement_in: Callable[[Dialect], str]) -> Steps[list[object]]:
-    """What a statement reads from the graph in all its languages, each row once."""
+    """Return the rows that a statement reads in all query languages of the graph, without repeats."""
     rows: list[object] = []
     for store in (run.store, *readers(run.store)):
         statement = statement_in(store.dialect)
@@ -155,7 +154,7 @@ def _rows_in_all(run: Loop, statement_in: Callable[[Dialect], str]) -> Steps[lis
 
 
 def _whole(walk: PathWalk, route: Route) -> Route:
-    """A route with every sentence of its passages, not only those in the rows that were read."""
+    """Return a route with all sentences of its passages, not only those in the rows that were read."""
     passages = {each.source for each in route.sentences}
     under = [
         each
@@ -170,8 +169,9 @@ def _whole(walk: PathWalk, route: Route) -> Route:
 
 
 def _widest(walk: PathWalk, question: str, own: Mapping[str, float], budget: int) -> Route:
-    """The sentences that are worth most, wherever they stand, that fit in a budget of tokens; facts take at
-    most half of it.
+    """Return the sentences with the highest scores within a token budget, whatever their passage.
+
+    Facts take at most half of the budget.
     """
     facts = (
         fact_route(walk, question, walk.starts, budget // 2 if walk.sentences else budget)
@@ -197,10 +197,10 @@ def read_path(
     things: Sequence[str] = (),
     shown: str = "",
 ) -> Steps[PathAnswer]:
-    """The answer that the sentences of some routes give to a question, one of the `things` where some are
-    named.
+    """Read the answer to a question from the sentences of some routes.
 
-    They are shown as they stand in the routes, or as another text that holds them.
+    If `things` are given, the answer must be one of them. The prompt shows the sentences as in the routes, or
+    the text `shown` that contains them.
     """
     text = shown or "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
     answer, likelihood = yield from ask_short(
@@ -214,7 +214,7 @@ def read_path(
 def read_widely(
     run: Loop, walk: PathWalk, own: Mapping[str, float], things: Sequence[str] = ()
 ) -> Steps[PathAnswer]:
-    """The answer that the best passages give, whole, or else the best sentences wherever they stand."""
+    """Read the answer from the best whole passages, or from the best sentences of all passages."""
     passages = walk.passages[: run.limits.passages]
     if not passages:
         widest = _widest(walk, run.state.question, own, run.limits.wide_tokens)
@@ -228,7 +228,7 @@ def read_widely(
 
 
 def ask_short(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
-    """A short answer and how likely the model held it, 0 to 1; None where it is not told."""
+    """Ask for a short answer and return it with its probability (0 to 1), or None if it is not reported."""
     reply = yield from ask_reply(
         run, role, prompt.messages, How("path", likelihood=True, temperature=run.limits.temperature)
     )

@@ -1,6 +1,4 @@
-"""Paths as they are read from the graph: rows of a store become routes from name to name, the best first,
-each with its sentences.
-"""
+"""Routes: the rows of a path read grouped by the names they join, the best first, with their sentences."""
 
 from __future__ import annotations
 
@@ -21,15 +19,14 @@ from kgot_lab.text.words import content_stems, plain_answer
 from kgot_lab.types import Document, Edge, Json
 
 FactParts = tuple[str, str, str]  # subject, relation, object
-_MARKS = 6  # tokens that a title and its brackets take, beside the sentence
+_MARKS = 6  # tokens of a title and its brackets
 
 
 @dataclass(frozen=True)
 class Route:
-    """A way through the graph: the names at its ends, the name or fact that joins them, and the sentences
-    under both that may be read.
+    """A path through the graph: its end names, the name or fact that joins them, and the sentences at both.
 
-    `links` are those of the sentences that hold the joining name; a route of one name has no end.
+    `links` are the sentences that contain the joining name. A route of one name has no end.
     """
 
     start: str
@@ -41,10 +38,10 @@ class Route:
     facts: tuple[FactParts, ...] = ()
 
     def within(self, budget: int, own: Mapping[str, float]) -> Route:
-        """The route with the sentences that fit in a budget of tokens, in their order.
+        """Return the route with the sentences that fit in a token budget, in their order.
 
-        The best link comes first, then the best sentence of the other end, so that both ends are told of;
-        then what is worth most.
+        The best link is taken first, then the best sentence of the other end, so that both ends are covered,
+        then those with the highest scores.
         """
         order = sorted(self.sentences, key=lambda each: -own.get(each.place, 0.0))
         if link := next((each for each in order if each.place in self.links), None):
@@ -61,14 +58,16 @@ class Route:
         return replace(self, sentences=tuple(each for each in self.sentences if each.place in places))
 
     def with_sentences_for(self, answer: str) -> Route:
-        """The route with the sentences that hold an answer, word for word; with all where none does."""
+        """Return the route with the sentences that contain an answer word for word, or all if none does."""
         wanted = f" {' '.join(content_stems(answer))} "
         said = tuple(each for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} ")
         return replace(self, sentences=said or self.sentences)
 
     def resting(self, answer: str) -> Route:
-        """The route with what says an answer, and the links and facts that join it to the start; with all
-        where nothing says it.
+        """Return the route with the sentences and facts that state an answer, and what joins them to the
+        start.
+
+        These are links and facts. The route is unchanged if nothing states the answer.
         """
         wanted = f" {' '.join(content_stems(answer))} "
         says = {each.place for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} "}
@@ -99,8 +98,9 @@ class Route:
 
 
 def _chain(facts: Sequence[FactParts], start: str, telling: Sequence[FactParts]) -> list[FactParts]:
-    """The facts that lead from a name to those that tell an answer, and these, in their order; those alone
-    where none leads there.
+    """Return the facts that lead from a name to those that state an answer, and the latter, in order.
+
+    Only the latter are returned if no facts lead there.
     """
     before: dict[str, FactParts] = {}
     frontier, reached = {start}, {start}
@@ -122,21 +122,22 @@ def _chain(facts: Sequence[FactParts], start: str, telling: Sequence[FactParts])
 
 
 def fact_line(fact: FactParts) -> str:
-    """A fact as a line of a prompt; one that would begin as the question does is marked as a fact."""
+    """Format a fact as a prompt line, with a mark if it begins as the question line does."""
     line = " ".join(" ".join(fact).split())
     return f"[fact] {line}" if line.casefold().startswith("question") else line
 
 
 def routes_of(rows: Iterable[Json]) -> list[Route]:
-    """The routes that rows of a `paths` read tell of, best first: rows between the same two names are one
-    route.
+    """Build routes from the rows of a `paths` read, the best first.
+
+    Rows between the same two names form one route.
     """
     groups: dict[frozenset[str], list[Mapping[str, Json]]] = {}
     for row in rows:
         if isinstance(row, Mapping) and row.get("start"):
             groups.setdefault(frozenset(filter(None, (row["start"], row.get("end")))), []).append(row)
     found = [_route(group) for group in groups.values()]
-    return sorted(found, key=lambda route: -route.worth)  # equal ones stay in the order of the rows
+    return sorted(found, key=lambda route: -route.worth)  # stable: ties stay in the order of the rows
 
 
 def _route(rows: list[Mapping[str, Json]]) -> Route:
@@ -173,28 +174,25 @@ def _number(place: str) -> int:
     return int(digits) - 1 if digits.isdecimal() else 0
 
 
-# What a question has met on its way along paths: sentences, how well their passages stand, and the answers
-# read so far.
+# The state of a question in this mode: sentences, the ranks of their passages, and the answers so far.
 
 _STARTS = 12  # names that paths begin at
 
 
 @dataclass(frozen=True)
 class PathAnswer:
-    """An answer, the routes it was read from, how likely the model held it (None: not told), and why it is
-    refused, if it is.
-    """
+    """An answer, its routes, its probability (None if not reported), and why it is rejected."""
 
     text: str
     routes: tuple[Route, ...]
     likelihood: float | None
     problem: str = ""
-    computed: bool = False  # worked out from values that were read
-    trust: float = 1.0  # what its likelihood counts beside that of others
+    computed: bool = False  # computed from values that were read
+    trust: float = 1.0  # weight of its probability
 
     @property
     def likely(self) -> float:
-        """How likely the model held it, times what that counts; 0 where it is not told."""
+        """The probability of the answer times its weight, or 0 if it is not reported."""
         return self.trust * (self.likelihood or 0.0)
 
     @property
@@ -210,24 +208,22 @@ class PathAnswer:
 
 @dataclass
 class PathWalk:
-    """What this question has met on its way, beside the graph."""
+    """The state of a question in the mode `paths`, apart from the graph."""
 
     embedder: Embedder | None
-    sentences: dict[str, PlacedSentence] = field(default_factory=dict)  # by their places
-    standing: dict[str, float] = field(default_factory=dict)  # of titles, 0 to 1
-    found: dict[str, float] = field(default_factory=dict)  # the standing of passages, by their ids
-    passages: tuple[Document, ...] = ()  # that the question itself found, the best first
+    sentences: dict[str, PlacedSentence] = field(default_factory=dict)  # by node
+    standing: dict[str, float] = field(default_factory=dict)  # rank scores of titles, 0 to 1
+    found: dict[str, float] = field(default_factory=dict)  # rank scores of passages, by id
+    passages: tuple[Document, ...] = ()  # found by the question itself, best first
     answered: list[PathAnswer] = field(default_factory=list)
-    read: set[str] = field(default_factory=set)  # texts of routes
-    # of the graph that the run began with, by the names they are at
+    read: set[str] = field(default_factory=set)  # texts of the routes read so far
+    # facts of the initial graph by name
     facts: dict[str, tuple[FactParts, ...]] = field(default_factory=dict)
-    said: frozenset[str] | None = None  # the sentences of that graph, once they are asked for
+    said: frozenset[str] | None = None  # the sentences of that graph, loaded on first use
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
-        """Note how well passages were found: 1 / rank, half of it where it was not the question that was
-        looked up.
-        """
+        """Record the rank scores of passages: 1 / rank, halved unless the search was the question."""
         self.passages = self.passages or tuple(documents)
         whole = 1.0 if not self.standing else 0.5
         for rank, document in enumerate(documents, start=1):
@@ -236,12 +232,15 @@ class PathWalk:
             self.found[document.id] = max(self.found.get(document.id, 0.0), whole / rank)
 
     def stand_of(self, sentence: PlacedSentence) -> float:
-        """How well the passage of a sentence was found: as its title, where the passage itself was not."""
+        """Return how high the passage of a sentence was ranked, or its title if the passage was not found
+        itself.
+        """
         return self.found.get(sentence.source, self.standing.get(sentence.title, 0.0))
 
     def is_sure(self, least: float) -> bool:
-        """Whether an answer was worked out, or is at least so likely; of a model that tells no likelihood,
-        whether two paths agree.
+        """Return whether an answer was computed, or has at least the given probability.
+
+        For a model that reports no probability, two paths must agree.
         """
         fit = [each for each in self.answered if not each.problem]
         untold = Counter(plain_answer(each.text) for each in fit if each.likelihood is None)
@@ -251,24 +250,24 @@ class PathWalk:
 
     @property
     def best(self) -> PathAnswer | None:
-        """The answer that was worked out, or else the likeliest, of those that are not refused where there is
-        one.
+        """The computed answer, or else the most probable one, of those that are not rejected if there are
+        any.
         """
         told = (each for each in self.answered if each.text)
         return max(told, key=lambda each: (not each.problem, each.computed, each.likely), default=None)
 
     @property
     def starts(self) -> list[str]:
-        """The titles that stand best, where paths begin."""
+        """The titles with the highest rank score, where paths begin."""
         return sorted(self.standing, key=lambda title: -self.standing[title])[:_STARTS]
 
     def named_in(self, text: str) -> list[str]:
-        """The titles that a text names, in its order."""
+        """Return the titles that a text mentions, in its order."""
         known = self._titles()
         return list(dict.fromkeys(known[name][0] for name in known.mentioned(text, cased=False)))
 
     def title_for(self, name: str) -> str | None:
-        """The title in the graph that a name stands for."""
+        """Return the title in the graph that a name refers to, or None."""
         if name in self.standing:
             return name
         known = self._titles()
@@ -282,35 +281,36 @@ class PathWalk:
 
 
 def spaced(name: str) -> str:
-    """A name of a graph with spaces for the underscores that files such as Turtle put in their place."""
+    """Replace the underscores in a name by spaces, as formats such as Turtle write them."""
     return name.replace("_", " ")
 
 
 def weakest(read: Iterable[PathAnswer]) -> float | None:
-    """How likely the least likely of some answers is: what follows from them is no surer. None where one is
-    not told.
+    """Return the lowest probability among some answers, or None if one is not reported.
+
+    What follows from the answers is no more certain than that.
     """
     told = [each.likelihood for each in read]
     return None if None in told else min((each for each in told if each is not None), default=None)
 
 
-# Typed facts of a graph that a run began with, which no sentence in it says: met near names, and read as
-# lines along chains.
+# Typed facts of the initial graph that no sentence in it states, read as chains of lines.
 
-_MOST_AT = 40  # facts at one name, the nearest to the question
-_MOST_NAMES = 40  # names whose facts are known
-_LONGEST = 3  # facts of a chain
-_CHAINS = 200  # that are grown at a time
-_VALUE = 200  # characters of a property that is a fact
-_READ_AT = 200  # facts of a name that a statement reads
-# properties of a node that say where it is from, or its name
+_MOST_AT = 40  # maximum facts at one name, the most relevant ones
+_MOST_NAMES = 40  # maximum names whose facts are loaded
+_LONGEST = 3  # maximum facts of a chain
+_CHAINS = 200  # beam width of chains
+_VALUE = 200  # maximum characters of a property that counts as a fact
+_READ_AT = 200  # maximum facts of a name that a statement reads
+# properties of a node that give its source or its name
 _NO_FACTS = {"source_id", "source", "sentence", "id", "name", "label"}
 _PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 
 
 def facts_at(run: Loop, walk: PathWalk, name: str) -> tuple[FactParts, ...]:
-    """The facts at a name in the graph that the run began with, and what its node says of itself; not what
-    sentences there say.
+    """Return the facts and node properties at a name in the run's initial graph.
+
+    Facts taken from sentences in that graph are left out.
     """
     start = run.state.start
     if name not in start:
@@ -341,8 +341,9 @@ def facts_at(run: Loop, walk: PathWalk, name: str) -> tuple[FactParts, ...]:
 
 
 def meet_facts(run: Loop, walk: PathWalk, name: str, standing: float) -> dict[str, float]:
-    """Note the facts at a name and, fact by fact, those at the names they lead to; how well each name that is
-    met so stands.
+    """Record the facts at a name and, fact by fact, those at the names they lead to.
+
+    Returns the rank score of each name that was reached.
     """
     met: dict[str, float] = {}
     frontier = {name: standing}
@@ -364,8 +365,9 @@ def meet_facts(run: Loop, walk: PathWalk, name: str, standing: float) -> dict[st
 
 
 def fact_route(walk: PathWalk, question: str, starts: Sequence[str], budget: int) -> Route | None:
-    """The facts along the best chains from some names that fit in a budget of tokens; None where no fact is
-    known there.
+    """Return the facts along the best chains from some names within a token budget.
+
+    Returns None if no fact is known there.
     """
     known = list(dict.fromkeys(fact for facts in walk.facts.values() for fact in facts))
     asked = [PlacedSentence(str(number), fact[0], _spelled(fact), "", 0) for number, fact in enumerate(known)]
@@ -383,7 +385,7 @@ def fact_route(walk: PathWalk, question: str, starts: Sequence[str], budget: int
 
 
 def read_names(run: Loop, route: Route) -> list[str]:
-    """The names whose facts a statement reads for a route, without those that have very many."""
+    """Return the names whose facts are read for a route, except names with very many facts."""
     names = dict.fromkeys(fact[0] for fact in route.facts if fact[0] in run.state.start)
     return [name for name in names if len(run.state.start.neighbours(name, "both")) <= _READ_AT]
 
@@ -391,7 +393,7 @@ def read_names(run: Loop, route: Route) -> list[str]:
 def _chains(
     walk: PathWalk, starts: Sequence[str], own: Mapping[FactParts, float]
 ) -> Iterable[tuple[float, str, tuple[FactParts, ...]]]:
-    """Chains of facts from some names: what each is worth, where it begins, and its facts."""
+    """Yield chains of facts from some names, each as its score, its start and its facts."""
     growing: list[tuple[float, str, tuple[FactParts, ...], tuple[str, ...]]] = [
         (0.0, start, (), (start,)) for start in starts
     ]
@@ -418,5 +420,5 @@ def _spelled(fact: FactParts) -> str:
 
 
 def _is_rule(edge: Edge) -> bool:
-    """Whether an edge is of those that are written by rule: a sentence under its title, a name in a sentence."""
+    """Return whether an edge was written by rule: a sentence under its title, or a name in a sentence."""
     return edge.type in (SAYS_SENTENCE, MENTIONS_NAME) and "sentence" in edge.properties

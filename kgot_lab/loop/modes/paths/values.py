@@ -1,4 +1,4 @@
-"""What a short answer says: that it does not know, yes or no, a date, or an age."""
+"""Values in short answers: no answer, yes or no, dates, ages and quantities, and whether two are the same."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from types import MappingProxyType
 
 from kgot_lab.text.words import content_words, light_stem, named_words
 
-# A figure in a text with its scale and its unit, as an amount that compares; none where the text may be
-# read in two ways.
+# Quantities: a number in a text with its scale and unit, as a comparable amount, or none if ambiguous.
 
 _FEET, _INCH = 0.3048, 0.0254
 _SCALES: Mapping[str, float] = MappingProxyType(
@@ -66,15 +65,16 @@ _SMALL = "length weight time".split()  # kinds that two units say together, as f
 
 @dataclass(frozen=True)
 class Quantity:
-    """An amount in the first unit of a kind: metres, kilograms, seconds; "" is a bare figure, and `~word`
-    counts some unknown thing.
+    """An amount in the base unit of its kind, such as metres, kilograms or seconds.
+
+    The kind "" is a bare number, and `~word` counts an unknown thing.
     """
 
     kind: str
     amount: float
 
     def compares_with(self, other: Quantity) -> bool:
-        """Whether two amounts are of one kind, or one is a bare figure and the other a count."""
+        """Return whether two amounts are of one kind, or one is a bare number and the other a count."""
         kinds = {self.kind, other.kind}
         return len(kinds) == 1 or (
             "" in kinds and all(not kind or kind[0] == "~" or kind == "people" for kind in kinds)
@@ -82,8 +82,9 @@ class Quantity:
 
 
 def quantity_in(text: str) -> Quantity | None:
-    """The first amount in a text; None where there is none, or where it may be read in two ways, as a range
-    or 1.200 may.
+    """Return the first amount in a text.
+
+    Returns None if there is none, or if it is ambiguous, such as a range or 1.200.
     """
     text = text.translate({0x2212: "-", 0xA0: " ", 0x202F: " ", 0x2009: " "})
     rest = _YEAR_OF_COUNT.sub("", text)
@@ -113,7 +114,7 @@ def _is_negative(text: str) -> bool:
 
 
 def _one(text: str, found: re.Match[str]) -> tuple[Quantity, float, int] | None:
-    """An amount, the factor of its unit and where it ends."""
+    """Return an amount, the factor of its unit and its end position, or None."""
     number, at = _number(found["number"]), found.end()
     if number is None or _RANGE_OR_PART.match(text, at):
         return None
@@ -127,8 +128,9 @@ def _one(text: str, found: re.Match[str]) -> tuple[Quantity, float, int] | None:
 
 
 def _number(text: str) -> float | None:
-    """The number that some digits with signs between them are; None where a point or comma may part thousands
-    or decimals.
+    """Parse digits with separators as a number.
+
+    Returns None if a point or comma may separate either thousands or decimals.
     """
     if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}|0,\d{3}", text):
         return None
@@ -140,7 +142,10 @@ def _number(text: str) -> float | None:
 
 
 def _scale(text: str, at: int, money: bool) -> tuple[float, int] | None:
-    """How many a word as "million" makes of a number, and where it ends; of money, m is a million as well."""
+    """Return the factor of a scale word such as "million", and its end position.
+
+    For money, m means a million as well.
+    """
     if money and (short := re.compile(r"m\b").match(text, at)):
         return 1e6, short.end()
     found = _SCALE.match(text, at)
@@ -154,7 +159,7 @@ def _scale(text: str, at: int, money: bool) -> tuple[float, int] | None:
 
 
 def _unit(text: str, at: int) -> tuple[str, float, int]:
-    """The kind of the unit that begins at a place, its factor and where it ends."""
+    """Return the kind of the unit at a position, its factor and its end position."""
     found = _WORD.match(text, at)
     if not found:
         return "", 1.0, at
@@ -189,7 +194,7 @@ _DATE = re.compile(
 )
 _YEAR = re.compile(rf"(?<![\w.,])(?<!\d )(?:AD ?(\d{{1,4}})\b|{_YEAR_OF}(?![.,]?\d|\w))")
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
-# the day first, as it is written with points
+# day first, as in dates with points
 _POINTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
 _IS_BEFORE = re.compile(_BEFORE)
 _AGE = re.compile(
@@ -214,7 +219,7 @@ _SAYS_TRUTH = re.compile(r"^\W*(yes|no)(?:\W*$|\s*[,.;:!–—-]|\s+(?:he|she|it
 
 
 def is_no_answer(text: str) -> bool:
-    """Whether an answer says that it does not know, or is empty."""
+    """Return whether an answer is empty or says that it does not know."""
     return bool(
         _UNKNOWN.search(
             text.replace("do not", "don't").replace("does not", "doesn't").replace("did not", "didn't")
@@ -223,14 +228,18 @@ def is_no_answer(text: str) -> bool:
 
 
 def truth_in(text: str) -> bool | None:
-    """Whether an answer says yes or no; None where it says neither, as "no information" does."""
+    """Return whether an answer says yes (True) or no (False).
+
+    Returns None if it says neither, as "no information" does.
+    """
     said = None if is_no_answer(text) else _SAYS_TRUTH.match(text)
     return said[1].lower() == "yes" if said else None
 
 
 def date_in(text: str) -> tuple[int, ...] | None:
-    """The first date in a text as (year, month, day), as far as it says; a year before Christ is negative.
-    None where there is none.
+    """Return the first date in a text as (year, month, day), as far as it is given, or None.
+
+    A year before Christ is negative.
     """
     if found := _ISO.search(text):
         return _in_order(int(found[1]), int(found[2]), int(found[3]))
@@ -247,9 +256,7 @@ def date_in(text: str) -> tuple[int, ...] | None:
 
 
 def age_in(text: str) -> float | None:
-    """The years that an answer says something has lasted, as "800 years old" and "aged 45" do; None where it
-    is no age.
-    """
+    """Return the duration in years that an answer states, such as "800 years old" or "aged 45", or None."""
     if _SAYS_AGE.match(text.strip()):
         return float(re.sub(r"\D", "", text))
     start = _AGE.match(text.strip())
@@ -265,8 +272,7 @@ def _year(year: int, text: str, end: int) -> int:
     return -year if _IS_BEFORE.match(text, end) else year
 
 
-# Whether two values are the same: dates as dates, countries by any of their names, anything else by its
-# words.
+# Equality of values: dates as dates, countries by any of their names, anything else by its words.
 
 _COUNTRIES: Mapping[str, str] = MappingProxyType(
     {
@@ -306,8 +312,9 @@ _PLACES = re.compile(r"\bsame (?:country|nation|nationality|state|continent)\b",
 
 
 def alike(one: str, other: str, question: str = "") -> bool | None:
-    """Whether two values are the same; None where that cannot be told, as of a town and a country that hold
-    one name.
+    """Return whether two values are the same.
+
+    Returns None if that cannot be decided, such as for a town and a country of one name.
     """
     if is_no_answer(one) or is_no_answer(other):
         return None
@@ -341,8 +348,9 @@ def _of_one_date(one: tuple[int, ...], other: tuple[int, ...], question: str) ->
 
 
 def _lists_alike(one: str, other: str, first: list[str], second: list[str], question: str) -> bool | None:
-    """Of lists: alike where one holds the other, as "Isfahan, Iran" is in Iran; Paris, Texas is not Paris for
-    sure.
+    """Compare two lists, which match if one contains the other, as "Isfahan, Iran" is in Iran.
+
+    Returns None where that is uncertain: Paris, Texas may not be Paris.
     """
     if set(first) == set(second):
         return True
@@ -362,8 +370,9 @@ def _lists_alike(one: str, other: str, first: list[str], second: list[str], ques
 
 
 def _names_alike(one: str, other: str) -> bool | None:
-    """Of single names: alike by equal words, unlike where neither holds the other and neither is a form of
-    the other.
+    """Compare two single names, which match if their words are equal.
+
+    They differ if neither contains the other or is a form of it. Returns None otherwise.
     """
     first, second = set(content_words(one)), set(content_words(other))
     if not first or not second:
@@ -379,7 +388,7 @@ def _names_alike(one: str, other: str) -> bool | None:
 
 
 def _is_form(one: str, other: str) -> bool:
-    """Whether one of two words may be the adjective of the other, as Maltese is of Malta."""
+    """Return whether one of two words may be the adjective of the other, as Maltese is of Malta."""
     return (
         one != other
         and one[:4] == other[:4]
@@ -397,17 +406,17 @@ def _country(text: str) -> str:
 
 
 def _is_date(text: str) -> bool:
-    """Whether a text is a date and nothing else."""
+    """Return whether a text is a date and nothing else."""
     rest = _OF_DATE.sub("", text)
     return not rest and date_in(text) is not None and len(re.findall(r"[A-Z][a-zä]{2,8}", text)) <= 1
 
 
-# A line of a reply without what lists and stress put around it.
+# Plain lines: a line of a reply without list and emphasis markers.
 
 _HEAD = re.compile(r"^(?:[-*•–]\s+)?(?:\*\*|__)?(?:\d+[.)](?!\d))?(?:\*\*|__)?\s*")
 _TAIL = re.compile(r"\s*(?:\*\*|__)?$")
 
 
 def plain_line(line: str) -> str:
-    """A line without its number, its bullet and the signs of bold."""
+    """Strip the number, bullet and bold markers from a line."""
     return _TAIL.sub("", _HEAD.sub("", line.strip()))
