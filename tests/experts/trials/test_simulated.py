@@ -4,8 +4,8 @@ from statistics import fmean, median
 
 import pytest
 
-from benchmarks.experts.simulated_raters import SimulatedVariant, simulated_outcomes
 from kgot_lab.errors import BadInput
+from notebooks.simulated_raters import SimulatedVariant, simulated_outcomes
 
 
 def test_a_seed_gives_the_same_outcomes_and_another_one_others():

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.experts.simulated_raters import NO_EFFECT, SimulatedVariant, simulated_outcomes
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.trials.verdict import TrialPlan, mismatch_p, trial_verdict
+from notebooks.simulated_raters import NO_EFFECT, SimulatedVariant, simulated_outcomes
 
 BETTER = SimulatedVariant(up=0.9, judged=0.8)
 AS_OFTEN = SimulatedVariant(up=0.5, judged=0.8)
