@@ -28,10 +28,10 @@ _TOLD = 4096  # bytes of a text that tell what it is in
 
 
 def read_regular(path: Path | str, most: int | None = None) -> bytes:
-    """The bytes of a regular file, of so many at most.
+    """Read the bytes of a regular file, at most `most` if given.
 
-    Raises OSError, as reading does, also for what is no regular file, for a path that no file can have, and
-    for more bytes than that.
+    Raises OSError, as reading does, also if the path is no regular file or cannot name one, and if the file
+    is larger than that.
     """
     try:
         descriptor = os.open(
@@ -70,15 +70,20 @@ def read_regular(path: Path | str, most: int | None = None) -> bytes:
 
 
 def read_regular_text(path: Path | str, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """The text of a regular file, with line ends as `\\n`; raises OSError as `read_regular` does, UnicodeDecodeError, and BadInput."""
+    r"""Read the text of a regular file, with line ends as `\n`.
+
+    Raises OSError as `read_regular` does, UnicodeDecodeError if the text is not in `encoding`, and BadInput
+    if it is in UTF-16 or UTF-32.
+    """
     data = read_regular(path)
     require_narrow(data, path)
     return data.decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def utf8_text(data: bytes, path: Path | str) -> str:
-    """The text of a file in UTF-8, with its mark or without; raises BadInput for another, which says what it
-    is in.
+    """Decode the text of a file in UTF-8, with or without a byte order mark.
+
+    Raises BadInput, naming the encoding if it is recognized, if it is in another.
     """
     require_narrow(data, path)
     try:
@@ -100,8 +105,9 @@ def require_narrow(data: bytes, path: Path | str) -> None:
 
 
 def wide_encoding(data: bytes) -> str:
-    """The UTF-16 or UTF-32 that a text is in, by its mark or, without one, by where its zeros are; "" for
-    what is surely neither.
+    """Detect whether a text is in UTF-16 or UTF-32, and return the encoding or "".
+
+    Uses the byte order mark or, without one, the positions of zero bytes.
     """
     for encoding, marks in _MARKS.items():
         if data.startswith(marks):
@@ -177,10 +183,10 @@ _RESULTS = "benchmarks"  # a folder of the checkout, which a wheel does not carr
 
 
 def bundled(name: str) -> Path:
-    """The path of a bundled data folder or file, in a wheel as in a checkout; what begins with benchmarks/ is
-    in a checkout only.
+    """Return the path of a bundled data folder or file, in a wheel or in a checkout.
 
-    Raises UnknownName, and BadInput for one outside, or of a checkout that is not there.
+    Names that begin with benchmarks/ exist in a checkout only. Raises UnknownName if there is no such data,
+    and BadInput for a path outside the data folder, or in a checkout that is not there.
     """
     require(name, str, "bundled data are named by a text")
     if Path(name).parts[:1] == (_RESULTS,):

@@ -36,8 +36,9 @@ class UnusableBody(Exception):
 
 
 def client_library() -> Any:
-    """The library whose client `openai` uses, and which raises what a bounded client raises: httpx, or what
-    took its place.
+    """Import the HTTP library of `openai`: httpx, or its replacement.
+
+    A bounded client raises the errors of this library.
     """
     import openai
 
@@ -45,13 +46,13 @@ def client_library() -> Any:
 
 
 def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _REDIRECTS, **way: Any) -> Any:
-    """A client for `openai` whose every exchange takes so many seconds at most, from first to last, and
-    brings so many bytes.
+    """Create an HTTP client for `openai` that limits the total time and size of every exchange.
 
-    A request that is given less time of its own has that; `way` is what `proxies.way_to` says of its address.
-    Where no `redirects` are followed, one is an answer like others. Raises what its library raises, its
-    ReadTimeout at the end of that time, and UnusableBody. What is asked for as a stream raises them where it
-    is read; it has the same time, with that which its reader takes, and may be `WRAPPINGS` times as long.
+    An exchange takes at most `seconds` and returns at most `most` bytes. A request with a shorter timeout of
+    its own keeps it. `way` is the result of `way_to` for its address. With no `redirects`, a redirect is
+    returned like any other response. Raises what its library raises, its ReadTimeout when the time is over,
+    and UnusableBody if a body is too large. A streamed response raises them where it is read. Its time
+    includes that of its reader, and it may be `WRAPPINGS` times as long.
     """
     import openai
 
@@ -124,8 +125,9 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
 
 
 def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a body that came as gzip, as deflate or as it is; raises UnusableBody for more than so
-    many bytes.
+    """Unpack a body that is gzip, deflate or not compressed.
+
+    Raises UnusableBody if it has more than `most` bytes.
     """
     data = b"".join(unpacked_pieces(chunks, packed, most))
     check_holders(data)
@@ -133,7 +135,10 @@ def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) 
 
 
 def unpacked_pieces(chunks: Iterator[bytes], packed: str, most: int) -> Iterator[bytes]:
-    """The bytes of such a body as they come; raises UnusableBody as soon as they are more than so many."""
+    """Yield the decompressed bytes of a body as they arrive.
+
+    Raises UnusableBody as soon as there are more than `most`.
+    """
     packed = packed.strip().lower()
     if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise UnusableBody(f"the answer is packed as {packed[:40]!r}, which was not asked for")
@@ -159,9 +164,9 @@ def unpacked_pieces(chunks: Iterator[bytes], packed: str, most: int) -> Iterator
 
 
 def body_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a body as soon as each has come, without their ends, and what stands after the last.
+    """Yield the lines of a body as they arrive, without line ends, and the text after the last line end.
 
-    Raises UnusableBody for one that is too long or holds too many objects.
+    Raises UnusableBody if a line is too long or contains too many objects.
     """
     held = bytearray()
     for piece in pieces:
@@ -194,7 +199,10 @@ def _holders(data: bytes | bytearray) -> int:
 
 
 def _unpacker(beginning: bytes) -> Any:
-    """What unpacks a body that begins so: gzip, or deflate, whose head some servers leave out."""
+    """Return the decompressor for a body with this beginning: gzip, or deflate.
+
+    Some servers leave out the header of deflate.
+    """
     headed = beginning[:1] == b"\x1f" or beginning[0] & 15 == 8
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32 if headed else -zlib.MAX_WBITS)
 
@@ -255,7 +263,7 @@ _SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is one of this computer alone, as localhost and 127.0.0.1 are."""
+    """Return whether an address is on this machine, such as localhost or 127.0.0.1."""
     host = (urlsplit(address).hostname or "").rstrip(".").lower()
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -264,11 +272,11 @@ def is_loopback(address: str) -> bool:
 
 
 def way_to(address: str) -> Mapping[str, Any]:
-    """What an httpx client is made with for an address: for one of this computer no proxy, elsewhere nothing
-    special.
+    """Return the options of an httpx client for an address.
 
-    Raises BadInput, which names the environment variable, for a proxy that cannot be used; clients fail on
-    any, whether it is for the address or not.
+    An address on this machine gets no proxy, and others get no options. Raises BadInput, naming the
+    environment variable, if a proxy cannot be used. Clients would fail on it even for addresses that it does
+    not serve.
     """
     if is_loopback(address):
         # it reads SSL_CERT_FILE all the same
@@ -288,8 +296,8 @@ def way_to(address: str) -> Mapping[str, Any]:
 
 
 def proxy_variable(address: str) -> str:
-    """The environment variable that names the proxy through which an address is asked; "" where it is asked
-    without one.
+    """Return the environment variable that names the proxy for an address, or "" if it is reached without
+    one.
     """
     parts = urlsplit(address)
     proxies = _proxies()
@@ -299,16 +307,18 @@ def proxy_variable(address: str) -> str:
 
 
 def through_proxy(address: str) -> str:
-    """Words for a message that an address was not reached: " through the proxy that HTTP_PROXY names", ""
-    where it is asked without one.
+    """Format the proxy for an error message about an address that was not reached.
+
+    For example " through the proxy that HTTP_PROXY names", or "" if it is reached without one.
     """
     variable = proxy_variable(address)
     return variable and f" through the proxy that {variable} names"
 
 
 def _proxies() -> dict[str, str]:
-    """The proxies of the environment that clients read, by http, https and all; none where NO_PROXY names
-    every server.
+    """Return the proxies of the environment that clients read, by http, https and all.
+
+    Empty if NO_PROXY names every server.
     """
     found = getproxies_environment()
     if "*" in map(str.strip, found.get("no", "").split(",")):
@@ -317,7 +327,7 @@ def _proxies() -> dict[str, str]:
 
 
 def _variable(scheme: str) -> str:
-    """How a proxy's variable is spelt in this environment."""
+    """Return the name of a proxy's variable as it is spelled in this environment."""
     small = f"{scheme}_proxy"
     return (
         small

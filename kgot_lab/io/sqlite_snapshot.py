@@ -32,7 +32,10 @@ class Copied:
 
 @contextmanager
 def private_copy(path: Path) -> Iterator[Copied]:
-    """A copy of a file and of its log, both of one moment, in a folder of its own; raises StoreUnavailable."""
+    """Copy a file and its log to a temporary folder, both in the same state.
+
+    Raises StoreUnavailable if they cannot be copied.
+    """
     place = path.resolve()
     with tempfile.TemporaryDirectory(prefix="kgot_lab_") as folder:
         try:
@@ -99,7 +102,7 @@ def _copied(place: Path, folder: Path) -> Copied:
 
 
 def _state(file: Path) -> tuple[int, int, int] | None:
-    """What changes with a file; None where it is not there."""
+    """Return inode, modification time and size of a file, or None if it does not exist."""
     try:
         there = file.stat()
     except FileNotFoundError:

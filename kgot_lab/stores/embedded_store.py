@@ -33,8 +33,9 @@ R = TypeVar("R")
 
 
 def _alone(act: Callable[Concatenate[EmbeddedStore, P], R]) -> Callable[Concatenate[EmbeddedStore, P], R]:
-    """A method of a store that one thread at a time is in: its graph, its log and its sandbox hold still
-    meanwhile.
+    """Decorate a method of a store so that one thread at a time runs it.
+
+    The graph, log and sandbox do not change meanwhile.
     """
 
     @wraps(act)
@@ -113,14 +114,18 @@ class EmbeddedStore:
 
     @_alone
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds; raises QueryFailed."""
+        """Run a read statement and return its rows.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
         require_statement(statement)
         return self._running().read(statement)
 
     @_alone
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value, away from the graph and within some
-        seconds; raises QueryFailed.
+        """Run plain Python and return what it prints, or the value of its last expression.
+
+        It has no access to the graph and is limited to `seconds`. Raises QueryFailed if the code fails.
         """
         self._require_open()
         require_statement(code)
@@ -132,7 +137,7 @@ class EmbeddedStore:
 
     @_alone
     def graph(self) -> PropertyGraph:
-        """The whole graph as it is now."""
+        """Return the whole graph in its current state."""
         from kgot_lab.graph import PropertyGraph
 
         return PropertyGraph.of(self._truth.nodes.values(), self._truth.edges.values())
@@ -162,7 +167,10 @@ class EmbeddedStore:
 
     @_alone
     def close(self) -> None:
-        """End the sandbox and let go of the log, where the graph stays; a later call raises StoreUnavailable."""
+        """Close the sandbox and the log, which keeps the graph.
+
+        A later call raises StoreUnavailable.
+        """
         if self._over == ELSEWHERE:
             return
         self._over = "was closed; open another one"
@@ -174,7 +182,9 @@ class EmbeddedStore:
         self._log = None
 
     def forked(self) -> None:
-        """In a child: a graph on file is the parent's, and one in memory is a copy, unless a thread of the
+        """Mark the store in a forked child.
+
+        A graph on file belongs to the parent. A graph in memory is a usable copy, unless a thread of the
         parent was changing it.
         """
         if self._path is not None or not self._alone.acquire(blocking=False):
@@ -185,7 +195,7 @@ class EmbeddedStore:
 
     @_alone
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         truth = self._truth
         return Schema(
             dict(sorted(self._labels.items())),
@@ -196,12 +206,15 @@ class EmbeddedStore:
 
     @_alone
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways, oldest first; none if there is no such node."""
+        """Return a node's incoming and outgoing edges, oldest first.
+
+        Empty if there is no such node.
+        """
         return tuple(map(copied_edge, self._edges_at(id)))
 
     @_alone
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first."""
+        """Return the nodes that share words with a query in their name or properties, best first."""
         require_words(words)
         truth = self._truth
         if self._words is None:
@@ -212,19 +225,23 @@ class EmbeddedStore:
 
     @_alone
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         return reached(id, hops, self._ends) if id in self._truth.nodes else {}
 
     @_alone
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         return tuple(map(copied_edge, path_between(source, target, most, self._edges_at)))
 
     @_alone
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        For what counts as equal see `lookup.holds_value`.
+        """
         truth = self._truth
         if self._held is None:
             self._held = HeldValues((*truth.nodes.values(), *truth.edges.values()))
@@ -232,7 +249,7 @@ class EmbeddedStore:
 
     @_alone
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes."""
+        """Return the edges whose two ends are both among the given nodes."""
         return tuple(map(copied_edge, edges_among(ids, self._edges_at)))
 
     def _edges_at(self, id: str) -> tuple[Edge, ...]:
@@ -360,12 +377,12 @@ def _recount(counts: Counter[str], gone: Iterator[str], came: Iterator[str]) -> 
 
 
 def fact_of(edge: Edge) -> str:
-    """An edge as one line for a reader."""
+    """Format an edge as one line of text."""
     return f"{edge.source} --[{edge.type}]--> {edge.target}"
 
 
 def properties_of(element: Node | Edge) -> str:
-    """An element's properties as they follow it on a line."""
+    """Format an element's properties as they follow it on a line."""
     return (
         " {" + ", ".join(f"{name}: {value}" for name, value in element.properties.items()) + "}"
         if element.properties
@@ -385,14 +402,15 @@ def _adds(facts: Sequence[Fact]) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a property can be told as an argument of add."""
+    """Return whether a property can be passed as a keyword argument of add."""
     own = name.isidentifier() and normalize("NFKC", name) == name  # Python reads other spellings as that one
     return own and not iskeyword(name) and name not in _ARGUMENTS and name.rstrip("_") != "relation"
 
 
 def _add(triple: Triple, properties: Mapping[str, Json]) -> str:
-    """One call, and what no argument can be called beside it; a property named like the edge's type has an
-    underscore in the graph.
+    """Format one call of add, followed by an update for properties that cannot be keyword arguments.
+
+    A property named like the edge's type has an underscore in the graph.
     """
     plain = {name: value for name, value in properties.items() if _is_plain(name)}
     told = "".join(f", {name}={value!r}" for name, value in plain.items())

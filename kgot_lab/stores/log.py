@@ -192,10 +192,10 @@ class DiffLog:
 
 
 def history(path: Path | str) -> Iterator[Diff]:
-    """The exact diffs that a log holds, oldest first, without opening it for writing; raises BadInput,
-    StoreDamaged.
+    """Yield the exact diffs in a log, oldest first, without opening it for writing.
 
-    The graph after the n-th write is the empty graph after the first n of them.
+    The graph after the n-th write is the empty graph with the first n of them applied. Raises BadInput if the
+    file is no log, and StoreDamaged if it is damaged.
     """
     truth = Truth()
     for record in _sound(chain_on_file(Path(path)), Path(path)).records:
@@ -205,8 +205,10 @@ def history(path: Path | str) -> Iterator[Diff]:
 
 
 def chain_on_file(path: Path) -> Chain:
-    """What a log holds, whole or damaged; an absent one holds nothing. Raises BadInput, StoreDamaged and
-    StoreUnavailable.
+    """Read a log, whole or damaged.
+
+    A missing file is an empty log. Raises BadInput or StoreDamaged as `read_chain` does, and StoreUnavailable
+    if the file cannot be read.
     """
     try:
         return read_chain(read_regular(path) if path.exists() else b"", path)
@@ -246,7 +248,7 @@ def salvage(path: Path) -> Salvaged:
 
 
 def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
-    """A record's nodes by id and edges by identity; None for what is gone."""
+    """Return a record's nodes by id and edges by identity, with None for each deleted element."""
     nodes: dict[str, Node | None] = {}
     edges: dict[Identity, Edge | None] = {}
     for claim in record["nodes"]:
@@ -283,7 +285,10 @@ def _sound(found: Chain, path: Path) -> Chain:
 
 
 def set_aside(path: Path) -> Path:
-    """A copy of a file beside it, under a name of its own; raises OSError."""
+    """Copy a file to an unused name beside it and return the path of the copy.
+
+    Raises OSError if that fails.
+    """
     kept = next(
         place
         for number in count(1)
@@ -294,8 +299,9 @@ def set_aside(path: Path) -> Path:
 
 
 def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
-    """A locked log of some records in the place of the file that is there, the check of the last record, and
-    the size.
+    """Replace a file by a locked log of some records.
+
+    Returns the open file, the check of the last record, and the size.
     """
     check, lines = check_of(HEAD), [FRESH]
     for record in records:
@@ -341,8 +347,9 @@ def require_path(path: Path) -> None:
 
 
 def holds_something(path: Path) -> bool:
-    """Whether a file is there and not empty; its folder is made if there is none. Raises StoreUnavailable for
-    what is no file.
+    """Return whether a file exists and is not empty, creating its folder if it is missing.
+
+    Raises StoreUnavailable if the path is not a file or cannot be opened.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -356,8 +363,10 @@ def holds_something(path: Path) -> bool:
 
 
 def _locked(path: Path) -> io.FileIO:
-    """A log's file, made if there is none: no other opening of it, by this or another name, gets it until it
-    is closed.
+    """Open and lock a log's file, creating it if it is missing.
+
+    Until it is closed, no other process or path can open the same file. Raises StoreUnavailable if it is in
+    use or cannot be opened.
     """
     while True:
         try:
@@ -382,7 +391,10 @@ def _locked(path: Path) -> io.FileIO:
 
 
 def _whole(file: io.FileIO, path: Path) -> bytes:
-    """All that a file holds; of one that is no log at all, only its beginning. Raises BadInput and OSError."""
+    """Read all of a file.
+
+    Of a file that is no log only the beginning is read. Raises BadInput for such a file, and OSError.
+    """
     start = file.read(len(FRESH)) or b""
     if len(start) == len(FRESH):
         read_chain(start, path)  # before all of what may be a very large file of somebody else is read

@@ -40,8 +40,9 @@ class WordIndex:
                 del self._nodes[word]
 
     def best(self, words: Iterable[str], limit: int) -> list[str]:
-        """The ids that share most with some words; a rare word counts more (inverse document frequency), ties
-        go to the shorter id.
+        """Return the ids of the nodes that share most with some words, best first.
+
+        Words are weighted by inverse document frequency. Ties go to the shorter id.
         """
         scores: dict[str, float] = {}
         for word in dict.fromkeys(words):
@@ -78,12 +79,12 @@ _MOST = 50  # nodes that are looked at in a store that can only search
 
 
 def holds_value(store: Browsable, value: Scalar) -> bool:
-    """Whether a value is in a graph exactly: as a node's id or label, an edge's type, or a value or list item
-    of a property.
+    """Return whether a graph contains a value exactly.
 
-    Texts are the same letter by letter, numbers as numbers (1 is 1.0), and true is no number. A store that
-    can only search is looked at where its search leads, which may miss what is in the properties of edges
-    alone. Raises BadInput for what is no text and no number.
+    The value may be a node's id or label, an edge's type, or a value or list item of a property. Texts are
+    compared character by character and numbers by value (1 equals 1.0). true is no number. For a store that
+    can only search, the search results and their edges are inspected, which may miss values that are only in
+    properties of edges. Raises BadInput if the value is neither a text nor a number.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise BadInput(f"what a graph may hold is a text or a number, not {described_value(value)}")
@@ -97,7 +98,7 @@ def holds_value(store: Browsable, value: Scalar) -> bool:
 
 
 def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
-    """The edges whose two ends are both among some nodes."""
+    """Return the edges whose two ends are both among the given nodes."""
     wanted = list(dict.fromkeys(ids))
     return (
         store.edges_between(wanted) if isinstance(store, Holding) else edges_among(wanted, store.neighbours)
@@ -105,7 +106,7 @@ def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
 
 
 def edges_among(ids: Collection[str], neighbours: Callable[[str], Iterable[Edge]]) -> tuple[Edge, ...]:
-    """The edges whose two ends are both among some nodes, found by what surrounds each."""
+    """Return the edges whose two ends are both among the given nodes, using the neighbours of each."""
     wanted = frozenset(ids)
     found = {
         edge.identity: edge
@@ -117,15 +118,16 @@ def edges_among(ids: Collection[str], neighbours: Callable[[str], Iterable[Edge]
 
 
 def scalars_of(element: Node | Edge) -> list[Scalar]:
-    """The texts and numbers in a node (its id and labels too) or in an edge (its type too, but not the ids of
-    its ends).
+    """Return the texts and numbers in a node or an edge.
+
+    A node's include its id and labels. An edge's include its type but not the ids of its ends.
     """
     names = (element.id, *element.labels) if isinstance(element, Node) else (element.type,)
     return [*names, *scalars_in(element.properties)]
 
 
 def scalars_in(value: Json) -> Iterator[Scalar]:
-    """The texts and numbers in a value, however deep; the names in it are none."""
+    """Yield the texts and numbers in a value, however deeply nested, but not the keys of objects."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         yield value
     elif isinstance(value, list | tuple | dict):
@@ -143,7 +145,7 @@ class HeldValues:
         return self._times[value] > 0
 
     def change(self, gone: Iterable[Node | Edge], came: Iterable[Node | Edge]) -> None:
-        """Some elements went, and others came."""
+        """Update the counts after `gone` elements were removed and `came` elements added."""
         self._times.subtract(value for element in gone for value in scalars_of(element))
         self._times.update(value for element in came for value in scalars_of(element))
 
@@ -152,8 +154,9 @@ class HeldValues:
 
 
 def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict[str, int]:
-    """Each node within some hops of a start, with the least number of hops; `ends` gives the nodes that a
-    node's edges touch.
+    """Return the nodes within some hops of a start, each with its distance.
+
+    `ends` returns the nodes that a node's edges touch.
     """
     depth = {start: 0}
     frontier = [start]
@@ -169,8 +172,9 @@ def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict
 def path_between(
     source: str, target: str, most: int, neighbours: Callable[[str], Iterable[Edge]]
 ) -> tuple[Edge, ...]:
-    """A shortest path of at most so many edges, whichever way they point, grown from both ends by the smaller
-    side; () if there is none.
+    """Return a shortest undirected path of at most `most` edges, or () if there is none.
+
+    Bidirectional search: expands the smaller of the two frontiers.
     """
     sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})  # how each node was reached
     frontiers = [[source], [target]]

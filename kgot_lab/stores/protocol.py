@@ -119,7 +119,7 @@ class Multilingual(Protocol):
 
 
 def readers(store: Store) -> tuple[Store, ...]:
-    """The stores that hold the same graph as this one in other languages, to be asked in addition."""
+    """Return the stores that mirror this one in other languages, for additional queries."""
     return store.readers if isinstance(store, Multilingual) else ()
 
 

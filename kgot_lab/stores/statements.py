@@ -77,13 +77,14 @@ LITERAL = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d[\d.]*|true|false)"""
 
 
 def blanked(statement: str) -> str:
-    """A statement with all that is quoted made blank, letter for letter."""
+    """Replace every quoted text in a statement by underscores of the same length."""
     return re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", lambda found: "_" * len(found[0]), statement)
 
 
 def python_words(statement: str) -> OwnWords:
-    """The keys whose values are constants in what `result` is made of, and the constants that stand in its
-    lists.
+    """Return the constants that a statement's result contains, as keys with constant values and list items.
+
+    Only the expressions assigned to `result` are read.
     """
     tree = _tree(statement)
     if tree is None:
@@ -113,7 +114,7 @@ def _is_result(targets: Iterable[ast.expr]) -> bool:
 
 
 def _fixed_keys(expression: ast.expr) -> Iterator[str]:
-    """The keys of a dictionary, or of those in a list, that have a constant for a value."""
+    """Yield the keys of a dictionary, or of dictionaries in a list, whose values are constants."""
     match expression:
         case ast.Dict(keys=keys, values=values):
             for key, value in zip(keys, values, strict=True):
@@ -125,7 +126,10 @@ def _fixed_keys(expression: ast.expr) -> Iterator[str]:
 
 
 def _fixed_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
-    """The constants that stand alone or in lists; what a condition chooses between is worked out."""
+    """Yield the constants that stand alone or in lists.
+
+    The alternatives of a conditional expression count as computed, not as constants.
+    """
     match expression:
         case ast.Constant(value=value) if isinstance(value, str | int | float):
             yield type(value), value
@@ -195,8 +199,10 @@ class PathQuery(NamedTuple):
 
 
 def path_query(names: Sequence[str], worth: Mapping[str, float], most: int) -> PathQuery:
-    """What is asked, without the names that no node can have: those with half a surrogate pair. Raises
-    BadInput for what is no number.
+    """Check the arguments of a path query and return them normalized.
+
+    Names that no node can have (with half a surrogate pair) are left out. Raises BadInput if `names` is not a
+    list of texts or a score is not a finite number.
     """
     require_count(most, 1, "the number of paths")
     if isinstance(names, str) or not all(isinstance(name, str) for name in (*names, *worth)):
@@ -215,7 +221,7 @@ def path_query(names: Sequence[str], worth: Mapping[str, float], most: int) -> P
 
 
 def python_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
-    """The statement in Python that reads paths."""
+    """Build the Python statement that reads paths."""
     asked = path_query(names, worth, most)
     return f"result = paths({list(asked.names)!r}, {asked.worth!r}, {most})"
 

@@ -87,7 +87,7 @@ class Application:
     # --- does it fit? ---
 
     def _check(self, diff: Diff) -> None:
-        """The rules of Truth.check, over what the diff touches."""
+        """Check the elements that the diff touches by the rules of `Truth.check`."""
         nodes, edges = _touched(diff)
         new = {node.id for node in diff.added_nodes}
         ends = {end for identity in edges for end in (identity[0], identity[2])}
@@ -160,7 +160,10 @@ class Application:
             _require_same(sum(number for _, number in made), len(rows), "the number of edges")
 
     def _change(self, diff: Diff) -> None:
-        """Labels last, because a server may move a node when its labels change."""
+        """Update the changed edges and nodes.
+
+        Labels are changed last, because a server may move a node when its labels change.
+        """
         rows = [
             [self._places[edge.source], self._edge_places[edge.identity], self._stored_edge(edge)]
             for _, edge in diff.changed_edges
@@ -202,8 +205,10 @@ class Application:
         return "".join(f":{self._spelt(label)}" for label in labels)
 
     def _spelt(self, name: str) -> str:
-        """A label or relation in backticks; servers differ in what a backslash means there, so one with it is
-        tried out.
+        """Return a label or relation in backticks.
+
+        Servers differ in what a backslash means there, so spellings of a name with a backslash are tried out.
+        Raises BadInput if none of them works.
         """
         if "\\" not in name:
             return backticked(name)
@@ -264,14 +269,19 @@ class NotOnlyAdded(Exception):
 
 
 def counts_truly(transaction: Transaction) -> bool:
-    """Whether a server counts what statements do; tried on a node, which is left to the caller to take back."""
+    """Return whether the server's counters report correctly what a statement changed.
+
+    Creates a node as a test. The caller rolls it back.
+    """
     counters = transaction.run("CREATE (n {a: 1}) SET n.b = 2").consume().counters
     return counters.nodes_created == 1 and counters.properties_set == 2
 
 
 def added(ask: Ask, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
-    """What the statement before this added, now with ids and marks, and where its nodes are; raises
-    NotOnlyAdded.
+    """Return the additions of the preceding statement as a diff, and the element id of each new node.
+
+    Gives the new nodes and edges their ids and namespace marks. Raises NotOnlyAdded if the statement did
+    anything else.
     """
     if not counters.contains_updates:
         return Diff(), {}
@@ -355,11 +365,10 @@ class Turns:
 
     @contextmanager
     def taken(self, seconds: float | None = None) -> Iterator[Turn]:
-        """A transaction as of `BoltLink.writing` that begins with the turn; raises StoreUnavailable where
-        none comes, changing nothing.
+        """Open a write transaction (see `BoltLink.writing`) that begins by taking the turn.
 
-        Raises Overtaken in the place of an error that may come of another writer's change, seen in the middle
-        of the own ones.
+        Raises StoreUnavailable, with nothing changed, if the turn cannot be taken. Raises Overtaken instead
+        of an error that may come from another writer's change seen in the middle of this one's.
         """
         while True:
             with self._link.writing(seconds) as transaction:
@@ -383,7 +392,7 @@ class Turns:
             raise Overtaken
 
     def written(self) -> list[int]:
-        """What the nodes hold by which turns are taken: something else after each write that was kept."""
+        """Return the values of the turn nodes, which change with each committed write."""
         return sorted(number for (number,) in self._link.ask(_READ, {"run": self._namespace}))
 
     def forget(self, turn: Turn) -> None:

@@ -71,7 +71,11 @@ class BoltLink:
         self.cut()
 
     def forked(self) -> None:
-        """In a child: to close its copies of the connections would say goodbye to the server for the parent."""
+        """Detach the link from its driver in a forked child.
+
+        The driver stays referenced: closing the child's copies of the connections would end the parent's
+        sessions.
+        """
         keep_for_ever(self._driver)
         self._driver, self._over, self._lock = None, self._over or ELSEWHERE, threading.RLock()
 
@@ -88,8 +92,10 @@ class BoltLink:
             raise StoreUnavailable(f"this store of {self.name} {self._over}")
 
     def retry(self, act: Callable[[], Given]) -> Given:
-        """What an act gives, done again while the server says that others were in its way; raises
-        StoreUnavailable when they always are.
+        """Call `act` and return its result, trying again while the server reports a conflict with another
+        writer.
+
+        Raises StoreUnavailable if every try conflicts.
         """
         from neo4j.exceptions import Neo4jError
 
@@ -110,23 +116,23 @@ class BoltLink:
         )
 
     def ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
-        """The rows of a reading query of ours."""
+        """Run an internal read query and return its rows."""
         with self._session("READ") as session:
             return session.run(query, dict(parameters)).values()
 
     @contextmanager
     def reading(self, seconds: float) -> Iterator[Transaction]:
-        """A transaction in the driver's read mode that is taken back whatever happens in it."""
+        """Open a transaction in the driver's read mode that is always rolled back."""
         with self._session("READ") as session, session.begin_transaction(timeout=seconds) as transaction:
             yield transaction
             transaction.rollback()
 
     @contextmanager
     def writing(self, seconds: float | None = None) -> Iterator[Transaction]:
-        """A transaction that is kept at the end, unless it was taken back or an error was raised in it.
+        """Open a transaction that commits at the end, unless it was rolled back or an error was raised in it.
 
-        Raises StoreUnavailable when the server goes away while keeping it, so that nobody knows whether it
-        did.
+        Raises StoreUnavailable if the server goes away during the commit, when it is unknown whether the
+        change was stored.
         """
         from neo4j.exceptions import Neo4jError
 
@@ -245,7 +251,7 @@ def _driver(uri: str, user: str, password: str) -> Driver:
 
 
 def bolt_reason(error: Exception) -> str:
-    """The server's own words."""
+    """Return the server's error message."""
     reason = str(getattr(error, "message", None) or error).strip()
     if reason.startswith("Error executing Cypher command"):  # all that ArcadeDB says then
         reason += " (it gives no reason; ArcadeDB refuses, for one, a relation that is named like a label)"

@@ -32,7 +32,7 @@ _LEAST = -(2**63)
 
 
 def cypher_literal(value: Json) -> str:
-    """A value that a Cypher database can store, as Cypher spells it."""
+    """Format a value that a Cypher database can store as a Cypher literal."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, list | tuple):
@@ -53,7 +53,7 @@ def _text(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """A label, type or property name, in backticks where it needs them."""
+    """Format a label, type or property name, in backticks if it needs them."""
     return text if _PLAIN.fullmatch(text) else backticked(text)
 
 
@@ -94,8 +94,10 @@ ORDER BY worth DESC, {", ".join(map(backticked, PATH_ORDER))} LIMIT """
 
 
 def cypher_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
-    """One look at all nodes for the sentences, since nodes without labels have no index; `known` is a map,
-    which is quicker than a list.
+    """Build the Cypher query that reads paths.
+
+    It scans all nodes once for the sentences, because nodes without labels have no index. `known` is a map,
+    which is faster than a list.
     """
     asked = path_query(names, worth, most)
     # some servers resolve \\uXXXX in the names of a map
@@ -112,8 +114,9 @@ def _map(properties: Mapping[str, Json]) -> str:
 
 
 def _add(facts: Sequence[Fact]) -> str:
-    """Nodes are found or made by id; an edge of that type between them is found or made, and its properties
-    are added to.
+    """Build the statement that merges nodes by id and the edges between them by type.
+
+    The properties of an edge that exists are added to.
     """
     ids = list(dict.fromkeys(id for triple, _ in facts for id in (triple.subject, triple.object)))
     variables = {id: f"n{number}" for number, id in enumerate(ids, start=1)}
@@ -126,8 +129,9 @@ def _add(facts: Sequence[Fact]) -> str:
 
 
 def _about(names: Sequence[str], hops: int) -> str:
-    """Names are compared without case; a name that no node has stands for all that contain it. One row per
-    edge, nearest first.
+    """Build the query for the edges around some names, one row per edge, nearest first.
+
+    Names are compared without case. A name that no node has matches all nodes whose id contains it.
     """
     wanted = cypher_literal([each.lower() for each in names])
     return (
@@ -202,6 +206,9 @@ class CypherEmbedded(EmbeddedStore):
         return super().write(statement)
 
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds; raises QueryFailed."""
+        """Run a read statement and return its rows.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
         refuse_unless_cypher_read(statement)
         return super().read(statement)

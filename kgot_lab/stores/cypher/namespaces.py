@@ -20,7 +20,10 @@ _DELETE = "MATCH (n {_run: $run}) WITH n LIMIT 10000 DETACH DELETE n RETURN coun
 
 
 def bolt_namespaces(link: BoltLink) -> Mapping[str, GraphSize]:
-    """How many nodes and edges each namespace of a database holds, by name; raises StoreUnavailable."""
+    """Count the nodes and edges of each namespace of a database, by name.
+
+    Raises StoreUnavailable if the server cannot be reached or refuses the queries.
+    """
     with link.explained(
         lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")
     ):
@@ -80,7 +83,9 @@ class Confined:
     mark: str
 
     def unmarked(self, said: str) -> str:
-        """What a server says of the statement, as of the one that was written."""
+        """Return a server's message with the marks removed, so that it quotes the statement as it was
+        written.
+        """
         for marked in (
             f" {{{OWN_PROPERTIES[0]}: {self.mark}}}",
             f"{OWN_PROPERTIES[0]}: {self.mark}, ",
@@ -91,8 +96,10 @@ class Confined:
 
 
 def confined(statement: str, mark: str) -> Confined:
-    """A statement with a mark, a property's value as Cypher spells it, on each node; raises QueryFailed for
-    one that cannot be confined.
+    """Return the statement with a mark on each node, so that it only sees its own namespace.
+
+    `mark` is the mark property's value as a Cypher literal. Raises QueryFailed if the statement cannot be
+    confined.
     """
     try:
         parser = _Parser(statement, mark)
@@ -107,7 +114,7 @@ class _Parser(Patterns):
     """Goes through a statement once, clause by clause."""
 
     def marked(self) -> str:
-        """The statement with its marks."""
+        """Return the statement with its marks."""
         pieces, done = list[str](), 0
         for place, piece in sorted(self.added):
             pieces += [self.statement[done:place], piece]
@@ -123,7 +130,7 @@ class _Parser(Patterns):
     # --- what surrounds patterns ---
 
     def step(self) -> None:
-        """One token, or all that it opens."""
+        """Parse one token, or everything that it opens."""
         token, clause = self.peek(), self._clause()
         if clause:
             self._open_clause(clause)
@@ -186,7 +193,7 @@ class _Parser(Patterns):
         self.known = given
 
     def _projected(self) -> frozenset[str]:
-        """The variables that WITH or RETURN, which was just passed, goes on with."""
+        """Return the variables in scope after the WITH or RETURN that was just parsed."""
         frame = self.frames[-1]
         imports = frame.hands_out and frame.outer is not None and self.peek(-2).text == "{"  # CALL { WITH a …
         bound = frame.outer or frozenset() if imports else self.known
@@ -201,13 +208,13 @@ class _Parser(Patterns):
         return frozenset(names - {""})
 
     def _unwound(self) -> frozenset[str]:
-        """The variable of UNWIND, which was just passed."""
+        """Return the variable of the UNWIND that was just parsed."""
         (item, *_) = self._items(self.at)
         return frozenset({self.named(item[-1])} - {""} if len(item) > 1 and item[-2].text == "AS" else ())
 
     def _items(self, at: int) -> list[list[CypherToken]]:
-        """What stands between commas from a place on, up to the next clause, each without what is in its
-        brackets.
+        """Return the comma-separated items from a position up to the next clause, without their bracketed
+        content.
         """
         items: list[list[CypherToken]] = [[]]
         while at < len(self.tokens):
@@ -232,8 +239,10 @@ class _Parser(Patterns):
         return is_name(*around)
 
     def _changes(self) -> None:
-        """The items of SET or REMOVE: what replaces all properties of a node leaves it its mark, and none is
-        named by an expression.
+        """Parse the items of SET or REMOVE.
+
+        An item that replaces all properties of a node restores its mark. A property named by an expression is
+        refused.
         """
         depth = len(self.frames)
         while True:
@@ -255,7 +264,7 @@ class _Parser(Patterns):
         return self.peek().text in (",", ";", *OPENING.values()) or bool(self._clause())
 
     def _clause(self) -> str:
-        """The word that opens a clause here; "" if none does."""
+        """Return the keyword that opens a clause at this position, or ""."""
         token = self.peek()
         if token.kind != "word" or is_name(self.peek(-2), self.peek(-1), self.peek(1)):
             return ""

@@ -60,7 +60,7 @@ class Patterns:
         self.frames: list[Frame] = [Frame("")]
 
     def step(self) -> None:
-        """One token of an expression, or all that it opens."""
+        """Parse one token of an expression, or everything that it opens."""
         raise NotImplementedError
 
     # --- tokens ---
@@ -70,7 +70,7 @@ class Patterns:
         return self.tokens[at] if 0 <= at < len(self.tokens) else NO_TOKEN
 
     def named(self, token: CypherToken) -> str:
-        """The name that a word or a quoted name is; "" for any other token."""
+        """Return the name that a word or a quoted name denotes, or "" for any other token."""
         text = self.statement[token.start : token.end]
         if token.kind == "quoted":
             return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), text[1:-1].replace("``", "`"))
@@ -99,22 +99,23 @@ class Patterns:
         self.at += 1
 
     def until(self, end: int) -> None:
-        """All tokens up to one."""
+        """Parse all tokens up to the position `end`."""
         while self.at < end:
             self.step()
 
     # --- patterns ---
 
     def patterns(self, *, reading: bool) -> None:
-        """Some paths, with commas between them."""
+        """Parse comma-separated paths."""
         self.path(reading=reading)
         while self.peek().text == ",":
             self.at += 1
             self.path(reading=reading)
 
     def path(self, *, reading: bool) -> None:
-        """A path: nodes, relationships between them, and groups of both in brackets, which only a reading
-        pattern may have.
+        """Parse a path of nodes and relationships.
+
+        A reading pattern may also have parenthesized groups of both.
         """
         if self.named(self.peek()) and self.peek(1).text == "=":
             self.known |= {self.named(self.peek())}
@@ -167,9 +168,7 @@ class Patterns:
             self.at = self.pairs[self.at] + 1
 
     def _node(self, *, reading: bool) -> None:
-        """A node in round brackets: (name :labels {properties} WHERE condition), each of which may be
-        missing.
-        """
+        """Parse a node in parentheses: (name :labels {properties} WHERE condition), each part optional."""
         if self.peek().text != "(":
             self.refuse("a pattern of nodes should stand here")
         end = self.pairs[self.at]
@@ -211,8 +210,9 @@ class Patterns:
             self.at += 1
 
     def begins_path(self) -> bool:
-        """Whether a bracket in an expression is a node with a relationship and another node after it, by its
-        shape.
+        """Return whether a parenthesis in an expression opens a path, judged by its shape.
+
+        A path is a node followed by a relationship and another node.
         """
         after = self.pairs[self.at] + 1
         return self._begins_relationship(after) and self._text(self._end_of_relationship(after)) in (
@@ -237,8 +237,9 @@ class Patterns:
         return self.tokens[at].text if at < len(self.tokens) else ""
 
     def _relationship(self, *, reading: bool) -> None:
-        """A relationship with its arrow: -->, <-[name:TYPE*1..3 {properties}]-, and in a reading pattern how
-        often it may follow itself.
+        """Parse a relationship with its arrow: -->, <-[name:TYPE*1..3 {properties}]-.
+
+        In a reading pattern a quantifier may follow.
         """
         end = self._end_of_relationship(self.at)
         while self.at < end and self.peek().text != "[":
@@ -258,7 +259,10 @@ class Patterns:
 
 
 def _pairs(tokens: list[CypherToken]) -> dict[int, int]:
-    """Where each bracket that opens is closed; raises RefusedClause when one is not, or is closed by another."""
+    """Map the position of each opening bracket to that of its closing one.
+
+    Raises RefusedClause if a bracket is not closed, or is closed by another kind.
+    """
     open_at: list[int] = []
     pairs: dict[int, int] = {}
     for at, token in enumerate(tokens):
@@ -335,7 +339,7 @@ class Looking:
         self.places.update(places)
 
     def locate(self, ask: Ask, ids: Iterable[str]) -> dict[str, str]:
-        """Where the nodes of some ids are, as far as there are any."""
+        """Return the element ids of the nodes that exist, by node id."""
         ids = list(ids)
         known = [[id, self.places[id]] for id in ids if id in self.places]
         found = dict(ask(_HERE + "RETURN n.id, elementId(n)", {"rows": known})) if known else {}
@@ -346,7 +350,10 @@ class Looking:
         return found
 
     def incident(self, ids: list[str]) -> dict[str, list[Edge]]:
-        """The edges of some nodes, by node; a node that is not there has no entry."""
+        """Return the edges of some nodes, by node id.
+
+        A node that does not exist has no entry.
+        """
         known = [[id, self.places[id]] for id in ids if id in self.places]
         rows = self._ask(_EDGES, {"rows": known}) if known else []
         if len({row[0] for row in rows}) < len(ids):  # some have moved, or were never seen
@@ -360,7 +367,7 @@ class Looking:
         return edges
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         kinds = self._ask(_LABELS, {})
         relations = {type: int(number) for type, number in self._ask(_TYPES, {})}
         labels: dict[str, int] = {}
@@ -375,8 +382,9 @@ class Looking:
         )
 
     def search(self, words: str, limit: int) -> tuple[Node, ...]:
-        """The nodes that share words with a query, best first; the server finds letters, here it is seen
-        which are words.
+        """Return the nodes that share words with a query, best first.
+
+        The server matches substrings. Whole words are matched here.
         """
         wanted = folded_words(words)
         if not wanted or limit < 1:
@@ -391,8 +399,9 @@ class Looking:
         return tuple(nodes[id] for id in index.best(wanted, limit))
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; lists and dicts that the server cannot hold are
-        looked into here.
+        """Return whether the graph contains a text or a number exactly.
+
+        Lists and dicts that the server cannot store natively are searched here.
         """
         text = value if isinstance(value, str) else None
         if any(self._ask(query, {"value": _storable(value), "text": text}) for query in _HOLDS):
@@ -401,7 +410,7 @@ class Looking:
         return any(value in scalars_in(node_properties(timeless(stored))) for stored in found)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes."""
+        """Return the edges whose two ends are both among the given nodes."""
         places = [list(each) for each in self.locate(self._ask, ids).items()]
         rows = self._ask(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
         return tuple(
@@ -410,7 +419,7 @@ class Looking:
         )
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, with the least number of hops, level by level."""
+        """Return the nodes within some hops, each with its distance, by breadth-first search."""
         depth: dict[str, int] = {}
         frontier = self.locate(self._ask, [id])
         for level in range(hops + 1):
@@ -423,17 +432,20 @@ class Looking:
         return depth
 
     def path(self, source: str, target: str, most: int) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         return path_between(source, target, most, _Frontiers(self.incident))
 
 
 def _storable(value: Scalar) -> Scalar | None:
-    """A value as a server can be told it; None, which is in no graph, for a number that is too large."""
+    """Return a value as it can be sent to a server.
+
+    A number that is too large becomes None, which no graph contains.
+    """
     return value if not isinstance(value, int) or -(2**63) <= value < 2**63 else None
 
 
 def _spelled(value: Scalar) -> str:
-    """A value as it begins where it stands in JSON."""
+    """Return the text with which a value begins in JSON."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     return (

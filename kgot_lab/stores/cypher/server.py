@@ -178,7 +178,10 @@ class CypherServer:
         return diff, places
 
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds, nodes and relationships as dicts; raises QueryFailed."""
+        """Run a read statement and return its rows, with nodes and relationships as dicts.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
         refuse_unless_cypher_read(statement)
         sent = confined(statement, self._mark)
         with (
@@ -194,8 +197,9 @@ class CypherServer:
                 raise QueryFailed(statement, str(error)) from None
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value, in a sandbox here and away from the
-        graph; raises QueryFailed.
+        """Run plain Python and return what it prints, or the value of its last expression.
+
+        It runs in a local sandbox, without access to the graph. Raises QueryFailed if the code fails.
         """
         self._link.require_open()
         require_statement(code)
@@ -204,7 +208,7 @@ class CypherServer:
     # --- the graph ---
 
     def graph(self) -> PropertyGraph:
-        """The whole graph as it is now."""
+        """Return the whole graph in its current state."""
         from kgot_lab.graph import PropertyGraph
 
         with self._told():
@@ -246,42 +250,50 @@ class CypherServer:
     # --- looking around ---
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         with self._told():
             return self._looking.schema()
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways, in the server's order; none if there is no such node."""
+        """Return a node's incoming and outgoing edges, in the server's order.
+
+        Empty if there is no such node.
+        """
         with self._told():
             return tuple(self._looking.incident([id]).get(id, ()))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first: found on the
-        server, weighed here.
+        """Return the nodes that share words with a query in their name or properties, best first.
+
+        The server finds the candidates. They are scored here.
         """
         require_words(words)
         with self._told():
             return self._looking.search(words, limit)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         with self._told():
             return self._looking.within(id, hops)
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         with self._told():
             return self._looking.path(source, target, most)
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly, found on the server; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        Runs on the server. For what counts as equal see `lookup.holds_value`.
+        """
         with self._told():
             return self._looking.holds(value)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes, found on the server."""
+        """Return the edges whose two ends are both among the given nodes, queried on the server."""
         with self._told():
             return self._looking.edges_between(ids)
 
@@ -289,8 +301,9 @@ class CypherServer:
 
     @classmethod
     def namespaces(cls, uri: str, **login: Any) -> Mapping[str, GraphSize]:
-        """What the namespaces of a database hold, by name; the login is as for a store of it. Raises
-        StoreUnavailable.
+        """Count the nodes and edges of each namespace of a database, by name.
+
+        The login options are those of a store. Raises StoreUnavailable if the server cannot be reached.
         """
         with closing(_link(uri, **login)) as link:
             return bolt_namespaces(link)
@@ -345,7 +358,7 @@ class CypherServer:
             return int(self._ask(query, {})[0][0])
 
     def _ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
-        """The rows of a reading query of ours, to which the namespace is told."""
+        """Run an internal read query, with the namespace as a parameter, and return its rows."""
         return self._link.ask(query, {"run": self.namespace, **parameters})
 
     def _own_query(self, transaction: Transaction) -> Ask:
@@ -354,7 +367,10 @@ class CypherServer:
         ).values()
 
     def _refusing(self, sent: Confined, statement: str) -> AbstractContextManager[None]:
-        """A model's statement: when the server refuses it, its message is of the statement as it was written."""
+        """Raise QueryFailed when the server refuses a model's statement.
+
+        The message quotes the statement as it was written.
+        """
         return self._link.explained(lambda reason: QueryFailed(statement, sent.unmarked(reason)))
 
     def _told(self) -> AbstractContextManager[None]:
@@ -369,8 +385,9 @@ def _link(uri: str, user: str = "neo4j", password: str = "", database: str | Non
 
 
 def _explains(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) -> bool:
-    """Whether the namespace grew by as many nodes and edges as the server made, so that it made none
-    elsewhere.
+    """Return whether the namespace grew by as many nodes and edges as the server created.
+
+    If not, the statement created some elsewhere.
     """
     nodes = counters.nodes_created - counters.nodes_deleted
     edges = counters.relationships_created - counters.relationships_deleted

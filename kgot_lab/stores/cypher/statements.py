@@ -67,8 +67,9 @@ class RefusedClause(Exception):
 
 
 def cypher_tokens(statement: str) -> Iterator[CypherToken]:
-    """The pieces of a statement but for spaces and comments; raises RefusedClause where servers read it in
-    different ways.
+    """Yield the tokens of a statement, without spaces and comments.
+
+    Raises RefusedClause for text that servers read in different ways.
     """
     for found in _TOKEN.finditer(statement):
         kind, text = str(found.lastgroup), found[0]
@@ -100,8 +101,9 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
 
 
 def is_name(before: CypherToken, previous: CypherToken, following: CypherToken) -> bool:
-    """Whether a word is the name of a property, label, type, parameter or key of a map, so that it cannot
-    open a clause.
+    """Return whether a word names a property, label, type, parameter or map key, and so opens no clause.
+
+    Raises RefusedClause after a number that ends in a point.
     """
     if previous.text == "." and before.kind == "number":
         raise RefusedClause("put a space or a digit after a number's point")
@@ -174,7 +176,7 @@ def _marks(tokens: Sequence[CypherToken]) -> Iterator[Mark]:
 
 
 def _parts(tokens: Sequence[CypherToken]) -> int:
-    """How many clauses there are, and paths and steps in their patterns."""
+    """Count the clauses, and the paths and steps in their patterns."""
     parts = 0
     clauses = [""]  # of each open bracket, the clause that is being read
     for before, token, after in _around(tokens):
@@ -193,7 +195,7 @@ def _parts(tokens: Sequence[CypherToken]) -> int:
 
 
 def _is_step(before: CypherToken, token: CypherToken, after: CypherToken) -> bool:
-    """Whether a sign is, by its neighbours, a part of a relationship's arrow."""
+    """Return whether a sign is part of a relationship's arrow, judged by its neighbours."""
     return token.text == "-" and (after.text in ("-", "[", ">") or before.text in ("-", "]", "<"))
 
 
@@ -294,8 +296,9 @@ def _ends_operand(before: CypherToken, previous: CypherToken) -> bool:
 
 
 def _check_call(rest: list[CypherToken]) -> None:
-    """A subquery, whose clauses are checked like all others, or one of a few procedures that only name what
-    there is.
+    """Check a CALL: a subquery, or one of a few procedures that only list names.
+
+    The clauses of a subquery are checked like all others. Raises RefusedClause for any other procedure.
     """
     if rest and rest[0].text in ("{", "("):
         return
@@ -305,8 +308,9 @@ def _check_call(rest: list[CypherToken]) -> None:
 
 
 def _check_create(rest: list[CypherToken]) -> None:
-    """A pattern, or the SET of ON CREATE; anything else belongs to the server: an index, a constraint, a
-    user.
+    """Check that CREATE is followed by a pattern, or is the ON CREATE before SET.
+
+    Raises RefusedClause for anything else, which belongs to the server: an index, a constraint, a user.
     """
     words = [token.text for token in rest[:2]]
     if words[:1] not in (["("], ["SET"]) and words[1:] != ["="]:
@@ -323,8 +327,9 @@ def _dotted(tokens: list[CypherToken]) -> str:
 
 
 def _check_function(tokens: list[CypherToken]) -> None:
-    """The function whose name ends these tokens is one of the language, not one that a server or its plugins
-    add.
+    """Check that the function whose name ends these tokens belongs to the language.
+
+    Raises RefusedClause for one that a server or its plugins add.
     """
     parts = [tokens[-1]]
     while len(tokens) > 2 and tokens[-2].text == ".":
@@ -359,7 +364,7 @@ _NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{LITERAL}\s+AS\s+`?(\w+)`?", re.I | re.S
 
 
 def cypher_words(statement: str) -> OwnWords:
-    """The columns that are literals, or names of literals, in every branch of a UNION."""
+    """Return the columns that are literals, or names of literals, in every branch of a UNION."""
     for comment in reversed(list(re.finditer(r"//[^\n]*|/\*.*?\*/", blanked(statement), re.S))):
         statement = f"{statement[: comment.start()]} {statement[comment.end() :]}"
     plain = blanked(statement)
@@ -375,8 +380,9 @@ def cypher_words(statement: str) -> OwnWords:
 
 
 def _literal_columns(branch: str, plain: str) -> frozenset[str]:
-    """The columns of the last RETURN of a statement that are literals; `plain` is the same text with all that
-    is quoted blanked.
+    """Return the columns of the last RETURN of a statement that are literals.
+
+    `plain` is the same text with everything quoted blanked out.
     """
     *_, start = [0, *(found.end() for found in re.finditer(r"\bRETURN\b(?:\s+DISTINCT\b)?", plain, re.I))]
     stop = re.search(r"\b(?:ORDER\s+BY|SKIP|OFFSET|LIMIT)\b|;|$", plain[start:], re.I)
@@ -392,7 +398,7 @@ def _literal_columns(branch: str, plain: str) -> frozenset[str]:
 
 
 def _items(text: str) -> Iterator[str]:
-    """The parts of a text between commas that stand in no brackets and no quotes."""
+    """Yield the comma-separated parts of a text, ignoring commas in brackets and quotes."""
     depth, item = 0, ""
     for piece in re.findall(rf"{LITERAL}|.", text, re.S):
         depth += (piece in "([{") - (piece in ")]}") if len(piece) == 1 else 0

@@ -24,7 +24,11 @@ _MOST_SAID = 500  # characters of what a parser says, which may be most of the f
 
 
 def read_turtle(path: Path | str) -> PropertyGraph:
-    """The graph in a Turtle file; raises BadInput, naming file and line, or NotInstalled."""
+    """Read a graph from a Turtle file.
+
+    Raises BadInput, naming file and line, if the file cannot be read, and NotInstalled if pyoxigraph is
+    missing.
+    """
     path, ox = Path(path), oxigraph()
     try:
         data = read_regular(path)
@@ -79,20 +83,19 @@ _BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": 
 
 
 def read_graph(path: Path | str) -> PropertyGraph:
-    """The graph in a file, by its ending: JSON (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), or a table
-    of edges (.csv, .tsv).
+    """Read a graph from a file, in the format that its suffix names.
 
-    JSON is a KGoT snapshot, Neo4j's APOC lines, or (.json) one object with nodes and links.
-    Raises UnknownName for another ending, BadInput for a file that cannot be read.
+    JSON (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), or an edge list (.csv, .tsv). JSON is a KGoT
+    snapshot, Neo4j's APOC lines, or (.json) one object with nodes and links. Raises UnknownName for another
+    suffix, BadInput for a file that cannot be read.
     """
     return _READERS[_known(Path(path), _READERS)](Path(path))
 
 
 def read_named_graph(path: Path | str) -> NamedGraph:
-    """The graph in a file of whatever program, its nodes by their names where their ids are numbers or IRIs;
-    raises as `read_graph`.
+    """Read a graph from a file of any program, with names as ids where its ids are numbers or IRIs.
 
-    The note says what was renamed, and what was read otherwise than it stands there.
+    The note says what was renamed, and what was read differently from the file. Raises as `read_graph`.
     """
     reader = _READERS[_known(Path(path), _READERS)]
     read = read_graphml_with_notes(path) if reader is read_graphml else NamedGraph(reader(Path(path)))
@@ -122,10 +125,10 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
 
 
 def lossless_format(path: Path | str) -> str:
-    """The form in which a file is just as `write_graph` writes its graph, so that nothing is lost where it is
-    written again; "" for none.
+    """Return the format in which `write_graph` would reproduce a file, or "" if there is none.
 
-    Order does not matter. Raises as `read_graph`.
+    In that format rewriting the file loses nothing. The order of lines does not matter. Raises as
+    `read_graph`.
     """
     path = Path(path)
     read = read_named_graph(path)
@@ -144,7 +147,7 @@ def lossless_format(path: Path | str) -> str:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """Lines whatever their order, which in Turtle says what stands at their ends."""
+    """Return the lines in sorted order, without the line ends of Turtle, which depend on the order."""
     return sorted(line.rstrip(b" ;.") for line in data.splitlines())
 
 

@@ -63,12 +63,12 @@ class GraphmlWalk:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def defaults(self, of: str) -> dict[str, Json]:
-        """The values that nodes or edges have which say nothing else, by name."""
+        """Return the default attribute values of nodes or edges, by name."""
         keys = [key for key in self.keys.values() if key.of in (of, "all") and key.default is not None]
         return {key.name: _value(key.default or "", key.type) for key in keys}
 
     def notes(self) -> list[str]:
-        """What is read otherwise than it stands there, in words."""
+        """Describe what is read differently from the file."""
         made = len(self.ends - self.nodes.keys())
         return [
             *(
@@ -221,7 +221,10 @@ def _between(attributes: dict[str, str]) -> str:
 
 
 def _value(text: str, type: str) -> Json:
-    """A text as its type has it; raises ValueError."""
+    """Convert a text to its declared type.
+
+    Raises ValueError if it has no such value.
+    """
     if type == "boolean":
         if text.lower() not in _YES_OR_NO:
             raise ValueError(text)
@@ -254,8 +257,9 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
 
 
 def read_graphml(path: Path | str) -> PropertyGraph:
-    """The graph in a GraphML file, ours or another program's; raises BadInput, naming the file. What is read
-    otherwise is warned of.
+    """Read a graph from a GraphML file, ours or another program's.
+
+    Warns of what is read differently from the file. Raises BadInput, naming the file, if it cannot be read.
     """
     read = read_graphml_with_notes(path)
     if read.note:
@@ -264,8 +268,9 @@ def read_graphml(path: Path | str) -> PropertyGraph:
 
 
 def read_graphml_with_notes(path: Path | str) -> NamedGraph:
-    """The graph in a GraphML file, and a note on what is read otherwise than it stands there; raises
-    BadInput, naming the file.
+    """Read a graph from a GraphML file, with a note on what is read differently from the file.
+
+    Raises BadInput, naming the file, if it cannot be read.
     """
     import networkx as nx
 

@@ -46,14 +46,18 @@ class PostgresLink:
         self._connection = None
 
     def rows(self, statement: str, parameters: Any = None) -> list[Any]:
-        """The rows of one statement of our own; raises StoreUnavailable."""
+        """Run an internal statement and return its rows.
+
+        Raises StoreUnavailable if it fails.
+        """
         with _explained(), self.outside() as connection:
             return connection.execute(statement, parameters).fetchall()
 
     @contextmanager
     def outside(self) -> Iterator[Connection]:
-        """The connection, for what no transaction may be around; raises StoreUnavailable when the server goes
-        away.
+        """Yield the connection, for statements that cannot run in a transaction.
+
+        Raises StoreUnavailable if the server goes away.
         """
         with self._circle.lock:
             connection = self._connected()
@@ -62,8 +66,10 @@ class PostgresLink:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """Several questions about one state of the graph, whatever others write meanwhile; raises
-        StoreUnavailable.
+        """Open a read-only transaction in which all queries see one state of the graph, whatever others
+        write.
+
+        Raises StoreUnavailable if a query fails or the server goes away.
         """
         with (
             _explained(),
@@ -73,8 +79,9 @@ class PostgresLink:
 
     @contextmanager
     def transaction(self, begin: str = "BEGIN", end: str = "COMMIT") -> Iterator[Connection]:
-        """A transaction, taken back if anything is raised in it; raises StoreUnavailable when the server goes
-        away.
+        """Open a transaction that is rolled back if an error is raised in it.
+
+        Raises StoreUnavailable if the server goes away.
         """
         with self._circle.lock:
             connection = self._connected()
@@ -154,7 +161,10 @@ class Circle:
             link.close()
 
     def forked(self) -> None:
-        """In a child: to close its copies of the connections would end them for the parent."""
+        """Detach all links in a forked child.
+
+        Closing the child's copies of the connections would end them for the parent.
+        """
         self.lock = threading.RLock()
         for link in self.links:
             link.leave()
@@ -172,8 +182,9 @@ def _explained() -> Iterator[None]:
 
 
 def _parts(psycopg: Any, where: str) -> dict[str, Any]:
-    """What an address is made of; raises BadInput, without the driver's words, which may show parts of a
-    password.
+    """Parse an address into its parts.
+
+    Raises BadInput if it cannot be read, without the driver's message, which may contain parts of a password.
     """
     authority, _, path = where.partition("://")[2].partition("?")[0].partition("/")
     try:
@@ -194,7 +205,10 @@ def _first_line(error: Exception) -> str:
 
 
 def driver() -> Any:
-    """The package that talks to PostgreSQL; raises NotInstalled."""
+    """Import the PostgreSQL driver.
+
+    Raises NotInstalled if it is missing.
+    """
     try:
         import psycopg
         import psycopg.conninfo

@@ -46,15 +46,19 @@ MINUS_ZERO = "0." + "0" * 42
 
 
 def held_node(node: Node) -> tuple[str, str, str]:
-    """A node's row: id, labels and properties; raises BadInput for what PostgreSQL cannot hold exactly."""
+    """Return a node's row: id, labels and properties.
+
+    Raises BadInput if PostgreSQL cannot store it exactly.
+    """
     id, labels, properties = node_row(node)
     _refuse_null_bytes((id, *node.labels), properties, node.properties, f"node {id!r}")
     return id, labels, jsonb_text(properties)
 
 
 def held_edge(edge: Edge) -> tuple[str, str, str, str, str]:
-    """An edge's row: source, type, target, key and properties; raises BadInput for what PostgreSQL cannot
-    hold exactly.
+    """Return an edge's row: source, type, target, key and properties.
+
+    Raises BadInput if PostgreSQL cannot store it exactly.
     """
     properties = edge_row(edge)[-1]
     _refuse_null_bytes(edge.identity, properties, edge.properties, f"edge {edge.identity!r}")
@@ -94,7 +98,10 @@ def _exact_number(token: re.Match[str]) -> str:
 
 
 def value_of_postgres(text: str, of: str = "a value") -> Json:
-    """The value of some JSON text from PostgreSQL; raises BadInput when Python cannot hold it."""
+    """Parse JSON text from PostgreSQL.
+
+    Raises BadInput if Python cannot represent the value.
+    """
     try:
         return json.loads(text, parse_float=_float if MINUS_ZERO in text else None)
     except (
@@ -109,12 +116,12 @@ def _float(text: str) -> float:
 
 
 def node_of_postgres(row: SqlRow) -> Node:
-    """A node from its row."""
+    """Convert a row to a node."""
     return Node(row[0], tuple(value_of_postgres(row[1])), _object(row[2]))
 
 
 def edge_of_postgres(row: SqlRow) -> Edge:
-    """An edge from its row."""
+    """Convert a row to an edge."""
     source, type, target, key, properties = row
     return Edge(source, type, target, _object(properties), key)
 
@@ -125,7 +132,10 @@ def _object(text: str) -> dict[str, Json]:
 
 
 def journalled_change(table: SqlTable, before: str | None, after: str | None) -> Change:
-    """One line of the journal; raises BadInput where the row that came of it is no sound node or edge."""
+    """Parse one line of the journal.
+
+    Raises BadInput if the new row is no valid node or edge.
+    """
     old, new = (
         None if text is None else tuple(value_of_postgres(text, f"a row of {table}"))
         for text in (before, after)
@@ -141,8 +151,9 @@ def journalled_change(table: SqlTable, before: str | None, after: str | None) ->
 
 
 def emptied_of_indexes(connection: Connection) -> bool:
-    """Whether the graph is empty; if so it is this transaction's alone, and has no indexes until it is told
-    to make them.
+    """Return whether the graph is empty, and if so lock its tables and drop their indexes.
+
+    The tables are then exclusive to this transaction, which must create the indexes again.
     """
     question = "SELECT 1 FROM nodes LIMIT 1"
     if connection.execute(question).fetchone():
@@ -213,7 +224,7 @@ class Prepared:
 
 
 def _these(columns: int, *, on: str = "ON") -> str:
-    """Rows given column by column, joined to the edges they are of."""
+    """Build the SQL that joins edges to rows given column by column."""
     names = ", ".join((*_IDENTITY, "properties")[:columns])
     alike = " AND ".join(f"edges.{name} = these.{name}" for name in _IDENTITY)
     return f"unnest({', '.join(['%s::text[]'] * columns)}) AS these ({names}) {on} {alike}"
@@ -264,7 +275,10 @@ ORDER BY far, number
 
 
 def can_be(text: str) -> bool:
-    """Whether PostgreSQL can hold a text at all; if not, it holds no node of that id."""
+    """Return whether PostgreSQL can store a text.
+
+    If not, no node has it as its id.
+    """
     try:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:
@@ -272,13 +286,14 @@ def can_be(text: str) -> bool:
 
 
 def holdable(text: str) -> str:
-    """A text without what PostgreSQL cannot hold."""
+    """Replace the characters that PostgreSQL cannot store."""
     return str(whole(text)).replace("\0", " ")
 
 
 def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
-    """Each node within some hops with the least number of them, one question for each hop; none if there is
-    no such node.
+    """Return the nodes within some hops, each with its distance, using one query per hop.
+
+    Empty if there is no such node.
     """
     if not connection.execute("SELECT 1 FROM nodes WHERE id = %s", (id,)).fetchone():
         return {}
@@ -292,8 +307,9 @@ def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
 
 
 def shortest(connection: Connection, source: str, target: str, most: int) -> tuple[Edge, ...]:
-    """A shortest path, grown from both ends by the smaller side, one question for each hop; () if there is
-    none.
+    """Return a shortest undirected path of at most `most` edges, or () if there is none.
+
+    Bidirectional search: each query expands the smaller of the two frontiers by one hop.
     """
     # the edge by which each node was reached
     sides: tuple[dict[str, Identity | None], ...] = ({source: None}, {target: None})
@@ -337,13 +353,14 @@ def _edge(connection: Connection, identity: Identity) -> Edge:
 
 
 def pgvector_text(numbers: Iterable[float]) -> str:
-    """Numbers as pgvector reads them, which keeps 32 bits of each."""
+    """Format numbers for pgvector, which stores 32-bit floats."""
     return f"[{','.join(f'{number:.9g}' for number in numbers)}]"
 
 
 def require_pgvector(connection: Connection) -> str:
-    """The schema where pgvector is, put into the database if need be; raises StoreUnavailable where the
-    server has none.
+    """Return the schema of pgvector, creating the extension if needed.
+
+    Raises StoreUnavailable if the server does not have it.
     """
     import psycopg
 

@@ -60,8 +60,10 @@ class Server:
             self._server = server
 
     def _started(self, package: Any) -> Any:
-        """The running server. One that was killed is waited for: its last processes must be gone before it
-        can start again.
+        """Start the server and return it.
+
+        After a crash it retries for a while, because the last processes of the killed server must end before
+        it can start again. Raises StoreUnavailable if it does not start.
         """
         import psutil  # type: ignore[import-untyped]  # the package that starts the server brings it
 
@@ -93,13 +95,13 @@ class Server:
                 time.sleep(0.2)
 
     def conninfo(self, user: str = SUPERUSER, database: str = DATABASE) -> str:
-        """Where psycopg finds the server."""
+        """Return the connection string of the server for psycopg."""
         from psycopg.conninfo import make_conninfo
 
         return make_conninfo(host=str(self.data), port=5432, user=user, dbname=database)
 
     def url(self) -> str:
-        """The same as an address, by which what takes one finds the server."""
+        """Return the address of the server as a URL."""
         return f"postgresql:///{DATABASE}?{urlencode({'host': self.data, 'port': 5432, 'user': SUPERUSER})}"
 
     def release(self) -> None:
@@ -115,7 +117,7 @@ class Server:
                 _ended(server.cleanup)
 
     def forked(self) -> None:
-        """In a child: the users of the server are the parent's."""
+        """Forget the server in a forked child, since its users are the parent's."""
         self._server = None
         _users.pop(self.folder, None)
 
@@ -126,8 +128,10 @@ class Server:
                 _ended(self._server.stop)
 
     def _make_database(self) -> None:
-        """What counts as a letter must not depend on the locale of whoever started the server first, so the
-        database brings its own.
+        """Create the database if it is missing.
+
+        It has its own locale, because character classes must not depend on the locale of the user who first
+        started the server. Raises StoreUnavailable if the server cannot be used.
         """
         psycopg = driver()
         try:
@@ -149,7 +153,7 @@ class Server:
 
 
 def default_folder() -> Path:
-    """Where the server lives if nobody named a folder: among the user's own data."""
+    """Return the default folder of the server, in the user's data folder."""
     import platformdirs
 
     usual = platformdirs.user_data_path("kgot_lab", appauthor=False) / "postgres"
@@ -172,7 +176,10 @@ def _package() -> Any:
 
 
 def _fit(folder: Path) -> Path:
-    """A folder that a server can live in, or lives in already; raises BadInput and StoreUnavailable."""
+    """Return a resolved folder that the server can use or already uses.
+
+    Raises BadInput if the path is not usable or holds other files, and StoreUnavailable on Windows.
+    """
     if os.name == "nt":
         raise StoreUnavailable(
             "the embedded PostgreSQL would need a network port on Windows: start a server of your own and give its url"
@@ -215,10 +222,10 @@ def _refuse_private(*places: Path) -> None:
 
 
 def _ended(end: Callable[[], object]) -> None:
-    """End a server; on a busy computer it may take longer than it is waited for, and be gone when it is told
-    a second time.
+    """Stop a server.
 
-    One whose disk is full never finishes, and is killed.
+    On a busy machine it may take longer than the timeout, and be gone at a second call. A server whose disk
+    is full never finishes and is killed.
     """
     import psutil
 
@@ -259,7 +266,10 @@ def _bury(data: Path) -> None:
 
 
 def _is_in(process: Any, folder: Path) -> bool:
-    """Whether a process works in a folder, as all of a server's do in that of its data."""
+    """Return whether a process is a postgres process working in a folder.
+
+    All processes of a server work in its data folder.
+    """
     import psutil
 
     try:

@@ -142,8 +142,9 @@ class Postgres:
             raise QueryFailed(statement, str(error)) from None
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
-        """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed. Parameters are as
-        in `write`.
+        """Run one SELECT, WITH or VALUES and return its rows, one dict each.
+
+        Parameters are as in `write`. Raises QueryFailed if the statement is refused or fails.
         """
         import psycopg
 
@@ -192,13 +193,13 @@ class Postgres:
             self._server.release()
 
     def forked(self) -> None:
-        """In a child: the connections and the server are the parent's."""
+        """Mark the store as closed in a forked child, since connections and server are the parent's."""
         self._over = self._over or ELSEWHERE
 
     # --- looking around ---
 
     def graph(self) -> PropertyGraph:
-        """The whole graph as it is now, oldest first."""
+        """Return the whole graph in its current state, oldest elements first."""
         from kgot_lab.graph import PropertyGraph
 
         with self._link.snapshot() as connection:
@@ -207,7 +208,7 @@ class Postgres:
         return PropertyGraph.of(map(node_of_postgres, nodes), map(edge_of_postgres, edges))
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         with self._link.snapshot() as connection:
             labels = connection.execute(tables._LABELS).fetchall()
             types = connection.execute("SELECT type, count(*) FROM edges GROUP BY type").fetchall()
@@ -217,7 +218,10 @@ class Postgres:
         )
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways, oldest first; none if there is no such node."""
+        """Return a node's incoming and outgoing edges, oldest first.
+
+        Empty if there is no such node.
+        """
         if not finding.can_be(id):
             return ()
         return tuple(
@@ -231,29 +235,34 @@ class Postgres:
         )
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their id or properties, best first by ts_rank; ties go
-        to the shorter id.
+        """Return the nodes that share words with a query in their id or properties, best first by ts_rank.
+
+        Ties go to the shorter id.
         """
         require_words(words)
         found = self._link.rows(finding.SEARCH, {"words": finding.holdable(words), "limit": max(0, limit)})
         return tuple(map(node_of_postgres, found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         with self._link.snapshot() as connection:
             return finding.nodes_within(connection, id, hops) if finding.can_be(id) else {}
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         if source == target or not (finding.can_be(source) and finding.can_be(target)):
             return ()
         with self._link.snapshot() as connection:
             return finding.shortest(connection, source, target, most)
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        For what counts as equal see `lookup.holds_value`.
+        """
         if isinstance(value, str) and not finding.can_be(value):
             return False
         text = json.dumps({"value": value})
@@ -262,7 +271,7 @@ class Postgres:
         )
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes, oldest first."""
+        """Return the edges whose two ends are both among the given nodes, oldest first."""
         among = [id for id in ids if finding.can_be(id)]
         asked = (
             f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
@@ -329,7 +338,7 @@ def _fitting(otherwise: str) -> Iterator[None]:
 
 
 def _journalled(connection: Connection) -> Diff:
-    """The diff of the statement that was just run."""
+    """Return the diff of the statement that was just run."""
     lines = connection.execute(
         "DELETE FROM journal WHERE writer = pg_current_xact_id_if_assigned() RETURNING number, what, before::text, after::text"
     ).fetchall()
@@ -337,8 +346,9 @@ def _journalled(connection: Connection) -> Diff:
 
 
 def _found(connection: Connection, asked: str, parameters: _Parameters, statement: str) -> Rows:
-    """The rows of a question that gives each as JSON; raises QueryFailed when they are too many or have two
-    columns of one name.
+    """Run a query that returns each row as JSON and return the rows.
+
+    Raises QueryFailed if the result is too large or two columns have the same name.
     """
     rows: list[Json] = []
     size = 0

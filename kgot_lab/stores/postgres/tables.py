@@ -128,12 +128,15 @@ def named(template: str, **names: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL spells it."""
+    """Format a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def fit_namespace(name: str) -> str:
-    """A name that a schema can have; raises BadInput."""
+    """Return a name if a schema can have it.
+
+    Raises BadInput otherwise.
+    """
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
@@ -146,8 +149,9 @@ def fit_namespace(name: str) -> str:
 
 
 def role_of(namespace: str) -> str:
-    """The role that a namespace's statements run as; roles are shared by all databases of a server, so its
-    name says whose it is.
+    """Return the role that a namespace's statements run as.
+
+    All databases of a server share its roles, so the name identifies the namespace.
     """
     return f"kgot_lab_{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
 
@@ -182,8 +186,9 @@ def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) 
 
 
 def mark_of_schema(connection: Connection, namespace: str) -> str | None:
-    """What its maker wrote on a schema, None where there is none; until the transaction ends, no other store
-    makes it.
+    """Return the comment on a schema, which says who created it, or None if there is no such schema.
+
+    Holds a lock, so that no other store creates the schema until the transaction ends.
     """
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_MARK} {namespace}",))
     comment = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s"
@@ -202,8 +207,9 @@ def _drop(connection: Connection, namespace: str) -> None:
 
 
 def _role(connection: Connection, namespace: str, login: bool) -> str | None:
-    """The namespace's role, made if need be; roles are shared by all databases of a server, so it may be
-    there before its rights are.
+    """Return the namespace's role, creating it if needed.
+
+    All databases of a server share its roles, so the role may exist before it has its rights.
     """
     from psycopg import errors
 
@@ -258,7 +264,7 @@ def refuse_unfit_server(connection: Connection) -> None:
 
 
 def vector_schema(connection: Connection) -> str | None:
-    """The schema where pgvector is, None where it is not."""
+    """Return the schema of pgvector, or None if it is not installed."""
     found = connection.execute(
         "SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"
     ).fetchone()
@@ -290,7 +296,10 @@ HARMLESS = ("random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "c
 
 
 def checked_read(statement: str) -> str:
-    """A single statement that reads, without its semicolon; raises QueryFailed."""
+    """Return a single read statement without its semicolon.
+
+    Raises QueryFailed if it is anything else.
+    """
     _refuse_unsendable(statement)
     refuse_unless_sql_read(statement)
     _refuse_escaped_names(statement)
@@ -301,7 +310,10 @@ def checked_read(statement: str) -> str:
 
 
 def checked_write(statement: str) -> str:
-    """A single statement that writes to our tables alone; raises QueryFailed."""
+    """Return a single statement that writes only to this package's tables.
+
+    Raises QueryFailed if it is anything else.
+    """
     _refuse_unsendable(statement)
     refuse_unless_sql_write(statement)
     _refuse_escaped_names(statement)
@@ -320,7 +332,7 @@ def checked_write(statement: str) -> str:
 
 
 def functions_called(statement: str) -> list[str]:
-    """The functions that a statement could call, and whatever else stands before a bracket."""
+    """Return the functions that a statement may call, and every other name before a parenthesis."""
     tokens = _tokens(statement)
     return sorted({name for name, sign in pairwise(tokens) if sign == "("})
 
@@ -342,8 +354,10 @@ def refuse_calls(connection: psycopg.Connection[Any], statement: str) -> None:
 
 
 def postgres_reason(error: psycopg.Error, statement: str, *, offset: int = 0, seconds: float) -> str:
-    """What the server says is wrong, and where in the statement, `offset` characters into what was sent (pass
-    '' to leave that out).
+    """Format a server error, with its position in the statement.
+
+    `offset` is the number of characters sent before the statement. Pass '' as `statement` to leave out the
+    position.
     """
     if error.sqlstate == "57014":
         return f"the statement took longer than {seconds:g} seconds"
@@ -391,7 +405,10 @@ def _refuse_other_table(statement: str, after: list[str]) -> None:
 
 
 def _tokens(statement: str, *, quotes: bool = False) -> list[str]:
-    """Names and signs, names as the server compares them; with `quotes` as they are written, texts too."""
+    """Return the names and signs of a statement, names as the server compares them.
+
+    With `quotes`, quoted names and texts are returned as they are written.
+    """
     found = []
     for token in _TOKEN.finditer(statement):
         if token["sign"] or (quotes and token[0][0] in "\"'"):

@@ -64,10 +64,11 @@ class SparqlLink:
 
     @classmethod
     def to(cls, query_url: str, update_url: str | None, token: str | None) -> SparqlLink:
-        """A link to a server; raises NotInstalled, or BadInput for what is no URL.
+        """Create a link to a server.
 
-        Without an update endpoint it is guessed: /update beside /query or /sparql, and for others, as RDF4J
-        has it, /statements below.
+        Without `update_url` the update endpoint is guessed: /update beside /query or /sparql, and otherwise
+        /statements below it, as in RDF4J. Raises BadInput if an endpoint is no URL, and NotInstalled if httpx
+        is missing.
         """
         try:
             import httpx  # brought by openai
@@ -81,8 +82,10 @@ class SparqlLink:
         return cls(query_url, update_url, httpx.Client(headers=headers, **way_to(query_url)), token or "")
 
     def query(self, text: str, *, graph: str = "", limits: QueryLimits | None = None) -> ServerAnswer:
-        """What a query finds, in one named graph only if one is given; raises QueryFailed, ServerLost or
-        StoreUnavailable.
+        """Run a query, in only one named graph if `graph` is given.
+
+        Raises QueryFailed if the server refuses the query or it exceeds the limits, ServerLost if the
+        connection breaks, and StoreUnavailable if the server cannot be reached or its answer cannot be read.
         """
         limits = limits or QueryLimits()
         parameters = {"default-graph-uri": graph, "timeout": str(math.ceil(limits.seconds))} if graph else {}
@@ -113,7 +116,7 @@ class SparqlLink:
     def _ask(
         self, url: str, kind: str, text: str, parameters: Mapping[str, str], limits: QueryLimits
     ) -> tuple[str, bytes]:
-        """The type and body of a reply."""
+        """Send a request and return the type and body of the reply."""
         import httpx
 
         headers = {
@@ -150,7 +153,7 @@ class SparqlLink:
         )
 
     def _safe(self, text: str) -> str:
-        """A text for a reader: without the token, and without what stands between // and @ in a URL."""
+        """Remove the token, and the user and password of a URL, from a text."""
         text = text.replace(self.token, "…") if self.token else text
         scheme, _, rest = text.partition("://")
         host, slash, path = rest.partition("/")
@@ -173,7 +176,10 @@ def _update_url(url: str) -> str:
 
 
 def _within(limits: QueryLimits, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The chunks of a body; raises TimeoutError or OverflowError when there is no end to them."""
+    """Yield the chunks of a body.
+
+    Raises OverflowError beyond the limit of bytes and TimeoutError beyond that of time.
+    """
     size, deadline = 0, time.monotonic() + limits.seconds
     for chunk in chunks:
         size += len(chunk)
@@ -226,13 +232,16 @@ _TWICE = f"SELECT ?graph (COUNT(*) AS ?n) {{ SELECT DISTINCT ?graph ?s ?p ?o {{ 
 
 
 def graph_iri(namespace: str) -> str:
-    """The IRI of a namespace's graph."""
+    """Return the IRI of a namespace's graph."""
     name = iri_of(namespace)
     return f"{META}graph:{name.removeprefix(NAMESPACE)}" if name.startswith(NAMESPACE) else name
 
 
 def sparql_namespaces(link: SparqlLink) -> Mapping[str, GraphSize]:
-    """How many nodes and edges each namespace of a server holds, by name; raises StoreUnavailable."""
+    """Count the nodes and edges of each namespace of a server, by name.
+
+    Raises StoreUnavailable if the server does not answer.
+    """
     try:
         graphs = [str(each["graph"]) for each in link.query(f"SELECT ?graph {{ {_OURS} }}").solutions]
         nodes, plain, described, twice = (

@@ -124,8 +124,10 @@ class SparqlServer(EmbeddedStore):
         self._until_settled(partial(super().apply, diff))
 
     def read(self, statement: str) -> Rows:
-        """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the
-        query, and ServerLost.
+        """Run a query and return its rows.
+
+        Raises QueryFailed if the query is not allowed, or with the server's message if the server refuses it,
+        and ServerLost if the connection breaks.
         """
         found = refuse_unless_sparql("read", statement)
         try:
@@ -146,58 +148,68 @@ class SparqlServer(EmbeddedStore):
             raise QueryFailed(statement, error.reason) from None
 
     def graph(self) -> PropertyGraph:
-        """The whole graph, read from the server."""
+        """Read the whole graph from the server."""
         self._load()
         return super().graph()
 
     def close(self) -> None:
-        """End the sandbox and the connections; a later call raises StoreUnavailable."""
+        """Close the sandbox and the connections.
+
+        A later call raises StoreUnavailable.
+        """
         super().close()
         if self._over != ELSEWHERE:
             self._link.close()
 
     def forked(self) -> None:
-        """In a child: the connections are the parent's."""
+        """Mark the store as closed in a forked child, since the connections are the parent's."""
         super().forked()
         self._over = self._over or ELSEWHERE
 
     # --- looking around, in the copy ---
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         self._refresh()
         return super().schema()
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways; none if there is no such node."""
+        """Return a node's incoming and outgoing edges.
+
+        Empty if there is no such node.
+        """
         self._refresh()
         return super().neighbours(id)
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first."""
+        """Return the nodes that share words with a query in their name or properties, best first."""
         require_words(words)
         self._refresh()
         return super().search(words, limit)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         self._refresh()
         return super().within(id, hops)
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         self._refresh()
         return path_between(source, target, most, super().neighbours)
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        For what counts as equal see `lookup.holds_value`.
+        """
         self._refresh()
         return super().holds(value)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes."""
+        """Return the edges whose two ends are both among the given nodes."""
         self._refresh()
         return edges_among(ids, super().neighbours)
 
@@ -207,7 +219,10 @@ class SparqlServer(EmbeddedStore):
     def namespaces(
         cls, query_url: str, update_url: str | None = None, *, token: str | None = None
     ) -> Mapping[str, GraphSize]:
-        """What the namespaces of a server hold, by name; raises StoreUnavailable."""
+        """Count the nodes and edges of each namespace of a server, by name.
+
+        Raises StoreUnavailable if the server does not answer.
+        """
         with closing(SparqlLink.to(query_url, update_url, token)) as link:
             return sparql_namespaces(link)
 
@@ -261,11 +276,10 @@ class SparqlServer(EmbeddedStore):
             )
 
     def _marked(self) -> tuple[str, ...]:
-        """The version of the server's graph, the names of its last writes, newest first; empty if no store
-        like this made the graph.
+        """Return the version of the server's graph: the names of its last writes, in sorted order.
 
-        There is more than one where a server ran two writes at the same moment on the same graph: both were
-        made.
+        Empty if no store of this kind made the graph. There is more than one if a server ran two writes at
+        the same moment on the same graph. Both were made.
         """
         solutions = self._asked(f"SELECT ?version WHERE {{ {self._mark('?version')} }}").solutions
         return tuple(
@@ -300,7 +314,10 @@ class SparqlServer(EmbeddedStore):
         self._exact = set(map(_plain, triples)) == set(triples_of(graph.nodes, graph.edges))
 
     def _until_settled(self, act: Callable[[], _Result]) -> _Result:
-        """What an act gives once nobody else changed the graph while it ran."""
+        """Call `act` and return its result, repeating it if another writer changed the graph meanwhile.
+
+        Raises StoreUnavailable if that happens every time.
+        """
         for tried in range(_TRIES):
             if tried:
                 time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**tried)))
@@ -328,7 +345,10 @@ class SparqlServer(EmbeddedStore):
         super()._keep(diff)
 
     def _triples(self, diff: Diff) -> tuple[dict[RdfTriple, None], dict[RdfTriple, None]]:
-        """What a diff touches, before and after it, parallel edges included; raises BadInput."""
+        """Return the triples that a diff touches, before and after it, parallel edges included.
+
+        Raises BadInput if RDF cannot represent a value.
+        """
         edges: dict[EdgeIdentity, Edge] = {}
         for edge in (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges)):
             near = min((self._truth.incident.get(end, {}) for end in (edge.source, edge.target)), key=len)
@@ -357,7 +377,7 @@ class SparqlServer(EmbeddedStore):
         self._exact = True
 
     def _unchanged(self) -> str:
-        """The pattern that matches once if the server's graph is still the one of the copy."""
+        """Return the pattern that matches once if the server's graph is still that of the local copy."""
         marks = " ".join(self._mark(_quoted(version)) for version in self._version)
         alone = f"{{ SELECT (COUNT(*) AS ?marks) WHERE {{ {self._mark('?mark')} }} }} FILTER(?marks = {len(self._version)})"
         size = f"{{ SELECT (COUNT(*) AS ?size) WHERE {{ GRAPH <{self._graph}> {{ ?a ?b ?c }} }} }} FILTER(?size = {self._size})"
@@ -428,7 +448,7 @@ def _lines(triples: Iterable[RdfTriple]) -> str:
 
 
 def _plain(triple: RdfTriple) -> RdfTriple:
-    """A triple with a double as we write it; servers may write it otherwise."""
+    """Return a triple with a double in this package's notation, since servers may write it differently."""
     subject, predicate, object = triple
     if (
         isinstance(object, Literal)

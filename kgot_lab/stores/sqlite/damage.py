@@ -86,7 +86,7 @@ _FILL = tuple(
 
 
 def newest(connection: sqlite3.Connection) -> dict[str, int]:
-    """The largest number of a row of each kind."""
+    """Return the largest row number of each kind."""
     return {
         kind: connection.execute(f"SELECT coalesce(max(number), 0) FROM {kind}").fetchone()[0]
         for kind in _COLUMNS
@@ -103,7 +103,7 @@ def fill_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> No
 
 
 def lacks_sums(connection: sqlite3.Connection) -> bool:
-    """Whether a row has no checksum: another program wrote it."""
+    """Return whether a row has no checksum, because another program wrote it."""
     return any(connection.execute(f"SELECT 1 {without} LIMIT 1").fetchone() for without in _WITHOUT.values())
 
 
@@ -119,7 +119,10 @@ def can_sum(connection: sqlite3.Connection) -> None:
 
 
 def is_sound(row: Sequence[Any]) -> bool:
-    """Whether a row as `SELECTED` has it is as it was written, as far as it has a checksum."""
+    """Return whether a row, as selected by `SELECTED`, matches its checksum.
+
+    A row without a checksum counts as sound.
+    """
     *columns, sum = row
     return sum is None or sum == _checksum(*(column.encode() for column in columns))
 
@@ -132,8 +135,9 @@ def _checksum(*columns: bytes) -> int:
 
 
 def damage_in(connection: Connection, schema: Sequence[str]) -> str:
-    """What is wrong with a graph's file, whose tables were made by these statements; "" for nothing. Nothing
-    is changed in it.
+    """Describe the damage in a graph's file, or return "" if there is none.
+
+    `schema` holds the statements that created its tables. Nothing in the file is changed.
     """
     try:
         with connection.surfacing():
@@ -197,7 +201,10 @@ class WalFrames:
 
 
 def wal_frames(path: Path) -> WalFrames | None:
-    """What the log beside a file holds, whole or not; None where there is none."""
+    """Read the frames of the write-ahead log beside a file, whole or not.
+
+    None if there is no log.
+    """
     try:
         with path.with_name(path.name + "-wal").open("rb") as file:
             _, _, page, _, *salts, _, _ = _HEAD.unpack(file.read(_HEAD.size))
@@ -213,12 +220,11 @@ def wal_frames(path: Path) -> WalFrames | None:
 
 
 def damage_to_log(copied: Copied) -> str:
-    """What the log beside a file has lost, or may have, so that SQLite passes over it; "" for nothing that
-    shows.
+    """Describe what the write-ahead log beside a file has lost, or may have lost, or return "".
 
-    Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's goes on from that of the page
-    before it. The index of the log, which processes share and a killed one leaves, tells how many pages were
-    acknowledged (sqlite.org/walformat.html, 2).
+    SQLite skips such changes. Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's
+    continues from that of the page before it. The index of the log, which processes share and a killed one
+    leaves behind, tells how many pages were acknowledged (sqlite.org/walformat.html, 2).
     """
     log, index = _log_on_file(copied.path), _index_of(copied.index)
     if log.lost:
@@ -273,8 +279,9 @@ class _Index:
 
 
 def _index_of(data: bytes) -> _Index | None:
-    """What the index of a log tells; None where it tells nothing, or is of a machine that writes its numbers
-    the other way round.
+    """Parse the index of a write-ahead log.
+
+    None if it is invalid, or from a machine with the other byte order.
     """
     if len(data) < 100 or data[:48] != data[48:96] or _INDEX.unpack_from(data)[0] != _INDEX_VERSION:
         return None
@@ -291,7 +298,7 @@ def _summed(data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]
 
 
 def _place(after_head: int, page: int) -> int:
-    """How many pages come before the one whose head ends here."""
+    """Return the number of pages before the one whose head ends at `after_head`."""
     return (after_head - _FRAME_HEAD - _HEAD.size) // (_FRAME_HEAD + page)
 
 

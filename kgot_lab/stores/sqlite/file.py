@@ -76,8 +76,9 @@ class Opened:
                 )
 
     def forked(self) -> None:
-        """In a child: SQLite must not even close a connection there; and what it knows of the file's locks is
-        no longer so.
+        """Detach the connections in a forked child.
+
+        SQLite must not even close a connection there, and what it knows of the file's locks no longer holds.
         """
         keep_for_ever((self.writer, self.reader))
         _LOCKED_ELSEWHERE.update(self.files.values())
@@ -95,10 +96,10 @@ _LOCKED_ELSEWHERE: set[tuple[int, int]] = set()
 
 
 def opened_file(path: Path | None) -> Opened:
-    """The graph in a file, made if there is none there, or one in memory.
+    """Open the graph in a file, creating it if there is none, or one in memory.
 
-    Raises BadInput for a file of another kind, which is not touched, StoreUnavailable for one that cannot be
-    opened, and StoreDamaged.
+    Raises BadInput for a file of another kind, which is not changed, StoreUnavailable if the file cannot be
+    opened, and StoreDamaged if it is damaged.
     """
     if sqlite3.sqlite_version_info < _OLDEST:
         raise StoreUnavailable(
@@ -152,7 +153,7 @@ def in_bulk(writer: sqlite3.Connection) -> Iterator[None]:
 
 
 def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | None:
-    """What an error says of the file rather than of a statement; None if nothing."""
+    """Return the error to raise if an SQLite error concerns the file rather than a statement, or None."""
     where, code = path or "the graph in memory", getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(
@@ -188,8 +189,9 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def is_own_file(connection: sqlite3.Connection) -> bool:
-    """Whether a file, opened elsewhere, says that this package made it; raises sqlite3.Error where it cannot
-    say.
+    """Return whether a file, opened elsewhere, says that this package made it.
+
+    Raises sqlite3.Error if that cannot be read.
     """
     return _asked(connection, "PRAGMA application_id") == APPLICATION
 
@@ -311,8 +313,9 @@ def search_file(path: Path) -> FileSearch:
 
 
 def is_open_in_process(path: Path) -> bool:
-    """Whether a store of this process has a file open: to read it past SQLite would end its locks on it
-    (POSIX).
+    """Return whether a store of this process has a file open.
+
+    Reading such a file without SQLite would release its locks (POSIX).
     """
     there = _told_of(str(path))
     return there is not None and any(
@@ -329,7 +332,7 @@ def require_closed(path: Path) -> None:
 
 
 def damaged(path: Path, what: str) -> StoreDamaged:
-    """The error that says so."""
+    """Create the error for a damaged file."""
     return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: {SALVAGE} {path}")
 
 
@@ -355,7 +358,7 @@ def _files_of(writer: sqlite3.Connection) -> dict[str, tuple[int, int]]:
 
 
 def _told_of(file: str) -> os.stat_result | None:
-    """What the system tells of a file; None where it is not there."""
+    """Return the status of a file, or None if it does not exist."""
     try:
         return Path(file).stat()
     except OSError:
@@ -363,7 +366,7 @@ def _told_of(file: str) -> os.stat_result | None:
 
 
 def _merged(old: str, new: str) -> str:
-    """Two objects in JSON as one; where both have a name, the new value counts."""
+    """Merge two JSON objects, with the new value for a name in both."""
     values = parsed_json(new, "properties")
     return (
         json_text({**parsed_json(old, "properties"), **values}, "properties")

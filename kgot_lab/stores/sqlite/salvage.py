@@ -65,7 +65,7 @@ def salvage_sqlite(path: Path) -> Salvaged:
 
 
 def _kept(place: Path) -> Path:
-    """Where a copy of the damaged file is now, with the log beside it."""
+    """Copy the damaged file, with the log beside it, and return the path of the copy."""
     kept = set_aside(place)
     with suppress(FileNotFoundError):
         kept.with_name(kept.name + "-wal").write_bytes(place.with_name(place.name + "-wal").read_bytes())
@@ -73,8 +73,9 @@ def _kept(place: Path) -> Path:
 
 
 def _share(damaged: sqlite3.Connection, kind: str, kept: int) -> str:
-    """How many were kept of how many, which the rows or their checksums tell; the least that is known where
-    neither can be counted.
+    """Format how many of how many were recovered.
+
+    The total comes from the rows or their checksums. If neither can be counted, it is the number recovered.
     """
     there = kept
     for question in (f"SELECT count(*) FROM {kind}s", f"SELECT count(*) FROM sums WHERE kind = '{kind}s'"):
@@ -99,8 +100,9 @@ def _require_alone(place: Path) -> None:
 
 
 def _rows(damaged: Connection, kind: str) -> Iterator[tuple[object, ...]]:
-    """The rows that have their checksum, read from both ends as far as the file can be read; all where the
-    file has no checksums yet.
+    """Yield the rows that match their checksum, read from both ends as far as the file can be read.
+
+    Yields all rows if the file has no checksums yet.
     """
     select = SELECT_SOUND[kind]
     with suppress(sqlite3.Error, UnicodeDecodeError):

@@ -134,9 +134,10 @@ class Sqlite:
         return diff
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
-        """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed.
+        """Run one SELECT, WITH or VALUES and return its rows, one dict each.
 
-        The columns labels and properties come as lists and objects, all others as SQLite has them.
+        The columns labels and properties are lists and objects, all others as SQLite returns them. Raises
+        QueryFailed if the statement is refused or fails.
         """
         refuse_unless_sql_read(statement, brackets=False)
         with self._lock:
@@ -195,7 +196,7 @@ class Sqlite:
             self._opened = None
 
     def forked(self) -> None:
-        """In a child: the connections are the parent's."""
+        """Mark the store as closed in a forked child, since the connections are the parent's."""
         if self._opened is not None:
             self._opened, self._over = None, ELSEWHERE
         self._lock = threading.RLock()
@@ -203,7 +204,7 @@ class Sqlite:
     # --- looking around ---
 
     def graph(self) -> PropertyGraph:
-        """The whole graph as it is now, oldest first."""
+        """Return the whole graph in its current state, oldest elements first."""
         from kgot_lab.graph import PropertyGraph
 
         with self._snapshot():
@@ -211,7 +212,7 @@ class Sqlite:
         return PropertyGraph.of(self._nodes(nodes), self._edges(edges))
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         labels, count = Counter[str](), 0
         with self._snapshot():
             for text, times in self._asked("SELECT labels, count(*) FROM nodes GROUP BY labels"):
@@ -221,14 +222,18 @@ class Sqlite:
         return Schema(dict(sorted(labels.items())), dict(sorted(types.items())), count, sum(types.values()))
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways, oldest first; none if there is no such node."""
+        """Return a node's incoming and outgoing edges, oldest first.
+
+        Empty if there is no such node.
+        """
         return tuple(
             self._edges(self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,)))
         )
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first by BM25; ties go
-        to the shorter id.
+        """Return the nodes that share words with a query in their name or properties, best first by BM25.
+
+        Ties go to the shorter id.
         """
         require_words(words)
         with self._snapshot():
@@ -237,8 +242,9 @@ class Sqlite:
         return tuple(self._nodes(found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         with self._snapshot():
             if not self._asked("SELECT 1 FROM nodes WHERE id = ?", (id,)):
@@ -252,7 +258,7 @@ class Sqlite:
             return depth
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         with self._snapshot():
             steps = path_between(source, target, most, self._bare_neighbours)
             return tuple(
@@ -262,7 +268,10 @@ class Sqlite:
             )
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        For what counts as equal see `lookup.holds_value`.
+        """
         if isinstance(value, str):
             return bool(self._asked(f"{_NAMED} UNION ALL {_HELD} LIMIT 1", (value, "text", "text")))
         # as SQLite reads one of more digits
@@ -270,7 +279,7 @@ class Sqlite:
         return bool(self._asked(f"{_HELD} LIMIT 1", (known, "integer", "real")))
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes, oldest first."""
+        """Return the edges whose two ends are both among the given nodes, oldest first."""
         among = "IN (SELECT value FROM json_each(?1))"
         asked = f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number"
         return tuple(self._edges(self._asked(asked, (json.dumps(list(ids), ensure_ascii=False),))))
@@ -278,8 +287,9 @@ class Sqlite:
     # --- inside ---
 
     def _telling(self, terms: list[str]) -> list[str]:
-        """Those of some terms that are not in a tenth of all nodes; all where there is no other. To score a
-        common one takes long.
+        """Return the terms that occur in at most a tenth of all nodes, or all terms if there are none.
+
+        Scoring a common term is slow.
         """
         common = max(_COMMON, self._asked("SELECT count(*) FROM nodes")[0][0] // 10)
         times = {
@@ -296,7 +306,7 @@ class Sqlite:
             yield from (end for (end,) in self._asked(asked, some))
 
     def _bare_neighbours(self, id: str) -> list[Edge]:
-        """A node's edges without their properties: an index has all of that."""
+        """Return a node's edges without their properties, which an index can answer alone."""
         asked = (
             "SELECT source, type, target, key FROM edges WHERE source = ?1"
             " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
@@ -312,7 +322,10 @@ class Sqlite:
         yield from map(edge_of_sqlite, self._sound(rows))
 
     def _sound(self, rows: Iterable[SqlRow]) -> Iterator[SqlRow]:
-        """Rows without their checksums; raises StoreDamaged for one that does not fit its own."""
+        """Yield rows without their checksums.
+
+        Raises StoreDamaged if a row does not match its checksum.
+        """
         for row in rows:
             if not is_sound(row):
                 raise damaged(
@@ -326,7 +339,7 @@ class Sqlite:
         return self._opened
 
     def _asked(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
-        """The rows of a statement of our own."""
+        """Run an internal statement and return its rows."""
         with self._lock:
             graph = self._graph()
             try:
@@ -343,7 +356,8 @@ class Sqlite:
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        """Several questions about one state of the graph, whatever another process writes meanwhile."""
+        """Open a transaction in which all queries see one state of the graph, whatever other processes write.
+        """
         with self._lock:
             graph = self._graph()
             self._asked("BEGIN")
@@ -356,8 +370,9 @@ class Sqlite:
 
     @contextmanager
     def _transaction(self) -> Iterator[Opened]:
-        """Everything within or nothing; what is within is on the disk after it. Raises BadInput where the
-        tables refuse a value.
+        """Open a write transaction, which is on disk when it ends.
+
+        An error rolls everything back. Raises BadInput if the tables refuse a value.
         """
         with self._lock:
             graph = self._graph()

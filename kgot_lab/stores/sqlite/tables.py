@@ -102,9 +102,7 @@ class Connection(sqlite3.Connection):
 
     @contextmanager
     def surfacing(self) -> Iterator[None]:
-        """In the place of the error that SQLite reports, raise what a callback raised within this, Ctrl-C
-        above all.
-        """
+        """Raise the error that a callback raised, such as Ctrl-C, instead of the one that SQLite reports."""
         self.raised = None
         try:
             yield
@@ -153,7 +151,10 @@ def changes_in(journal: Iterable[SqlRow]) -> Iterator[Change]:
 
 
 def _decoded(table: str, columns: Sequence[Any]) -> SqlRow | None:
-    """A journalled row with its JSON read; raises BadInput."""
+    """Parse the JSON of a journalled row.
+
+    Raises BadInput if it is not valid.
+    """
     if columns[0] is None:
         return None
     if table == "nodes":
@@ -210,10 +211,10 @@ def _value(name: str, value: Any, statement: str) -> Json:
 
 
 def terms_of(words: str) -> list[str]:
-    """The words of a question, each quoted so that nothing in it is an operator of the full-text index.
+    """Return the words of a query, each quoted so that none is an operator of the full-text index.
 
-    Words that hang together, as in Marie-Curie, are looked for together too; single letters, as in Curie's or
-    R&D, only together.
+    Compound words such as Marie-Curie are also searched as a phrase. Single letters, as in Curie's or R&D,
+    are searched only as part of one.
     """
     terms: dict[str, None] = {}
     for chunk in unicodedata.normalize("NFC", words).split():
