@@ -38,7 +38,7 @@ _PROCESSES = Path("/proc")
 
 
 def tree_of(pid: int) -> tuple[int, ...]:
-    """A process and all below it, as this machine lists them; only the process itself where it does not."""
+    """Return a process and all its descendants, or only itself on a machine that does not list them."""
     found = [pid]
     for each in found:
         tasks = _PROCESSES / str(each) / "task"
@@ -48,8 +48,9 @@ def tree_of(pid: int) -> tuple[int, ...]:
 
 
 def megabytes_of(processes: tuple[int, ...]) -> float:
-    """The memory of some processes that no file gives back, pages that two share counted in each; 0 where
-    this machine does not tell.
+    """Return the memory of some processes that is not backed by files, in MB.
+
+    Pages that two processes share count in each. 0 on a machine that does not report it.
     """
     return sum(map(_kilobytes, processes)) / 1024
 
@@ -109,8 +110,9 @@ FOLDER = Path(__file__).parent  # of it a worker is shown the folder `worker` an
 
 
 def clean(memory_mb: int) -> dict[str, str]:
-    """The environment of a worker: nothing of ours; an engine that must be told at its start reads there how
-    much memory it may have.
+    """Return the environment of a worker, without the variables of this process.
+
+    It contains the memory limit, for an engine that needs it at start.
     """
     return {**CLEAN, "MEMORY_MB": str(memory_mb)}
 
@@ -160,7 +162,10 @@ class Sandbox:
         self.close()
 
     def write(self, statement: str) -> Diff:
-        """What a statement would change, checked against the graph but not applied; raises QueryFailed."""
+        """Return what a statement would change, checked against the graph but not applied.
+
+        Raises QueryFailed if the statement fails or its changes are not valid.
+        """
         with self._lock:
             payload = self._ask("write", statement, MAX_WRITTEN)
             try:
@@ -169,12 +174,16 @@ class Sandbox:
                 raise QueryFailed(statement, f"the statement's changes make no sense: {error}") from None
 
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds; raises QueryFailed."""
+        """Run a read statement and return its rows.
+
+        Raises QueryFailed if the statement fails.
+        """
         return tuple(self._part("read", statement, "rows", list))
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value, within so many seconds if it says how
-        many; raises QueryFailed.
+        """Run plain Python and return what it prints, or the value of its last expression.
+
+        `seconds` replaces the time limit. Raises QueryFailed if the code fails.
         """
         return str(self._part("compute", code, "text", str, seconds))
 
@@ -194,14 +203,20 @@ class Sandbox:
             self._truth, self._pending = Truth(nodes, edges), None
 
     def close(self) -> None:
-        """End the worker; a later statement starts a new one."""
+        """Stop the worker.
+
+        A later statement starts a new one.
+        """
         with self._lock:
             if self._worker is not None:
                 self._worker.stop()
             self._worker = self._pending = None
 
     def forked(self) -> None:
-        """In a child: the worker is the parent's; the next statement starts one of the child's own."""
+        """Detach the worker in a forked child, since it is the parent's.
+
+        The next statement starts one of the child's own.
+        """
         self._lock = threading.RLock()
         if self._worker is not None:
             self._worker.stop()
@@ -256,8 +271,9 @@ class Sandbox:
         return f"the statement crashed the interpreter ({names.get(int(number), number)}); perhaps it needs more memory than it may have"
 
     def _ready(self) -> _Worker:
-        """A living worker that has the graph as it was at some time, and `_pending` what happened since;
-        raises SandboxError.
+        """Return a running worker that has loaded an earlier state of the graph.
+
+        `_pending` holds the changes since. Raises SandboxError if it cannot start or load the graph.
         """
         if self._worker is None or not self._worker.alive:
             self.close()
@@ -285,8 +301,9 @@ def _size(diff: Diff) -> int:
 
 
 def _news(diffs: list[Diff]) -> dict[str, Json]:
-    """Some diffs as one request's nodes and edges, each element's last state only, in the order a graph
-    grows.
+    """Merge diffs into one request, with only the last state of each element.
+
+    The elements are in the order in which a graph grows.
     """
     nodes: dict[str, Json] = {}
     edges: dict[tuple[str, ...], Json] = {}
@@ -334,8 +351,9 @@ class _Worker:
     def ask(
         self, request: Mapping[str, Json], seconds: float, memory_mb: int | None = None
     ) -> tuple[bytes, bytes]:
-        """How a request ended, and what was written; raises _Broken, also when it takes far more memory than
-        a statement may.
+        """Send a request and return its outcome and output.
+
+        Raises _Broken if the worker fails, also if it uses far more memory than a statement may.
         """
         deadline = time.monotonic() + seconds
         self._most_mb = 0.0 if memory_mb is None else 2 * megabytes_of(self._idle) + memory_mb + _SLACK_MB
@@ -378,7 +396,7 @@ class _Worker:
         return b"".join(chunks)
 
     def _rest(self, begun: bytes, deadline: float) -> bytes:
-        """What came in place of an answer, as far as it has been said by now or a moment later."""
+        """Return what was written instead of an answer, as far as it arrives within a moment."""
         said = begun
         with suppress(_Broken):
             while len(said) < _MOST_SAID:
@@ -397,8 +415,9 @@ class _Worker:
 
 
 def _gist(said: str) -> str:
-    """The one line of a program's complaint that tells most: the exception below a traceback, the first named
-    reason, or the first line.
+    """Return the most informative line of a program's error output.
+
+    It is the exception below a traceback, the first named reason, or the first line.
     """
     lines = [line.strip(_MARGIN)[:300] for line in said.splitlines() if line.strip(_MARGIN)]
     if any(line.startswith("Traceback ") for line in lines):
@@ -412,8 +431,9 @@ def _gist(said: str) -> str:
 
 @cache
 def _starter(process_id: int) -> ThreadPoolExecutor:
-    """The one thread of this process that starts workers: bubblewrap ends a worker together with the thread
-    that started it.
+    """Return the one thread of this process that starts workers.
+
+    bubblewrap ends a worker together with the thread that started it.
     """
     return ThreadPoolExecutor(1, f"sandbox-{process_id}")
 
@@ -432,7 +452,10 @@ def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> None:
-    """End a worker with all it started; a forked child only lets go of its pipes, at its own end too."""
+    """Kill a worker with all processes it started.
+
+    A forked child only closes its ends of the pipes, also when it exits.
+    """
     if os.getpid() == parent:
         _killed(process)
     else:

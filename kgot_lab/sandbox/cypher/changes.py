@@ -77,10 +77,10 @@ class CypherStatements:
 
     @contextmanager
     def undone(self, seconds: float) -> Iterator[None]:
-        """A transaction for one statement, which may take some seconds and leaves nothing behind.
+        """Open a transaction for one statement that is limited to `seconds` and always rolled back.
 
-        Raises Refused with the engine's message, WrongKind, TimedOut, or Spent, after which the process must
-        end.
+        Raises RefusedValue with the engine's message, WrongKind, TimedOut, or Spent, after which the process
+        must end.
         """
         events, self._deadline = self._db.getEvents(), time.monotonic() + seconds
         self._db.getConfiguration().setValue(
@@ -104,7 +104,10 @@ class CypherStatements:
                 records.clear()
 
     def run(self, statement: str, *, writing: bool) -> Iterator[dict[str, Any]]:
-        """The rows of a statement, as far as they are asked for, nodes and edges in them as records."""
+        """Run a statement and yield its rows lazily, with nodes and edges as records.
+
+        Raises RefusedValue for a write that changes indexes or constraints.
+        """
         if writing and self._db.getQueryEngine(_LANGUAGE).analyze(statement).isDDL():
             raise RefusedValue("a statement may not change indexes or constraints")
         rows = (self._db.command if writing else self._db.query)(_LANGUAGE, statement)
@@ -113,7 +116,10 @@ class CypherStatements:
             yield {str(name): self._database.value(row.getProperty(name)) for name in row.getPropertyNames()}
 
     def touched(self) -> Touched:
-        """What the statement has done, while its transaction lasts; raises TimedOut."""
+        """Return the records that the statement created, updated and deleted, while its transaction is open.
+
+        Raises TimedOut after the deadline.
+        """
         created, updated, deleted = (self._elements(kind) for kind in ("Create", "Update", "Delete"))
         made, ended = (Counter(rid for rid, _ in records) for records in (created, deleted))
         first = dict(reversed(deleted))
@@ -137,8 +143,9 @@ class CypherStatements:
         return done
 
     def _elements(self, kind: str) -> list[tuple[str, Any]]:
-        """Nodes and edges among the records of one kind of event; the engine's other records are its own
-        affair.
+        """Return the nodes and edges among the records of one kind of event.
+
+        The engine's other records are internal to it.
         """
         kinds = (self._database.vertex, self._database.link)
         return [
@@ -146,7 +153,7 @@ class CypherStatements:
         ]
 
     def _listener(self, kind: str) -> Any:
-        """A listener that appends records to a list of Java's."""
+        """Create a listener that appends records to a Java list."""
         java = self._database.java
         lists, types = java("java.util.ArrayList"), java("java.lang.invoke.MethodType")
         listener = java(f"com.arcadedb.event.AfterRecord{kind}Listener")
@@ -172,7 +179,7 @@ _WRONG_KIND = (
 
 
 def _meaning(error: Any) -> Exception:
-    """What an error of Java's means here; the innermost message says most."""
+    """Translate a Java error, using the innermost message, which is the most specific."""
     chain = [error]
     while chain[-1].getCause() is not None:
         chain.append(chain[-1].getCause())
@@ -212,17 +219,17 @@ class CypherChanges:
         self._find_edges([edge for rid in renamed for edge in database.edges_at(rid)])
 
     def claims(self) -> dict[str, list[Account]]:
-        """All claims, removals among them."""
+        """Return all claims, removals included."""
         return {"nodes": list(self.nodes.values()), "edges": list(self.edges.values())}
 
     def id(self, rid: str) -> str:
-        """The id of a node, by its record number."""
+        """Return the id of a node by its record number."""
         return self._ids.get(rid) or self._known.ids[rid]
 
     # --- nodes ---
 
     def _find_nodes(self) -> list[str]:
-        """Claim what became of nodes; returns the record numbers of those that have another id than before."""
+        """Record the changes of nodes as claims, and return the record numbers of those whose id changed."""
         gone = [self._known.ids[rid] for rid in self._touched.gone_nodes if rid in self._known.ids]
         self.nodes.update({id: [id] for id in gone})
         old = [
@@ -253,7 +260,10 @@ class CypherChanges:
         return renamed
 
     def _make(self, id: str, node: NodeRecord) -> None:
-        """Claim a new node under an id of its own."""
+        """Record a new node that has its own id as a claim.
+
+        Raises RefusedValue if the statement creates it twice with different values.
+        """
         said, own = self._said.setdefault(id, {}), node_properties(node.stored)
         if name := clash(said, own):
             raise RefusedValue(
@@ -293,8 +303,9 @@ class CypherChanges:
     # --- edges ---
 
     def _find_edges(self, moved: Iterable[EdgeRecord]) -> None:
-        """Claim what became of edges, those between the same two nodes together: they differ only by their
-        keys.
+        """Record the changes of edges as claims.
+
+        Edges between the same two nodes are settled together, since they differ only by their keys.
         """
         touched = {edge.rid: edge for edge in (*self._touched.edges, *moved)}
         old = [edge for edge in touched.values() if edge.rid not in self._touched.new]
@@ -362,7 +373,7 @@ class CypherChanges:
             self.edges[(*between, key)] = [source, type, target, key, properties]
 
     def _edge_before(self, between: Between, type: str, key: str) -> EdgeRecord:
-        """An edge that was there and still is."""
+        """Return an edge that existed before and still does."""
         found = self._database.edges_between(type, self._known.rids[between[0]], self._known.rids[between[2]])
         return next(edge for edge in found if own_key(edge.stored) == key)
 

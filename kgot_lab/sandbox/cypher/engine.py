@@ -69,7 +69,7 @@ class Database:
     # --- types ---
 
     def kind(self, type: str) -> str:
-        """Whether a type is one of "nodes" or of "edges"; "" where there is none."""
+        """Return whether a type is one of "nodes" or of "edges", or "" if there is no such type."""
         if not self._schema.existsType(type):
             return ""
         return (
@@ -79,7 +79,7 @@ class Database:
         )
 
     def empty(self, type: str) -> bool:
-        """Whether a type has no records, nor any of the types below it."""
+        """Return whether neither a type nor any of its subtypes has records."""
         return int(self.db.countType(type, True)) == 0
 
     def drop_type(self, type: str) -> None:
@@ -91,12 +91,13 @@ class Database:
         self._labels_of.clear()
 
     def types(self) -> set[str]:
-        """The names of all types."""
+        """Return the names of all types."""
         return {str(type.getName()) for type in self._schema.getTypes()}
 
     def node_type(self, labels: Iterable[str], own_name: str = "") -> str:
-        """The type of nodes that have just these labels, made where it is missing; it may have a name of its
-        own.
+        """Return the type of nodes with exactly these labels, creating it if it is missing.
+
+        It is named `own_name` if that is given.
         """
         names = self.java("java.util.ArrayList")()
         for label in labels:
@@ -112,7 +113,7 @@ class Database:
         return own_name
 
     def edge_type(self, name: str) -> str:
-        """The type of edges of this name, made where it is missing."""
+        """Return the type of edges with this name, creating it if it is missing."""
         self._schema.getOrCreateEdgeType(name)
         return name
 
@@ -134,7 +135,7 @@ class Database:
 
     @contextmanager
     def loading(self, edges: int) -> Iterator[Any]:
-        """The engine's quickest way to add many new records, of which about so many are edges."""
+        """Open the engine's fastest way to add many new records, of which about `edges` are edges."""
         batch = (
             self.db.batch()
             .withWAL(False)
@@ -163,7 +164,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What happens in it is kept, all or nothing."""
+        """Open a transaction that commits at the end, or is rolled back if an error is raised in it."""
         self.db.begin()
         try:
             yield
@@ -173,7 +174,7 @@ class Database:
         self.db.commit()
 
     def node(self, rid: str) -> NodeRecord:
-        """A node as it is now."""
+        """Return a node in its current state."""
         return self.node_of(self.record(rid))
 
     def add_node(self, type: str, stored: StoredProperties) -> str:
@@ -211,7 +212,7 @@ class Database:
         self.db.deleteRecord(self.record(rid))
 
     def edges_between(self, type: str, source: str, target: str) -> list[EdgeRecord]:
-        """The edges of one type from one node to another."""
+        """Return the edges of one type from one node to another."""
         if self.kind(type) != "edges":
             return []
         return [
@@ -221,17 +222,17 @@ class Database:
         ]
 
     def edges_at(self, rid: str) -> list[EdgeRecord]:
-        """All edges of a node, either way along, a loop once."""
+        """Return all incoming and outgoing edges of a node, a loop once."""
         return list(
             {str(edge.getIdentity()): self.edge_of(edge) for edge in self.record(rid).getEdges()}.values()
         )
 
     def record(self, rid: str) -> Any:
-        """A record as Java holds it."""
+        """Return a record as a Java object."""
         return self.db.lookupByRID(self._rid(rid), True)
 
     def exists(self, rid: str) -> bool:
-        """Whether there is a record of this number."""
+        """Return whether there is a record with this number."""
         return bool(self.db.existsRecord(self._rid(rid)))
 
     def _map(self, stored: StoredProperties) -> Any:
@@ -240,7 +241,7 @@ class Database:
     # --- from Java to Python ---
 
     def node_of(self, record: Any) -> NodeRecord:
-        """A node that Java holds."""
+        """Convert a Java object to a node."""
         type = str(record.getTypeName())
         if type not in self._labels_of:
             names = map(str, self._labels.getLabels(record))
@@ -255,7 +256,7 @@ class Database:
         )
 
     def edge_of(self, record: Any, only: str = "") -> EdgeRecord:
-        """An edge that Java holds, perhaps with one of its properties only."""
+        """Convert a Java object to an edge, with only one of its properties if `only` names it."""
         stored = {} if only else _inside(self.value(record.propertiesAsMap()))
         if only and record.has(only):
             stored = {only: self.value(record.get(only))}
@@ -268,8 +269,9 @@ class Database:
         )
 
     def value(self, item: Any) -> Any:
-        """A value of Java's as plain Python; nodes and edges as records, a path as the list of both, dates
-        and the like as text.
+        """Convert a Java value to plain Python.
+
+        Nodes and edges become records, a path the list of both, dates and similar types text.
         """
         if item is None:
             return None
@@ -303,7 +305,10 @@ class Database:
 
 
 def _outside(stored: StoredProperties) -> StoredProperties:
-    """Properties as the engine keeps them: it loses one whose name begins with @."""
+    """Return properties as the engine stores them.
+
+    The engine loses a property whose name begins with @, so such names get a prefix.
+    """
     if not any(name[:1] in ("@", OWN) for name in stored):
         return stored
     return {OWN + name if name[:1] in ("@", OWN) else name: value for name, value in stored.items()}

@@ -52,17 +52,18 @@ class TypeNames:
         self._own: dict[frozenset[str], str] = {}
 
     def name(self, type: str) -> str:
-        """The label or relation that a type stands for."""
+        """Return the label or relation that a type stands for."""
         return self._names.get(type, type)
 
     def label_type(self, label: str, *, both: bool = False) -> str:
-        """The type of nodes with a label, made where it is missing; `both` says that a relation has the name
-        too.
+        """Return the type of nodes with a label, creating it if it is missing.
+
+        `both` means that a relation has the same name.
         """
         return self._database.node_type([self._type(_NODES, label, both)])
 
     def node_type(self, labels: Iterable[str]) -> str:
-        """The type of nodes with just these labels, made where it is missing."""
+        """Return the type of nodes with exactly these labels, creating it if it is missing."""
         types = sorted({self._odd.get((_NODES, label), label) for label in labels})
         if len(types) < 2 or len("~".join(quote(type, safe="") for type in types)) <= _LONGEST_TOGETHER:
             return self._database.node_type(types)
@@ -71,13 +72,14 @@ class TypeNames:
         )
 
     def edge_type(self, relation: str, *, both: bool = False) -> str:
-        """The type of edges of a relation, made where it is missing; `both` says that a label has the name
-        too.
+        """Return the type of edges of a relation, creating it if it is missing.
+
+        `both` means that a label has the same name.
         """
         return self._database.edge_type(self._type(_EDGES, relation, both))
 
     def known_edge_type(self, relation: str) -> str:
-        """The type of edges of a relation that is there."""
+        """Return the type of edges of an existing relation."""
         return self._odd.get((_EDGES, relation), relation)
 
     def learn(self, statement: str) -> bool:
@@ -91,10 +93,10 @@ class TypeNames:
         return len(self._odd) > before
 
     def translated(self, statement: str) -> tuple[str, dict[str, str]]:
-        """A statement with the engine's names in it, and the texts of expressions that were rewritten, each
-        with what it was.
+        """Return a statement with the engine's names, and the rewritten expressions with their original
+        texts.
 
-        labels() and type() give the usual names again.
+        labels() and type() still return the usual names.
         """
         if not self._odd:
             return statement, {}
@@ -126,7 +128,7 @@ class TypeNames:
         return statement, rewritten
 
     def ends_transaction(self, statement: str) -> bool:
-        """Whether a part of a statement would be kept before the rest of it has run."""
+        """Return whether part of a statement would be committed before the rest has run."""
         return "transaction" in statement.lower() and bool(
             self._found(statement, "subqueryInTransactionsParameters")
         )
@@ -153,9 +155,7 @@ class TypeNames:
         return type
 
     def _uses(self, statement: str) -> Iterator[tuple[str, str, int, int]]:
-        """Where a statement names a label or a relation: the kind, the name, and where the word begins and
-        ends.
-        """
+        """Yield where a statement names a label or a relation: kind, name, start and end of the word."""
         for word in self._found(statement, "symbolicNameString"):
             if _class(word.getParent()) in ("LabelName", "LabelType"):
                 text = str(word.getText())
@@ -169,7 +169,7 @@ class TypeNames:
                 yield function, *_extent(call)
 
     def _found(self, statement: str, rule: str) -> list[Any]:
-        """The places in a statement that the engine's parser calls so."""
+        """Return the nodes of a grammar rule in the engine's parse tree of a statement."""
         java = self._database.java
         lexer = java(_GRAMMAR + "Lexer")(java("org.antlr.v4.runtime.CharStreams").fromString(statement))
         lexer.removeErrorListeners()
@@ -230,7 +230,7 @@ class Known:
         return rid
 
     def has_edge(self, between: Between, key: str) -> bool:
-        """Whether there is such an edge."""
+        """Return whether an edge exists."""
         return key in self.keys.get(between, ())
 
     def add_edge(self, between: Between, key: str) -> None:
@@ -272,7 +272,10 @@ class _Put:
         self._known_type = names.known_edge_type
 
     def run(self) -> None:
-        """Removals and changes first, then what is new; edges go before their nodes, and come after them."""
+        """Apply removals and changes first, then additions.
+
+        Edges are removed before their nodes and added after them.
+        """
         new_nodes = [claim for claim in self._nodes if len(claim) == 3 and claim[0] not in self._known.rids]
         new_edges = [
             claim
@@ -317,7 +320,7 @@ class _Put:
                 self._database.change(self._rid_of(claim), stored_edge(claim[3], claim[4]))
 
     def _rid_of(self, claim: Account) -> str:
-        """The record number of an edge that is there."""
+        """Return the record number of an existing edge."""
         source, relation, target, key = claim[:4]
         ends = (self._known.rids[source], self._known.rids[target])
         found = self._database.edges_between(self._known_type(relation), *ends)

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
-    """How a statement ended, and what it found or changed."""
+    """Run a statement and return its outcome and the JSON of its results or changes."""
     try:
         reply = graph.answer(request["do"], request["statement"], request["seconds"], request["bytes"])
     except TimedOut:
@@ -100,9 +100,9 @@ class CypherGraph:
         self._left = set()
 
     def answer(self, do: str, text: str, seconds: float, most: int) -> dict[str, Any]:
-        """What a write changed, or the rows of a read, of so many bytes at most.
+        """Return the changes of a write or the rows of a read, at most `most` bytes.
 
-        Raises Refused with the engine's message, TimedOut, and _TooLong.
+        Raises RefusedValue with the engine's message, TimedOut, and _TooLong.
         """
         answers = {"write": self._write, "read": self._read}
         if do not in answers:
@@ -142,8 +142,9 @@ class CypherGraph:
         return {"rows": rows}
 
     def _shown(self, value: Any) -> Any:
-        """A value as a reader of the graph knows it; what a node or an edge is goes before a property of that
-        name.
+        """Return a value as a reader of the graph knows it.
+
+        The identity of a node or an edge takes precedence over a property of the same name.
         """
         if isinstance(value, NodeRecord):
             node = {
@@ -163,8 +164,9 @@ class CypherGraph:
 
 
 def _folder() -> Path:
-    """A new folder for databases; those of workers that were killed are removed, where they did not vanish
-    with their sandbox.
+    """Create a new folder for databases.
+
+    Removes the folders of killed workers that did not vanish with their sandbox.
     """
     for folder in Path(tempfile.gettempdir()).glob("kgot_lab-cypher-*"):
         if sys.platform == "linux" and not Path(f"/proc/{folder.name.split('-')[2]}").exists():

@@ -20,7 +20,7 @@ Before = dict[Any, Any] | None  # an element's attributes before the statement; 
 
 
 def untracked(value: Any) -> Any:
-    """A copy of a value in which every dictionary and list is an ordinary one."""
+    """Return a copy of a value with ordinary dictionaries and lists."""
     if isinstance(value, dict):
         return {key: untracked(item) for key, item in value.items()}
     return [untracked(item) for item in value] if isinstance(value, list) else value
@@ -222,7 +222,7 @@ for _name in _IN_PLACE.split():
 
 
 def owned(value: Any, journal: Journal, owner: Owner) -> Any:
-    """A JSON value whose lists and dictionaries tell the journal before they change in place."""
+    """Return a JSON value whose lists and dictionaries notify the journal before they change in place."""
     if isinstance(value, list):
         items = TrackedItems(owned(item, journal, owner) for item in value)
         items.journal, items.owner = journal, owner
@@ -249,7 +249,10 @@ class TrackedGraph(nx.MultiDiGraph):  # type: ignore[type-arg]
 
 
 def track(graph: TrackedGraph) -> Journal:
-    """The journal of an empty graph; nothing is written down until its `on` is set."""
+    """Create the journal of an empty graph.
+
+    Nothing is recorded until its `on` is set.
+    """
     journal = Journal(graph)
     graph._node.journal = graph._succ.journal = graph._pred.journal = journal
     graph._succ.owner, graph._pred.owner = (True,), (False,)
@@ -290,7 +293,7 @@ def plant_edge(journal: Journal, place: tuple[str, str, str], attributes: dict[s
 
 
 def _placed(kind: type[_Part], journal: Journal, owner: Owner) -> _Part:
-    """An empty dictionary that knows its place."""
+    """Create an empty dictionary that knows its owner."""
     part = kind.__new__(kind)
     part.journal, part.owner = journal, owner
     return part

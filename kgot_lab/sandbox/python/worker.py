@@ -46,10 +46,9 @@ _LIKE_A_KEYED_ONE = re.compile("#.|%2[35]", re.DOTALL)
 
 
 def edge_key(type: str, key: str) -> str:
-    """The NetworkX key of an edge: its type, and its own key after a # where parallel edges of one type need
-    it.
+    """Return the NetworkX key of an edge: its type, then # and its own key if parallel edges need one.
 
-    A type that holds a # itself, where that could be taken for one with a key, is percent-encoded.
+    A type that contains a # and could be mistaken for one with a key is percent-encoded.
     """
     if key:
         return f"{_encoded(type) if '#' in type or _LIKE_A_KEYED_ONE.search(type) else type}#{key}"
@@ -96,8 +95,9 @@ def _label_attributes(labels: list[str]) -> dict[str, Any]:
 
 
 def accounts_of(journal: Journal) -> dict[str, list[Account]]:
-    """What the statement changed, in journal order, after ids and types were brought into their one form;
-    raises Refused.
+    """Return what the statement changed, in journal order, after normalizing ids and types.
+
+    Raises RefusedValue if a change is not valid.
     """
     _name_nodes(journal)
     _type_edges(journal)
@@ -161,8 +161,10 @@ def _type_edges(journal: Journal) -> None:
 
 
 def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: str) -> tuple[str, str]:
-    """An edge's type and own key; raises Refused. The attribute that named the type of a keyless edge is
-    taken out of its properties.
+    """Return an edge's type and own key.
+
+    The attribute that named the type of a keyless edge is removed from its properties. Raises RefusedValue if
+    the relation is no text.
     """
     relation = _relation(attributes.get("relation"), edge)
     if before is not None:
@@ -181,8 +183,10 @@ def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: 
 
 
 def _relation(value: Any, edge: str) -> str:
-    """The attribute `relation`, which is kept for the type and would be lost as a property; "" where nothing
-    was said.
+    """Return the attribute `relation` as text, or "" if it is not set.
+
+    It is reserved for the type and would be lost as a property. Raises RefusedValue if it is neither text nor
+    a number.
     """
     if getattr(value, "ndim", None) == 0:
         value = value.item()  # a NumPy scalar
@@ -215,8 +219,9 @@ def _node_claim(id: Hashable, before: Before, after: Any) -> Account | None:
 
 
 def _labels(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """A node's labels: `label` first, then `labels`; when only one of the two was changed, it wins over the
-    stale other.
+    """Return a node's labels: `label` first, then `labels`.
+
+    If only one of the two was changed, it takes precedence over the other, which is stale.
     """
     first, several = _texts(after.get("label"), name), _texts(after.get("labels"), name)
     old_first, old_several = _texts(before.get("label"), name), _texts(before.get("labels"), name)
@@ -369,8 +374,10 @@ def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
 
 
 def _rows(result: Any) -> list[Any]:
-    """One row per item of a collection; a dictionary is one row, or pairs if its keys are not text; a single
-    value is one row.
+    """Convert a result to rows: one per item of a collection.
+
+    A dictionary is one row, or pairs if its keys are not text. A single value is one row. Raises RefusedValue
+    if the result is None.
     """
     if result is None:
         raise RefusedValue("result is None; the statement must put what it found into result")
@@ -391,7 +398,7 @@ def _rows(result: Any) -> list[Any]:
 
 
 def _explain(error: BaseException, text: str) -> str:
-    """An error as its type, its message and the statement's line, and nothing of our own frames."""
+    """Format an error as its type, its message and the statement's line, without internal frames."""
     try:
         message = str(error.msg if isinstance(error, SyntaxError) else error)
         line = error.lineno if isinstance(error, SyntaxError) else _line(error.__traceback__)

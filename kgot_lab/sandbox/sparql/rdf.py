@@ -95,7 +95,7 @@ EdgeIdentity = tuple[str, str, str, str]
 
 @lru_cache(_KEPT)
 def iri_of(name: str) -> str:
-    """The IRI of a name."""
+    """Return the IRI of a name."""
     if ":" in name and _IRI.fullmatch(name) and not name.startswith((NAMESPACE, META)) and name not in _OURS:
         return name
     return NAMESPACE + _ENCODED.sub(_escape, name)
@@ -103,7 +103,7 @@ def iri_of(name: str) -> str:
 
 @lru_cache(_KEPT)
 def name_of(iri: str) -> str:
-    """The name behind an IRI; one that no name is written as stands for itself."""
+    """Return the name that an IRI encodes, or the IRI itself if it encodes none."""
     if not iri.startswith(NAMESPACE):
         return iri
     local = iri[len(NAMESPACE) :].replace("_", " ")
@@ -114,12 +114,12 @@ def name_of(iri: str) -> str:
 
 
 def predicate_name(iri: str) -> str:
-    """The edge's type or property's name behind an IRI."""
+    """Return the edge type or property name that an IRI encodes."""
     return "label" if iri == RDFS_LABEL else name_of(iri)
 
 
 def edge_iri(identity: EdgeIdentity) -> str:
-    """The IRI of the resource that describes an edge."""
+    """Return the IRI of the resource that describes an edge."""
     return EDGE_IRI + hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:20]
 
 
@@ -131,7 +131,10 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def literal_of(value: Any) -> Literal:
-    """The literal of a value; raises Refused for what is not JSON."""
+    """Convert a value to a literal.
+
+    Raises RefusedValue if it is not JSON.
+    """
     if isinstance(value, str):
         return Literal(value)
     if isinstance(value, bool):
@@ -147,7 +150,7 @@ def literal_of(value: Any) -> Literal:
 
 
 def value_of(literal: Literal) -> Any:
-    """The value of a literal; its text if its datatype is unknown or does not fit."""
+    """Return the value of a literal, or its text if its datatype is unknown or does not fit."""
     text, datatype = literal
     if datatype == STRING:
         return text
@@ -170,7 +173,7 @@ def value_of(literal: Literal) -> Any:
 
 
 def sorted_json(value: Any) -> str:
-    """The one JSON text of a value."""
+    """Serialize a value as canonical JSON."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -191,12 +194,12 @@ def _literals(value: Any) -> list[Literal]:
 
 
 def ordered_values(values: Sequence[Any]) -> bool:
-    """Whether some values stand as they would in a sorted list."""
+    """Return whether values are in sorted order."""
     return list(map(sort_place, values)) == sorted(map(sort_place, values))
 
 
 def sort_place(value: Any) -> tuple[int, Any, str]:
-    """Where a value stands in a sorted list: truth values, numbers, texts, the rest."""
+    """Return the sort key of a value: booleans, numbers, texts, the rest."""
     kinds: tuple[type | tuple[type, ...], ...] = (bool, (int, float), str)
     rank = next((rank for rank, kind in enumerate(kinds) if isinstance(value, kind)), len(kinds))
     return rank, value if rank < len(kinds) else 0, sorted_json(value)
@@ -206,7 +209,10 @@ def sort_place(value: Any) -> tuple[int, Any, str]:
 
 
 def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[RdfTriple]:
-    """The triples of a node without its edges; raises Refused for a value that is not JSON."""
+    """Return the triples of a node without its edges.
+
+    Raises RefusedValue for a value that is not JSON.
+    """
     subject = iri_of(id)
     triples: list[RdfTriple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [
         (subject, TYPE, RESOURCE)
@@ -217,7 +223,10 @@ def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[Rdf
 
 
 def edge_triples(source: str, type: str, target: str, edges: Mapping[str, Values]) -> list[RdfTriple]:
-    """The triples of all edges of one type from one node to another: the properties of each by its key."""
+    """Return the triples of all edges of one type from one node to another.
+
+    `edges` holds the properties of each by its key.
+    """
     if not edges:
         return []
     ends = iri_of(source), iri_of(type), iri_of(target)
@@ -287,13 +296,13 @@ class _Element:
             self.literals.setdefault(predicate_name(predicate), []).append(object)
 
     def node(self) -> tuple[list[str], _Values]:
-        """Its labels in their noted order, and its properties."""
+        """Return its labels in their recorded order, and its properties."""
         noted = self.noted_labels if isinstance(self.noted_labels, list) else []
         kept = [label for label in noted if isinstance(label, str) and label in self.labels]
         return kept + sorted(self.labels.keys() - set(kept)), self.properties()
 
     def properties(self) -> _Values:
-        """Its properties by name, several literals as a list in their noted order."""
+        """Return its properties by name, with several literals as a list in their recorded order."""
         order = self.order if isinstance(self.order, dict) else {}
         return {name: _joined(self.literals[name], order.get(name)) for name in sorted(self.literals)}
 
@@ -317,13 +326,14 @@ def _joined(literals: list[Literal], noted: Any) -> Any:
 
 
 def is_edge(predicate: str, object: Term) -> bool:
-    """Whether a triple says that two nodes are connected, if its subject is a node."""
+    """Return whether a triple whose subject is a node connects two nodes."""
     return isinstance(object, str) and predicate != TYPE and predicate not in DESCRIBING
 
 
 def contents_of(triples: Iterable[RdfTriple]) -> Contents:
-    """The nodes and edges that triples without blank nodes say there are; raises Refused for a fact that is
-    described in parts only.
+    """Return the nodes and edges that triples without blank nodes describe.
+
+    Raises RefusedValue for a fact that is described only in part.
     """
     by_subject: dict[str, list[tuple[str, Term]]] = {}
     for subject, predicate, object in triples:
@@ -353,7 +363,7 @@ def contents_of(triples: Iterable[RdfTriple]) -> Contents:
 
 
 def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[str, str, str], str, _Values]:
-    """The ends, key and properties of the edge that a resource describes."""
+    """Return the ends, key and properties of the edge that a resource describes."""
     edge, key = _Element(), ""
     for predicate, object in pairs:
         if predicate == KEY:
@@ -383,8 +393,9 @@ def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[s
 
 
 def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, _Values]]) -> dict[str, _Values]:
-    """The properties of parallel edges by key: first those under their own IRI, then others, under a new key
-    where they disagree.
+    """Return the properties of parallel edges by key.
+
+    Those under their own IRI come first. Others are merged in, under a new key if they disagree.
     """
     edges: dict[str, _Values] = {} if described else {"": {}}
     others = []
@@ -410,8 +421,9 @@ def _agree(one: _Values, other: _Values) -> bool:
 def with_names(
     triples: Iterable[RdfTriple], taken: Callable[[str], bool] = lambda name: False
 ) -> list[RdfTriple]:
-    """The triples with lists of literals as properties and with ids for blank nodes, none of them among those
-    taken elsewhere.
+    """Replace RDF lists of literals by properties and blank nodes by ids.
+
+    None of the ids is among those taken elsewhere.
     """
     triples = _without_lists(list(triples))
     objects = {object for _, _, object in triples if isinstance(object, str)}
@@ -458,7 +470,7 @@ class _Taken(set[str]):
 
 
 def _colours(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, str]:
-    """A text for each blank node that depends on what is said of it and around it, but not on its label."""
+    """Return a text for each blank node that depends on the triples around it but not on its label."""
     colours, different = dict.fromkeys(blanks, ""), 1
     told = [triple for triple in triples if triple[0] in colours or triple[2] in colours]
     for _ in range(_MOST_ROUNDS):
@@ -480,7 +492,7 @@ def _colours(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, s
 
 
 def _without_lists(triples: list[RdfTriple]) -> list[RdfTriple]:
-    """The triples with RDF lists of literals, and of nothing else, as literals of one list."""
+    """Replace RDF lists that contain only literals by list literals."""
     cells: dict[str, dict[str, Term]] = {}
     for subject, predicate, object in triples:
         if subject.startswith("_:"):

@@ -163,7 +163,7 @@ def _reap(child: int, how: bytes, deadline: float) -> int:
 
 
 def receive() -> dict[str, Any] | None:
-    """The next request; None when there are no more."""
+    """Read the next request, or None at the end."""
     head = _read_all(4)
     if not head:
         return None

@@ -87,16 +87,18 @@ class _Program(ctypes.Structure):
 
 
 def program(machine: str = "") -> bytes:
-    """The filter as BPF instructions for a machine, this one by default; raises OSError for one without a
-    table.
+    """Build the system-call filter as BPF instructions for a machine, by default this one.
+
+    Raises OSError for a machine without a table.
     """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
     return _assembled(architecture, calls, [(fcntl, 1, _FCNTL), (ioctl, 1, _IOCTL), (prlimit, 0, (0,))])
 
 
 def engine_program(machine: str = "") -> bytes:
-    """The filter for a process with threads and files of its own, this one, as BPF instructions; raises
-    OSError as program does.
+    """Build the filter for this process if it has threads and files of its own, as BPF instructions.
+
+    Raises OSError as `program` does.
     """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
     more, (clone, clone3, prctl, tgkill), _ = _table(machine, _ENGINE_MACHINES)
@@ -124,7 +126,7 @@ def _assembled(
     judged: Iterable[JudgedCall],
     more: Iterable[Instruction] = (),
 ) -> bytes:
-    """A filter that lets these calls through, and others with some values of one argument."""
+    """Assemble a filter that allows these calls, and others with certain values of one argument."""
     code: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUALS, 1, 0, architecture), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER_AT),
     ]  # fmt: skip
@@ -184,7 +186,10 @@ def hide_memory() -> None:
 
 
 def die_with(parent: int) -> None:
-    """End this process when the one that started it ends; `parent` is that one's process id."""
+    """Kill this process when its parent ends.
+
+    `parent` is the process id of the parent.
+    """
     _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(9))
     if os.getppid() != parent:
         os._exit(1)  # it ended before we asked

@@ -20,12 +20,18 @@ class RefusedValue(Exception):
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of a value, so that 1, 1.0 and True stay apart and the order of keys does not matter."""
+    """Serialize a value as canonical JSON.
+
+    1, 1.0 and True stay distinct, and the order of keys does not matter.
+    """
     return json.dumps(value, sort_keys=True)
 
 
 def node_id(raw: Any) -> str:
-    """A node's id as text; numbers become text, anything else raises Refused."""
+    """Return a node's id as text.
+
+    Numbers become text. Raises RefusedValue for anything else.
+    """
     if hasattr(raw, "item") and not isinstance(raw, str):
         raw = raw.item()  # a NumPy scalar
     if isinstance(raw, int | float) and not isinstance(raw, bool):
@@ -38,10 +44,11 @@ def node_id(raw: Any) -> str:
 
 
 def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) -> Any:
-    """A value as plain JSON: dates as ISO text, sets sorted, tuples as lists, NumPy as Python; raises Refused
-    naming `what`.
+    """Convert a value to plain JSON: dates to ISO text, sets to sorted lists, tuples to lists, NumPy to
+    Python.
 
-    When reading, numbers that JSON has no word for become the texts nan, inf and -inf.
+    When reading, numbers that JSON lacks become the texts nan, inf and -inf. Raises RefusedValue, naming
+    `what`, for a value that cannot be converted.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -73,7 +80,10 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
 
 
 def limited(items: Iterable[Any]) -> Iterable[Any]:
-    """The items of an iterable; raises Refused when there are more than can be kept."""
+    """Yield the items of an iterable.
+
+    Raises RefusedValue if there are more than MAX_ITEMS.
+    """
     for count, item in enumerate(items):
         if count >= MAX_ITEMS:
             raise RefusedValue(f"more than {MAX_ITEMS:,} items")
@@ -102,8 +112,7 @@ def _short(value: Any) -> str:
 
 
 def free_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
-    """An id, not among those taken, for a node: its own, or else its name, with its label or a number where
-    that is taken.
+    """Return an unused id for a node: its own, or else its name, with its label or a number if that is taken.
     """
     given = (stored.get(name) for name in _NAMED_BY)
     texts = [
