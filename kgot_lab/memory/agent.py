@@ -59,7 +59,10 @@ class LearningMemory(Protocol):
     """
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
-        """What a model finds in a text; a bad reply is mended once if `repairs` is 1."""
+        """Extract triples from a text with a model.
+
+        An invalid reply is repaired once if `repairs` is 1.
+        """
 
     def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
         """Keep what was found in a message."""
@@ -67,12 +70,13 @@ class LearningMemory(Protocol):
     def context_for(
         self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
-        """What a model is told of what keywords lead to, when a message is answered; triples in `without` are
-        left out.
+        """Return the context for a model that answers a message: what the keywords lead to.
+
+        Triples in `without` are left out.
         """
 
     def count(self) -> int:
-        """How many triples the memory holds."""
+        """Return the number of triples in the memory."""
 
 
 class KeepsCopies(Protocol):
@@ -99,9 +103,7 @@ class NotifiesChanges(Protocol):
     """
 
     def holding_now(self, noted: Iterable[Triple], told: UserTurn) -> Mapping[Triple, Sequence[AnswersNow]]:
-        """What answers in the place of each of some triples when a message is answered: itself, others, or
-        none.
-        """
+        """Return what answers in place of each triple when a message is answered: itself, others, or none."""
 
 
 KNOWN_ENTITIES = "[Known Entities]"
@@ -123,7 +125,10 @@ class AgentObserver(Protocol):
     def on_kg_extraction(
         self, run_id: str, triples_extracted: int, triples_total: int, triples: list[Triple]
     ) -> None:
-        """Some triples were taken from a message and kept; `triples_total` is how many the store now holds."""
+        """Handle triples that were extracted from a message and stored.
+
+        `triples_total` is the number of triples in the store afterwards.
+        """
 
 
 class ConversationMemory:
@@ -196,10 +201,10 @@ class EntityMemory:
     def build_context(
         self, now: Mapping[Triple, Sequence[AnswersNow]] | None = None, asked: AbstractSet[str] = frozenset()
     ) -> str:
-        """What is known of each thing, a line each, the one spoken of last first; "" where there is none.
+        """Format what is known of each entity, one line each, the most recently mentioned last.
 
-        `now` has what answers in the place of each triple; when it changed is told of the things that a word
-        of `asked` names.
+        Returns "" if there is none. `now` maps each triple to what answers in its place. The time of a change
+        is included for the entities that a word of `asked` names.
         """
         told: dict[str, dict[str, None]] = {}
         for triple in self.recent_facts:
@@ -282,11 +287,11 @@ class Agent:
             self.config.entity_memory.keep_only(holds)
 
     def run(self, messages: str | Sequence[Message], *, run_id: str = "") -> TurnResult:
-        """Answer a message, or the last of several, after noting what it states. Raises BadInput, LLMError,
-        StoreUnavailable.
+        """Reply to a message, or to the last of several, after storing what it states.
 
-        Whatever goes wrong with the extraction is an event of the result; a turn that has no answer changes
-        the conversation in nothing.
+        An error of the extraction becomes an event of the result. A turn without an answer does not change
+        the conversation. Raises BadInput for invalid messages, LLMError if the model fails, and
+        StoreUnavailable.
         """
         *earlier, asked = _checked_messages(messages)
         self.turns += 1
@@ -311,7 +316,7 @@ class Agent:
         return TurnResult(text, noted.learnt, noted.new, context, tuple(events))
 
     def _note(self, told: UserTurn, events: list[TurnEvent]) -> TurnOutcome:
-        """What came of a message: the triples that it states are kept."""
+        """Store the triples that a message states, and return the outcome."""
         memory = self.config.knowledge_graph
         if memory is None:
             return TurnOutcome()
@@ -348,8 +353,9 @@ class Agent:
                 )
 
     def _context(self, told: UserTurn, new: tuple[Triple, ...]) -> str:
-        """What the model is told: the things spoken of lately, and the relations that the message's words
-        lead to.
+        """Return the context for the model.
+
+        It contains the recently mentioned entities, and the relations that the message's words lead to.
         """
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         keywords, parts = keywords_of(told.text), list[str]()
@@ -367,7 +373,7 @@ class Agent:
 
 
 def keywords_of(text: str) -> list[str]:
-    """The words of a message that may name something, each once."""
+    """Return the distinct words of a message that may name something."""
     words = dict.fromkeys(named_words(text))
     telling = [
         word for word in words if word not in STOP_WORDS | _ASKING and (len(word) > 1 or not word.isascii())

@@ -124,17 +124,18 @@ class PostgresTables:
         self._link.close()
 
     def worded(self, statement: str) -> str:
-        """A statement in the words in which this server answers it fastest."""
+        """Return a statement in the form that this server executes fastest."""
         return statement
 
     def role(self, connection: Connection) -> str | None:
-        """The role that statements run as, None where that is the one that the URL names; asked within the
-        transaction of `_greet`.
+        """Return the role that statements run as, or None for that of the URL.
+
+        Called within the transaction of `_greet`.
         """
         return None
 
     def forked(self) -> None:
-        """In a child: the connection is the parent's."""
+        """Mark the tables as unavailable in a forked child, since the connection is the parent's."""
         self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
         self._within, self._waiting, self._changing = None, [], False
 
@@ -213,7 +214,7 @@ class PostgresTables:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """In the place of an error of the server's, raise one that says what to do."""
+        """Replace an error of the server by one that says what to do."""
         psycopg = driver()
         lost = ("UndefinedTable", "UndefinedColumn", "DataCorrupted", "IndexCorrupted")
         try:
@@ -238,7 +239,10 @@ class PostgresTables:
 
 
 def server_error_message(error: psycopg.Error) -> str:
-    """What went wrong, in a line: of what the server said the message alone, since its details hold rows."""
+    """Return the server's error message on one line.
+
+    Its details are left out, since they may contain rows.
+    """
     return " ".join((error.diag.message_primary or str(error) or type(error).__name__).split())
 
 
@@ -276,8 +280,10 @@ class PostgresClaims(PostgresTables):
                     connection.execute(f"SELECT pg_advisory_unlock({self._lock})")
 
     def _rewrite_table(self, connection: Connection, table: str) -> None:
-        """What an older transaction of the database might still read is copied too, so this is done again
-        until nothing is.
+        """Rewrite a table until no removed rows are left in it.
+
+        Rows that an older transaction of the database may still read are copied too, so this is repeated.
+        Raises StoreUnavailable if such a transaction stays open too long.
         """
         until, pause = time.monotonic() + LONGEST_WAIT, 0.02
         while kept := _rows_left_by_vacuum(connection, table):

@@ -44,7 +44,7 @@ def refuse_damaged(connection: sqlite3.Connection, path: Path | None) -> None:
 
 
 def explain_sqlite_error(error: Exception, path: Path | None) -> LabError:
-    """What an error of SQLite's means for who uses the file."""
+    """Return the error to raise for an SQLite error, which says what to do."""
     where = path or "what is kept in memory"
     if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(
@@ -133,17 +133,21 @@ class SQLiteTripleStore:
     def query(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> list[Triple]:
-        """The triples with exactly these parts, in the order of adding; None stands for any. Raises BadInput."""
+        """Return the triples with exactly these parts, in the order of adding.
+
+        None matches any text. Raises BadInput for an invalid part.
+        """
         given = require_pattern(subject, relation, object)
         return self._triples(
             f"SELECT {_READ} FROM triples {_where(given)} ORDER BY id", tuple(given.values())
         )
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords; most keywords first, then the surer, then the more
-        recent. Raises BadInput.
+        """Return the triples that contain any of the keywords.
 
-        A quoted keyword that begins within a word, such as "ovelac", has every triple read.
+        Those with most keywords come first, then those of higher confidence, then the more recent. A quoted
+        keyword that begins within a word, such as "ovelac", scans all triples. Raises BadInput for invalid
+        keywords.
         """
         wanted = checked_keywords(keywords, top_k)
         if not wanted:
@@ -170,11 +174,11 @@ class SQLiteTripleStore:
         return len(gone)
 
     def all(self) -> list[Triple]:
-        """Every triple, in the order of adding."""
+        """Return every triple, in the order of adding."""
         return self.query()
 
     def newest(self, most: int) -> list[Triple]:
-        """At most so many triples, those added last, in the order of adding."""
+        """Return the last `most` triples that were added, in the order of adding."""
         require_count(most, 0, "most")
         return self._triples(
             f"SELECT {_READ} FROM triples ORDER BY id DESC LIMIT ?", (min(most, _MOST_ROWS),)
@@ -187,7 +191,7 @@ class SQLiteTripleStore:
             connection.execute("INSERT INTO triple_words (triple_words) VALUES ('delete-all')")
 
     def count(self) -> int:
-        """How many triples there are."""
+        """Return the number of triples."""
         with self._using() as connection:
             (number,) = connection.execute("SELECT count(*) FROM triples").fetchone()
         return int(number)
@@ -200,7 +204,7 @@ class SQLiteTripleStore:
                 self._connection.close()
 
     def forked(self) -> None:
-        """In a forked child: SQLite must not even close a connection there."""
+        """Detach the connection in a forked child, where SQLite must not even close it."""
         keep_for_ever(self._connection)
         self._away, self._lock = ELSEWHERE, RLock()
 
@@ -219,7 +223,7 @@ class SQLiteTripleStore:
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone."""
+        """Yield the connection, for exclusive use by this thread."""
         with self._lock:
             if self._away:
                 raise StoreUnavailable(f"{self.path}: {self._away}")
@@ -228,8 +232,9 @@ class SQLiteTripleStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that no other process can come between; what it changes is on the disk at its end, or
-        not at all.
+        """Open a write transaction that excludes other writers.
+
+        Its changes are on disk at its end, or not made at all.
         """
         with self._using() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -265,7 +270,10 @@ def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """A connection to a file whose tables are there and sound."""
+    """Connect to a file, creating its tables if it is new.
+
+    Raises StoreDamaged or BadInput if its tables are not sound.
+    """
     connection = sqlite3.connect(path, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
     try:
         connection.create_function("holds_text", 4, _holds_text, deterministic=True)
@@ -302,7 +310,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def _index_new(connection: sqlite3.Connection) -> None:
-    """Bring the rows into the index of words that are not in it yet."""
+    """Add the rows to the word index that are not in it yet."""
     connection.executemany(_INDEX, map(_worded, connection.execute(_NOT_INDEXED).fetchall()))
 
 
@@ -315,7 +323,7 @@ def _where(given: Mapping[str, str]) -> str:
 
 
 def _rows_with(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
-    """A query for the ids of the triples that hold a keyword, and its values."""
+    """Return a query for the ids of the triples that contain a keyword, and its parameters."""
     by_words = "SELECT rowid AS id FROM triple_words WHERE triple_words MATCH ?"
     if not keyword.quoted:
         return by_words, (f'"{keyword.words.strip()}"',)
@@ -326,8 +334,9 @@ def _rows_with(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
 
 
 def _whole_words(quoted: str) -> str:
-    """What the index can know of a text: the words after its first, which may begin before it; the last may
-    go on.
+    """Return the index query for a quoted text.
+
+    It contains the words after the first, which may begin earlier. The last may continue.
     """
     words = named_words(quoted)
     begins = words[1:] if words and quoted.startswith(words[0]) else words
@@ -340,7 +349,7 @@ def _holds_text(quoted: str, *parts: str) -> bool:
 
 
 def _told(created: datetime | None) -> str | None:
-    """A time as text, of one length, so that texts sort as times do."""
+    """Format a time as text of fixed length, so that texts sort as times do."""
     return None if created is None else created.isoformat(timespec="microseconds")
 
 
@@ -352,7 +361,10 @@ def _triple(row: Sequence[Any]) -> Triple:
 
 
 def _read_time(told: str | None) -> datetime | None:
-    """A time as it was written; one that another program wrote without a zone is taken for UTC."""
+    """Parse a stored time.
+
+    One that another program wrote without a time zone is taken as UTC. Raises StoreDamaged if it is no time.
+    """
     if told is None:
         return None
     try:

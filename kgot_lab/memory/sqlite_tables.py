@@ -28,10 +28,10 @@ from kgot_lab.stores.opening import resolved
 
 
 def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
-    """A connection to a file of tables, made if there is none there, or to one in memory.
+    """Connect to a file of tables, creating it if there is none, or to a database in memory.
 
-    Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable; none of
-    them has written to it.
+    Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable. The
+    file is unchanged after any of them.
     """
     if path is not None:
         require_path(path)
@@ -174,13 +174,13 @@ class SQLiteTables:
                 self._connection.close()
 
     def forked(self) -> None:
-        """In a child: SQLite must not even close a connection there."""
+        """Detach the connection in a forked child, where SQLite must not even close it."""
         keep_for_ever(self._connection)
         self._foreign = True
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """In the place of an error of SQLite's, raise one that says what to do."""
+        """Replace an SQLite error by one that says what to do."""
         if self._foreign:
             raise StoreUnavailable(f"{self.path or f'a memory of {self.layout.name}'} {ELSEWHERE}")
         try:
@@ -239,11 +239,10 @@ _IN_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|pa
 def open_tables(
     layout: Layout, place: Path | str = ":memory:", *, namespace: str | None = None
 ) -> TableStorage:
-    """Tables in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://);
-    `namespace` names its schema.
+    """Open tables in an SQLite file, in memory (":memory:"), or in PostgreSQL by address (postgresql://).
 
-    Raises BadInput for a place that can be none or holds something else, StoreUnavailable, StoreDamaged and
-    NotInstalled.
+    `namespace` names the schema in PostgreSQL. Raises BadInput if the place is invalid or contains something
+    else. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
     """
     schema = "kgot_" + layout.name.replace(" ", "_") if namespace is None else namespace
     return opened_at(
@@ -264,9 +263,9 @@ def opened_at(
     namespace: str | None = None,
     example: str = "memory.db",
 ) -> _Opened:
-    """What `in_file` or `on_server` opens, by what a place is.
+    """Call `in_file` or `on_server`, depending on the kind of place, and return the result.
 
-    Raises BadInput for a place that is neither, or a file with a namespace.
+    Raises BadInput if the place is neither a file nor an address, and for a file with a namespace.
     """
     require(place, (str, Path), f"{what} are kept in a file or at an address")
     if isinstance(place, str) and "://" in place:

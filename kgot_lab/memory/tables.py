@@ -17,25 +17,29 @@ from kgot_lab.memory.triple_store import LONGEST_TEXT, spaced_words
 
 
 def word_key(word: str) -> int:
-    """The key of the facts that hold a word, as `spaced_words` cuts it."""
+    """Return the key of the facts that contain a word, in the form of `spaced_words`."""
     return _number("word", word)
 
 
 def end_key(end: Literal["subject", "object"], name: str) -> int:
-    """The key of the facts that begin, or end, with a name, letter by letter."""
+    """Return the key of the facts whose subject or object is exactly a name."""
     return _number(end, name)
 
 
 def fact_keys(subject: str, relation: str, object: str) -> list[int]:
-    """All keys of a fact, each once; the words of a text that is too long to be told lead nowhere."""
+    """Return all distinct keys of a fact.
+
+    The words of a text longer than LONGEST_TEXT get no keys.
+    """
     told = [part for part in (subject, relation, object) if len(part) <= LONGEST_TEXT]
     words = {word for part in told for word in spaced_words(part).split()}
     return sorted({*map(word_key, words), end_key("subject", subject), end_key("object", object)})
 
 
 def _number(kind: str, text: str) -> int:
-    """A whole number of eight bytes with a sign, as databases keep them; that two texts have one costs a
-    look, since facts are read.
+    """Return a signed 64-bit hash of a text, as databases store integers.
+
+    A collision costs one extra read, since the facts themselves are compared.
     """
     return int.from_bytes(
         hashlib.blake2b(text.encode(), digest_size=8, person=kind.encode()).digest(), "big", signed=True
@@ -134,8 +138,9 @@ DECIDED = f"""SELECT d.id, d.at, d.who, d.action, c.id, {_FACT}, v.value, v.numb
 
 
 def facts_where(*parts: str) -> str:
-    """The statement that reads the facts with one of some names in each of these parts: subject, relation,
-    object.
+    """Return the query for the facts with one of several names in each of these parts.
+
+    A part is subject, relation or object.
     """
     wanted = " AND ".join(f"f.{part} = ANY(:{part})" for part in parts)
     return f"SELECT {_FACT} FROM facts f" + (wanted and f" WHERE {wanted}")
@@ -146,8 +151,9 @@ TOUCHING = f"""SELECT {_FACT} FROM facts f WHERE f.subject = ANY(:names)
 
 
 def facts_with_keys(many: int) -> str:
-    """The statement that reads the ids of the facts with each of some keys, :key0 and so on, those learnt
-    last first, :most of each.
+    """Return the query for the ids of the facts with each of `many` keys, latest first.
+
+    Its parameters are :key0 and so on, and :most, the number of ids for each.
     """
     each = "SELECT {0} AS place, fact, learnt FROM fact_keys WHERE key = :key{0} ORDER BY learnt DESC, fact DESC LIMIT :most"
     return " UNION ALL ".join(
@@ -256,11 +262,11 @@ class LaterTable:
     columns: int
 
     def insert(self, mark: str) -> str:
-        """The statement that adds a row, with the mark that an engine has for a value."""
+        """Return the statement that adds a row, with the engine's placeholder for a value."""
         return f"INSERT INTO {self.name} VALUES ({', '.join([mark] * self.columns)})"
 
     def rows_of(self, read: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-        """What stands in it, by the rows that `read` found."""
+        """Return its rows, computed from the rows that `read` found."""
         return (made for row in read for made in self.rows(*row))
 
 

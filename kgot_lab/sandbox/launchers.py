@@ -1,9 +1,9 @@
 """Start a worker in a sandbox: under bubblewrap, in a Docker container, or as an ordinary process.
 
-bubblewrap is the first choice: the worker gets its own namespaces, no network, and of the machine's files only
-Python, read-only. Docker is the second choice, and the first on macOS and Windows. It is untested. The third
-does not isolate and must be requested by name: a statement still has its limits of time and memory and, on
-Linux, the system-call filter, but can read every file its user can.
+bubblewrap is the first choice: the worker gets its own namespaces, no network, and of the machine's files
+only Python, read-only. Docker is the second choice, and the first on macOS and Windows. It is untested. The
+third does not isolate and must be requested by name: a statement still has its limits of time and memory and,
+on Linux, the system-call filter, but can read every file its user can.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Language:
     extra: str = ""  # the extra of this package that installs the engine
     # whether the engine needs /proc, /dev and a folder in memory for its files
     devices: bool = False
-    beside: tuple[str, ...] = ()  # glob patterns of files and folders next to the packages that belong to them
+    # glob patterns of files and folders that belong to the packages but are next to them
+    beside: tuple[str, ...] = ()
 
     def shown(self) -> list[Path]:
         """Return the packages' own files and folders, without other files beside them.
@@ -85,7 +86,7 @@ LANGUAGES = {language.name: language for language in (PYTHON_WORKER, SPARQL_WORK
 # folders with the shared libraries of the system
 _LIBRARIES = ("/usr/lib64", "/usr/lib32", "/lib64", "/lib32", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
 _NOBODY = 65534
-# limit of an engine's files, which are in memory (/tmp is a tmpfs), as a multiple of a statement's memory limit
+# limit of an engine's files, which are in memory (/tmp is a tmpfs), as a multiple of a statement's memory
 _FILES_PER_MEMORY = 8
 _OWN_NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
 

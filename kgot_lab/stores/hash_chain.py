@@ -177,8 +177,7 @@ def salvaged_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json],
 
 
 def _chained(data: bytes) -> tuple[tuple[Mapping[str, Json], ...], int]:
-    """Return the unbroken sequence of records from the first on, and the number of other lines like records.
-    """
+    """Return the unbroken run of records from the first on, and the number of other lines like records."""
     check, records, others = check_of(HEAD), list[Mapping[str, Json]](), 0
     for line in data.split(b"\n"):
         record = _record_in(line, check, CHAINED)

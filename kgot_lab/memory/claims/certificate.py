@@ -59,7 +59,7 @@ class CertificateRules:
             )
 
     def ruling(self, states: Iterable[FactState]) -> Ruling:
-        """The strictest ruling for some states; that for a missing fact where there is none."""
+        """Return the strictest ruling for some states, or that for a missing fact if there are none."""
         rulings = [self._ruling(state) for state in states]
         return max(rulings or [self.missing], key=RULINGS.index)
 
@@ -166,12 +166,11 @@ class Certificate:
         return tuple(dict.fromkeys(told)) or ("it rests on no fact",)
 
     def certificate_text(self, answer: str) -> Certificate:
-        """The certificate as a reader of an answer may see it: of one that is withheld, without what gives
-        the answer away.
+        """Return the certificate as a reader of an answer may see it.
 
-        A "?" stands in the place of names, relations and sources in which the answer stands, or which are
-        part of it; a subject that is longer, as a question that names what there is to choose from, is left.
-        Sentences that hold it are not quoted.
+        If the answer is withheld, everything that reveals it is removed. A "?" replaces names, relations and
+        sources that contain the answer or are part of it. A longer subject is kept, such as a question that
+        lists the options. Sentences that contain the answer are not quoted.
         """
         if self.ruling != "withheld" or not answer.strip():
             return self
@@ -191,10 +190,10 @@ def certify(
     at: datetime | None = None,
     rules: CertificateRules = STANDARD_RULES,
 ) -> Certificate:
-    """How the facts that an answer needs stand at a time (None: that of the beliefs, or now); an open one is
-    filled with the surest fact.
+    """Determine the state at a time of the facts that an answer needs.
 
-    Raises BadInput for what is no fact, and for a naive time.
+    `at` defaults to the time of the beliefs, or now. An open fact is filled with the fact of highest
+    confidence. Raises BadInput if `needed` contains anything but facts, and for a naive time.
     """
     if isinstance(needed, Triple | OpenFact | str):
         raise BadInput(
@@ -211,7 +210,9 @@ def certify(
 
 
 def hedged(answer: str, certificate: Certificate) -> str:
-    """What a reader is told: the answer where it passes, with its weak points where it is hedged, else only
+    """Format the answer for a reader, according to its certificate.
+
+    It is the answer if it passes, the answer with its weak points if it is hedged, or else only the reasons
     why there is none.
     """
     require(answer, str, "an answer is a text")
@@ -226,8 +227,9 @@ def hedged(answer: str, certificate: Certificate) -> str:
 
 
 def certificate_parts(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
-    """A certificate with its question and answer as plain JSON values, as a reader may see it
-    (`certificate_text`); a withheld answer is None.
+    """Return a certificate with its question and answer as JSON values, as a reader may see it.
+
+    See `certificate_text`. A withheld answer is None.
     """
     told, given = hedged(answer, certificate), answer if certificate.ruling != "withheld" else None
     certificate = certificate.certificate_text(answer)
@@ -280,8 +282,10 @@ def _certified(beliefs: Beliefs, needed: Triple | OpenFact, before: str, then: d
 
 
 def _surest(valid: Beliefs, now: Period, periods: Sequence[Period], then: datetime) -> Triple | None:
-    """The fact that fills an open end: the surest of those that answer at the time, else of those that
-    answered last or will first.
+    """Return the fact that fills an open end.
+
+    It is the one of highest confidence among those that answer at the time, or else one of those that
+    answered last or will answer first.
     """
     if now.facts:
         return min(now.facts, key=lambda fact: (-valid.confidence(fact), triple_key(fact)))
@@ -290,7 +294,7 @@ def _surest(valid: Beliefs, now: Period, periods: Sequence[Period], then: dateti
 
 
 def _stretches(fact: Triple, periods: Iterable[Period]) -> Iterator[tuple[datetime | None, datetime | None]]:
-    """From when until when a fact answers, whatever answers beside it."""
+    """Yield the periods in which a fact answers, alone or beside others."""
     begun: tuple[datetime | None, datetime | None] | None = None
     for period in periods:
         if begun and fact in period.facts and begun[1] == period.since:
@@ -306,7 +310,7 @@ def _stretches(fact: Triple, periods: Iterable[Period]) -> Iterator[tuple[dateti
 def _nearest(
     stretches: Sequence[tuple[datetime | None, datetime | None]], then: datetime
 ) -> tuple[datetime | None, datetime | None]:
-    """The last stretch that ended by a time, or else the first that comes after it."""
+    """Return the last period that ended by a time, or else the first one after it."""
     ended = [ends for ends in stretches if ends[1] is not None and ends[1] <= then]
     return ended[-1] if ended else next(iter(stretches), (None, None))
 

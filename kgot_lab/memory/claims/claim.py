@@ -23,13 +23,14 @@ _STEP = timedelta(microseconds=1)
 
 
 def utc_now() -> datetime:
-    """The time of this computer's clock, aware."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def instant(time: datetime, what: str) -> int:
-    """An aware time in microseconds since 1970; raises BadInput for a naive one, which could mean any hour of
-    a day.
+    """Convert an aware time to microseconds since 1970.
+
+    Raises BadInput for a naive time, which is ambiguous, and for one outside the years 1 to 9999.
     """
     require(time, datetime, f"{what} is a datetime with a time zone")
     if time.utcoffset() is None:
@@ -47,29 +48,29 @@ def instant(time: datetime, what: str) -> int:
 
 
 def moment(micros: int) -> datetime:
-    """The time that is so many microseconds after 1970 began, in UTC."""
+    """Convert microseconds since 1970 to a time in UTC."""
     return _EPOCH + micros * _STEP
 
 
 def open_instant(time: datetime | None, what: str) -> int | None:
-    """As `instant`, for an end of an interval that may be open (None)."""
+    """Convert an end of an interval as `instant` does, or return None for an open one."""
     return None if time is None else instant(time, what)
 
 
 def open_moment(micros: int | None) -> datetime | None:
-    """As `moment`, for an end of an interval that may be open (None)."""
+    """Convert an end of an interval as `moment` does, or return None for an open one."""
     return None if micros is None else moment(micros)
 
 
 def format_time(time: datetime) -> str:
-    """A time in UTC as one reads it: the day, with the hour where it is not midnight."""
+    """Format a time in UTC: the day, and the time of day unless it is midnight."""
     exact = "microseconds" if time.microsecond else "seconds" if time.second else "minutes"
     day, clock = time.date().isoformat(), time.time().isoformat(exact)
     return day if clock == "00:00" else f"{day} {clock}"
 
 
 def format_span(since: datetime | None, until: datetime | None) -> str:
-    """From when until when something is valid, in words; "" where it says neither."""
+    """Format the period in which something is valid, or return "" if neither end is known."""
     ends = [f"from {format_time(since)}"] if since else []
     return " ".join([*ends, *([f"until {format_time(until)}"] if until else [])])
 
@@ -157,12 +158,12 @@ class Claim:
 
 
 def triple_key(fact: Triple) -> tuple[str, str, str]:
-    """The three texts of a fact, which order facts."""
+    """Return subject, relation and object of a fact, the sort key of facts."""
     return fact.subject, fact.relation, fact.object
 
 
 def fact_id(fact: Triple) -> str:
-    """The id of a fact: 32 characters made of its three texts."""
+    """Return the id of a fact: a hash of its three texts with 32 characters."""
     return digest(triple_key(fact))
 
 
@@ -172,8 +173,9 @@ def digest(value: Json) -> str:
 
 
 def plain_text(text: str, what: str, *, blank: bool = False) -> str:
-    """A text as every storage takes it, halves of surrogate pairs replaced; raises BadInput for one that is
-    blank or holds a NUL.
+    """Return a text that every storage accepts, with halves of surrogate pairs replaced.
+
+    Raises BadInput if it is blank or contains a NUL.
     """
     require(text, str, f"{what} is a text")
     if not blank and not text.strip():
@@ -184,7 +186,10 @@ def plain_text(text: str, what: str, *, blank: bool = False) -> str:
 
 
 def plain_triple(fact: Triple, what: str) -> Triple:
-    """A fact of three plain texts and nothing else; raises BadInput."""
+    """Return a fact with three plain texts and no other attributes.
+
+    Raises BadInput if it is no fact or a text is not accepted.
+    """
     require(fact, Triple, f"{what} is a Triple(subject, relation, object)")
     subject, relation, object = (
         plain_text(getattr(fact, part), f"the {part} of {what}") for part in ("subject", "relation", "object")
@@ -193,7 +198,10 @@ def plain_triple(fact: Triple, what: str) -> Triple:
 
 
 def probability(value: float, what: str) -> float:
-    """A number from 0 to 1; raises BadInput."""
+    """Return a number from 0 to 1 as a float.
+
+    Raises BadInput for anything else.
+    """
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)

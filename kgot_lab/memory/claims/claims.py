@@ -187,7 +187,7 @@ class Claims(Beliefs):
         return erase_claims(self, sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by, fact)
 
     def erase_source(self, source: str, *, by: str = "") -> Erased:
-        """As `erase_fact`, for every claim of a source, and for the facts that no other source claims."""
+        """Erase every claim of a source, and the facts that no other source claims, as `erase_fact` does."""
         source = plain_text(source, "a source")
         return erase_claims(self, sql.FROM_SOURCE, lambda: {"source": source}, by)
 
@@ -213,7 +213,10 @@ class Claims(Beliefs):
             )
 
     def propose_merges(self) -> tuple[MergeProposal, ...]:
-        """Names that may mean one thing, with the reasons; none is merged before `merge` says so."""
+        """Return pairs of names that may mean the same thing, with the reasons.
+
+        Nothing is merged until `merge` is called.
+        """
         return merge_proposals(self.facts())
 
     def merge(self, kept: str, other: str, *, by: str = "") -> int:
@@ -244,23 +247,26 @@ class Claims(Beliefs):
     # --- what happened ---
 
     def claim(self, id: str) -> Claim:
-        """A claim as it was learnt, by its id; raises BadInput for one that is not known."""
+        """Return a claim as it was learnt, by its id.
+
+        Raises BadInput if there is no such claim.
+        """
         self._require_claim(id)
         return claims_by_id(self.storage, [id])[0]
 
     def from_source(self, source: str) -> tuple[Claim, ...]:
-        """Every claim of a source as it was learnt, whether it counts or not, in the order of their ids."""
+        """Return every claim of a source as it was learnt, in force or not, in the order of their ids."""
         ids = [id for (id,) in self.storage.rows(sql.FROM_SOURCE, {"source": plain_text(source, "a source")})]
         return claims_by_id(self.storage, ids)
 
     def claims_on(self, fact: Triple) -> tuple[Claim, ...]:
-        """Every claim of a fact as it was learnt, whether it counts or not, in the order of their ids."""
+        """Return every claim of a fact as it was learnt, in force or not, in the order of their ids."""
         return claims_by_id(
             self.storage, [id for (id,) in self.storage.rows(sql.OF_FACTS, {"facts": self._ids_of(fact)})]
         )
 
     def ids_beginning(self, beginning: str) -> tuple[str, ...]:
-        """The ids of the claims, whether they count or not, that begin with some characters."""
+        """Return the ids of the claims, in force or not, that begin with some characters."""
         letters = plain_text(beginning, "how an id begins")
         return tuple(
             id
@@ -268,19 +274,21 @@ class Claims(Beliefs):
         )
 
     def recorded_facts(self) -> tuple[Triple, ...]:
-        """Every fact that was ever noted and not erased, by the names it was learnt with, whether it holds or
-        not.
+        """Return every fact that was ever recorded and not erased, whether it holds or not.
+
+        The names are those it was learnt with.
         """
         return tuple(Triple(*row) for row in self.storage.rows(sql.facts_where()))
 
     def answers_on(self, fact: Triple) -> tuple[RecordedAnswer, ...]:
-        """The answers that rest on a fact, whether it holds or not."""
+        """Return the answers that depend on a fact, whether it holds or not."""
         rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._ids_of(fact)})
         return tuple(RecordedAnswer(id, text, moment(at)) for id, text, at in rows)
 
     def recorded_answers(self) -> dict[RecordedAnswer, tuple[Triple, ...]]:
-        """The answers that were noted, the earliest first, with the facts that each rests on, whether these
-        hold or not.
+        """Return the recorded answers, earliest first, with the facts that each depends on.
+
+        The facts are included whether they hold or not.
         """
         found: dict[RecordedAnswer, tuple[Triple, ...]] = {}
         for id, text, at, *fact in self.storage.rows(sql.NOTED_ANSWERS):
@@ -289,8 +297,9 @@ class Claims(Beliefs):
         return found
 
     def history(self, claim: str) -> tuple[ClaimPeriod, ...]:
-        """How a claim stood from when until when, as it was known; drops lie over its standing. Raises
-        BadInput.
+        """Return the status of a claim in each period, by when it was known.
+
+        A drop takes precedence over the standing. Raises BadInput if there is no such claim.
         """
         self._require_claim(claim)
         return tuple(
@@ -301,7 +310,7 @@ class Claims(Beliefs):
         )
 
     def log(self) -> tuple[Logged, ...]:
-        """Every change, the first one first."""
+        """Return every change, first one first."""
         with self.storage.reading():
             of = defaultdict(list)
             for change, *named in (
@@ -345,12 +354,11 @@ def open_claims(
     accept_from: float = 0.7,
     now: Callable[[], datetime] = utc_now,
 ) -> Claims:
-    """Claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://);
-    `namespace` names its schema.
+    """Open claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by address (postgresql://).
 
-    A file is made if there is none and it may be `new`. Raises BadInput for a place that can be none or holds
-    something else, for a file that is not there, and for a namespace of a file; StoreUnavailable,
-    StoreDamaged and NotInstalled.
+    A file is created if there is none and `new` is true. `namespace` names the schema in PostgreSQL. Raises
+    BadInput if the place is invalid or contains something else, if the file does not exist, and for a
+    namespace of a file. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
     """
 
     def in_file() -> ClaimStorage:

@@ -55,12 +55,13 @@ class ClaimMemory:
         return f"<ClaimMemory of {self.session!r} in {self.claims.storage!r}>"
 
     def source_of(self, turn: str) -> str:
-        """The source that the claims of a turn have."""
+        """Return the source of the claims of a turn."""
         return f"{self.session}/{turn}"
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
-        """What the model finds in a text, with the times that it states; a bad reply is mended by a second
-        call if `repairs` is 1.
+        """Extract triples from a text with the model, with the times that it states.
+
+        An invalid reply is repaired by a second call if `repairs` is 1.
         """
         return self._extractor.extracted(text, repairs=repairs, times=True)
 
@@ -92,7 +93,10 @@ class ClaimMemory:
     def context_for(
         self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
-        """What a model is told when a message is answered: see `build_context`."""
+        """Return the context for a model that answers a message.
+
+        See `build_context`.
+        """
         return self.build_context(keywords, without=without, at=told.at)
 
     def build_context(
@@ -102,11 +106,10 @@ class ClaimMemory:
         without: AbstractSet[Triple] = frozenset(),
         at: datetime | None = None,
     ) -> str:
-        """What holds at a time (None: now), a line each, with when it changed or what contests it; "" where
-        nothing does.
+        """Format what holds at a time, one line each, with when it changed or what contests it.
 
-        With keywords, the facts that hold them, then what is known of the objects of those; without, those
-        that were learnt last.
+        `at` defaults to now. With keywords, these are the facts that contain them, then what is known of the
+        objects of those. Without, the facts that were learnt last. Returns "" if there are none.
         """
         at = self.claims.now() if at is None else at
         with self.claims.storage.reading():
@@ -121,11 +124,10 @@ class ClaimMemory:
             )
 
     def holding_now(self, noted: Iterable[Triple], told: UserTurn) -> dict[Triple, tuple[AnswersNow, ...]]:
-        """What answers in the place of each of some facts when a message is answered, and since when it does
-        if it took another's place.
+        """Return what answers in place of each fact when a message is answered.
 
-        One that holds no more, or not then, has nothing in its place, but in a relation declared "single"
-        what answers then.
+        An answer that replaced another has the time since when it holds. A fact that does not hold then has
+        nothing in its place, except in a relation declared "single", where it is what answers then.
         """
         with self.claims.storage.reading():
             remarks = _Remarks(self.claims, told.at)
@@ -141,7 +143,7 @@ class ClaimMemory:
             }
 
     def count(self) -> int:
-        """How many facts hold."""
+        """Return the number of facts that hold."""
         return len(self.claims.facts())
 
     # --- forgetting ---
@@ -190,15 +192,18 @@ class _Remarks:
         self._known: dict[tuple[str, str], tuple[tuple[Triple, ...], str]] = {}
 
     def answers(self, triple: Triple) -> bool:
-        """Whether no other fact answers in the place of this one."""
+        """Return whether no other fact answers in place of this one."""
         return triple.relation not in self._single or triple in self._about(triple)[0]
 
     def in_place_of(self, triple: Triple, held: AbstractSet[Triple]) -> tuple[Triple, ...]:
-        """What answers where a fact was noted; `held` are those that hold of the facts that were."""
+        """Return what answers in place of a recorded fact.
+
+        `held` are the recorded facts that hold.
+        """
         return self._about(triple)[0] if triple.relation in self._single else (triple,) * (triple in held)
 
     def of(self, triple: Triple) -> str:
-        """When the answer changed, or that another is as good."""
+        """Describe when the answer changed, or that another one contests it."""
         return self._about(triple)[1] if triple.relation in self._single else ""
 
     def _about(self, triple: Triple) -> tuple[tuple[Triple, ...], str]:
@@ -235,15 +240,17 @@ def _claim(triple: Triple, source: str, told: UserTurn, times: StatedTimes) -> C
 def _unchanged_claim(
     claim: Claim, earlier: Mapping[tuple[Triple, Span | None, str], Claim], *, stated: bool
 ) -> Claim:
-    """The claim of the same words that the turn made when it was told before, where no time but that of the
-    telling is another.
+    """Return the claim that the turn made before with the same words.
+
+    Returns `claim` itself if there is none, or if its time is stated rather than that of the turn.
     """
     return claim if stated else earlier.get((claim.fact, claim.span, claim.said_by), claim)
 
 
 def _span(fact: Triple, text: str) -> Span:
-    """The first sentence of a text that names both ends of a fact, as one word of each; the whole text, not
-    kept twice, where none does.
+    """Return the first sentence of a text that contains a word of both ends of a fact.
+
+    If there is none, returns the span of the whole text, without a copy of it.
     """
     ends = [set(content_words(end)) for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
     for sentence in sentences(text):

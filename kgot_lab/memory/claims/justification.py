@@ -36,7 +36,7 @@ class InForce(NamedTuple):
     premises: tuple[Triple, ...] = ()
 
     def covers(self, at: int) -> bool:
-        """Whether its source says that the fact is true at a time."""
+        """Return whether its source says that the fact is true at a time."""
         return (self.valid_from is None or self.valid_from <= at) and (
             self.valid_until is None or at < self.valid_until
         )
@@ -46,7 +46,10 @@ Held = Mapping[Triple, Sequence[InForce]]
 
 
 def holding(claims: Iterable[InForce], at: int | None = None) -> Held:
-    """The facts that hold, each with the claims it holds by; `at` counts only what is valid at that time."""
+    """Return the facts that hold, each with the claims that support it.
+
+    With `at`, only claims that are valid at that time count.
+    """
     ready: deque[InForce] = deque()
     waiting: dict[Triple, list[InForce]] = defaultdict(list)
     missing: dict[str, int] = {}
@@ -73,8 +76,9 @@ def holding(claims: Iterable[InForce], at: int | None = None) -> Held:
 
 
 def started_by(fact: Triple, held: Held, waiting: Mapping[Triple, Sequence[InForce]]) -> list[Triple]:
-    """The facts that would start to hold if one did, itself first; `waiting` has the claims in force by their
-    premises.
+    """Return the facts that would start to hold if `fact` did, itself first.
+
+    `waiting` maps each premise to the claims in force that need it.
     """
     risen: dict[Triple, None] = {} if fact in held else {fact: None}
     ready = deque(risen)
@@ -91,10 +95,10 @@ def started_by(fact: Triple, held: Held, waiting: Mapping[Triple, Sequence[InFor
 
 
 def sole_sources(fact: Triple, claims: Sequence[InForce], at: int | None = None) -> tuple[str, ...]:
-    """The sources any one of which would take a fact with it, of the claims that decide about it; none where
-    it does not hold.
+    """Return the sources any one of which would take a fact with it if it were retracted.
 
-    A derivation counts by what its premises rest on, not by who derived it.
+    `claims` are all that decide about the fact. Empty if the fact does not hold. A derivation counts by the
+    sources of its premises, not by who derived it.
     """
     held = holding(claims, at).get(fact, ())
     stated = {claim.source for claim in held if claim.kind == "stated"}
@@ -110,11 +114,11 @@ def sole_sources(fact: Triple, claims: Sequence[InForce], at: int | None = None)
 
 
 def combined_confidence(claims: Iterable[InForce | Claim]) -> float:
-    """How sure a fact is that several sources claim: 1 - the product of (1 - confidence) over sources, each
-    by its best claim.
+    """Return the confidence of a fact that several sources claim, by noisy-or.
 
-    The noisy-or of Pearl, Probabilistic Reasoning in Intelligent Systems (1988), which takes sources to err
-    independently: claims of one source do not, so they count once.
+    It is 1 - the product of (1 - confidence) over sources, each with its best claim (Pearl, Probabilistic
+    Reasoning in Intelligent Systems, 1988). Noisy-or assumes that sources err independently. Claims of one
+    source do not, so they count once.
     """
     best: dict[str, float] = {}
     for claim in claims:
@@ -138,24 +142,24 @@ class Aliases:
             self._names[self.canonical(other)].append(other)
 
     def canonical(self, name: str) -> str:
-        """The name that a name goes by: itself, where it was merged into no other."""
+        """Return the canonical name of a name, which is itself if it was not merged into another."""
         while name in self.merges:
             name = self.merges[name]
         return name
 
     def names(self, name: str) -> list[str]:
-        """All names of what a name means, the one it goes by first."""
+        """Return all names of the thing that a name means, the canonical one first."""
         kept = self.canonical(name)
         return [kept, *self._names.get(kept, ())]
 
     def read(self, fact: Triple) -> Triple:
-        """A fact by the names it goes by."""
+        """Return a fact under its canonical names."""
         if not self.merges:
             return fact
         return Triple(self.canonical(fact.subject), fact.relation, self.canonical(fact.object))
 
     def spellings(self, facts: Iterable[Triple]) -> list[Triple]:
-        """Every fact under all names it may have been learnt with."""
+        """Return every fact under all names it may have been learnt with."""
         return [
             Triple(subject, fact.relation, object)
             for fact in facts
@@ -170,20 +174,21 @@ NOW = 2**62  # a change that comes after all
 
 
 def aliases(storage: ClaimStorage, known: int = NOW) -> Aliases:
-    """The merges of names as they were known after a change."""
+    """Return the merges of names as they were known after a change."""
     return Aliases(dict(storage.rows(sql.MERGED, {"known": known})))
 
 
 def all_in_force(storage: ClaimStorage, names: Aliases, known: int = NOW) -> list[InForce]:
-    """Every claim in force after a change."""
+    """Return every claim in force after a change."""
     return in_force(storage.rows(sql.ALL_IN_FORCE, {"known": known}), storage.rows(sql.ALL_PREMISES), names)
 
 
 def deciding(
     storage: ClaimStorage, names: Aliases, facts: Iterable[Triple], known: int = NOW
 ) -> list[InForce]:
-    """The claims in force after a change that decide whether some facts hold: theirs, and those of all they
-    are derived from.
+    """Return the claims in force after a change that decide whether some facts hold.
+
+    These are the claims of the facts, and those of all facts they are derived from.
     """
     found: list[InForce] = []
     seen: set[Triple] = set()
@@ -199,7 +204,7 @@ def deciding(
 
 
 def resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple]) -> set[Triple]:
-    """Some facts and all that was ever derived from them, whether it holds or not."""
+    """Return some facts and all that was ever derived from them, whether it holds or not."""
     seen: set[Triple] = set()
     new = {names.read(fact) for fact in facts}
     while new:
@@ -211,12 +216,12 @@ def resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple]) -
 
 
 def fact_ids(facts: Iterable[Triple], names: Aliases) -> list[str]:
-    """The ids of some facts under all their names."""
+    """Return the ids of some facts under all their names."""
     return [fact_id(each) for each in names.spellings(facts)]
 
 
 def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Aliases) -> list[InForce]:
-    """Claims from rows of what decides, and of the premises among them, by the names that are read."""
+    """Build claims from rows of claims and of their premises, under canonical names."""
     needed: dict[str, dict[Triple, None]] = defaultdict(dict)
     for claim, *fact in premises:
         needed[claim][names.read(Triple(*fact))] = None
@@ -248,11 +253,10 @@ class Stretch(NamedTuple):
 
 
 def periods(claims: Sequence[InForce], facts: frozenset[Triple], *, single: bool) -> list[Stretch]:
-    """Which of some facts of one subject and relation answer from when until when; times at which none does
-    are left out.
+    """Return the periods in which some facts of one subject and relation answer.
 
-    The claims are all that decide about these facts. Nothing is said of any other fact, so none of another
-    subject or relation can retire one of these.
+    Times without an answer are left out. The claims are all that decide about these facts. They say nothing
+    about any other fact, so none of another subject or relation can retire one of these.
     """
     cuts = sorted(
         {time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None}
@@ -269,8 +273,9 @@ def periods(claims: Sequence[InForce], facts: frozenset[Triple], *, single: bool
 
 
 def answering(held: Held, facts: Iterable[Triple], *, single: bool) -> tuple[Triple, ...]:
-    """Those of some facts that hold; where only one may, the one that began last, or those that did: None is
-    before all times.
+    """Return the facts that hold, or if `single`, the one that began last.
+
+    Returns several if they began at the same time. None is before all times.
     """
     candidates = sorted((fact for fact in facts if fact in held), key=triple_key)
     if not single or len(candidates) < 2:

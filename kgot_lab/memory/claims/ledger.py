@@ -58,7 +58,10 @@ class ReviewLedger:
         self.claims = claims
 
     def queue(self) -> tuple[Queued, ...]:
-        """The claims that wait: those first by which most facts would start to hold, then the surest."""
+        """Return the claims that wait for review.
+
+        Those with which most facts would start to hold come first, then those of highest confidence.
+        """
         storage = self.claims.storage
         with storage.reading():
             names = aliases(storage)
@@ -109,8 +112,9 @@ class ReviewLedger:
         return self._decide("override", claim, by, lambda change, _: _stand(change, claim, "accepted", given))
 
     def decided(self, most: int = 20) -> tuple[Decided, ...]:
-        """The last decisions and undos, at most so many, the latest first: an override may be two, of what it
-        rejects and what it takes.
+        """Return the last decisions and undos, at most `most`, latest first.
+
+        An override may be two: what it rejects and what it accepts.
         """
         require_count(most, 1, "most")
         return tuple(
@@ -123,7 +127,10 @@ class ReviewLedger:
         )
 
     def waits(self, claim: str) -> bool:
-        """Whether a claim waits for review, by its id: nobody has decided on it, and it is not retracted."""
+        """Return whether a claim waits for review, by its id.
+
+        It does if it is neither decided on nor retracted.
+        """
         storage = self.claims.storage
         with storage.reading():
             return list(open_versions(storage, "standing", claim)) == ["queued"] and not open_versions(
@@ -133,7 +140,7 @@ class ReviewLedger:
     # --- what decisions teach ---
 
     def judgements(self) -> list[JudgedClaim]:
-        """Every claim that a person decided on, as the decision stands now."""
+        """Return every claim that a person decided on, with the current decision."""
         rows = self.claims.storage.rows(sql.DECISIONS, {"known": NOW})
         return [
             JudgedClaim(relation, confidence, standing == "accepted")
@@ -141,18 +148,17 @@ class ReviewLedger:
         ]
 
     def reliability(self) -> dict[str, Reviewed]:
-        """How often claims of each relation were accepted, where any were decided on."""
+        """Return how often claims of each relation were accepted, for relations with decisions."""
         decisions: dict[str, list[bool]] = defaultdict(list)
         for relation, _, accepted in self.judgements():
             decisions[relation].append(accepted)
         return {relation: Reviewed(len(said), sum(said)) for relation, said in sorted(decisions.items())}
 
     def calibrated(self, confidence: float, relation: str, *, least: int = 30) -> float:
-        """How often claims as sure as this one were accepted, by isotonic regression over the decisions on
-        its relation.
+        """Return the acceptance rate of claims of this confidence, by isotonic regression.
 
-        A relation with fewer than `least` decisions is pooled with all others; where all are fewer, the
-        confidence is what it is.
+        It uses the decisions on the relation, or on all relations if this one has fewer than `least`. If all
+        together have fewer, the confidence is returned unchanged.
         """
         confidence = probability(confidence, "a confidence")
         require_count(least, 1, "least")
@@ -204,8 +210,9 @@ def _stand(change: ClaimChange, claim: str, standing: str, confidence: float) ->
 
 
 def isotonic(pairs: Iterable[tuple[float, float]]) -> Callable[[float], float]:
-    """The rising function nearest to some pairs (x, y) in squares, straight between steps: pool adjacent
-    violators (Ayer et al. 1955).
+    """Fit a nondecreasing function to pairs (x, y) by least squares, linear between steps.
+
+    Uses the pool-adjacent-violators algorithm (Ayer et al. 1955).
     """
     by_x: dict[float, list[float]] = defaultdict(list)
     for x, y in pairs:
@@ -287,7 +294,7 @@ class Reviewer:
             self.place = (self.place + by) % len(self.queue)
 
     def weighed(self, queued: Queued) -> Weighed:
-        """What speaks for and against a claim that waits."""
+        """Return the evidence for and against a claim that waits."""
         claim, claims = queued.claim, self.claims
         with claims.storage.reading():
             fact = claim.fact
@@ -307,8 +314,10 @@ class Reviewer:
         return Weighed(claim.confidence, calibrated, idle, single, tuple(others))
 
     def waiting(self, beginning: str) -> str:
-        """The id of the one claim that waits whose id begins so; raises AlreadyDecided, and BadInput where
-        there is none or several.
+        """Return the id of the one waiting claim whose id begins with some characters.
+
+        Raises AlreadyDecided if the only such claim no longer waits, and BadInput if there is none or
+        several.
         """
         found = self.claims.ids_beginning(beginning)
         waiting = [id for id in found if self.ledger.waits(id)]
@@ -382,6 +391,6 @@ class Reviewer:
 
 
 def _overlap(one: Claim, other: Claim) -> bool:
-    """Whether two claims say that something is true at one and the same time."""
+    """Return whether the periods of validity of two claims overlap."""
     (since, until), (begin, end) = one.valid_micros, other.valid_micros
     return (until is None or begin is None or begin < until) and (end is None or since is None or since < end)

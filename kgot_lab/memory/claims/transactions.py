@@ -44,7 +44,7 @@ class ClaimChange:
         self.number: int | None = None
 
     def begin(self) -> int:
-        """The number of the change, which has now changed something."""
+        """Return the number of the change, which is assigned at the first call."""
         if self.number is None:
             last, at = next(iter(self.storage.rows(sql.LAST_CHANGE)), (0, None))
             clock = int(self.values["clock"] or 0)
@@ -82,8 +82,9 @@ class ClaimChange:
 def making(
     storage: ClaimStorage, action: str, by: str, now: Callable[[], datetime], *, undoes: int | None = None
 ) -> Iterator[ClaimChange]:
-    """A change in a transaction of its own: all of it is kept, or nothing. Raises BadInput for what `by` is
-    not a text.
+    """Open a change in its own transaction, which is stored completely or not at all.
+
+    Raises BadInput if `by` is not a text.
     """
     who = plain_text(by, "who makes a change (by)", blank=True)
     with storage.changing():
@@ -92,7 +93,7 @@ def making(
 
 
 def open_versions(storage: ClaimStorage, kind: str, key: str) -> dict[str, float | None]:
-    """What is so now: the values, each with its number."""
+    """Return the current values, each with its number."""
     return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
 
 
@@ -132,7 +133,7 @@ def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str])
 
 
 def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]:
-    """The entities of some facts that no fact names any more."""
+    """Return the entities of some facts that no fact names any more."""
     names = aliases(storage)
     left = {name for fact in fallen for name in (fact.subject, fact.object)}
     touching = storage.rows(sql.TOUCHING, {"names": [each for name in left for each in names.names(name)]})
@@ -223,8 +224,9 @@ def erase_claims(
 def _doomed(
     storage: ClaimStorage, names: Aliases, claims: set[str], facts: set[Triple]
 ) -> tuple[set[str], set[Triple]]:
-    """The claims and facts that go with some: facts that no other claim carries, and claims that are derived
-    from such facts.
+    """Return the claims and facts that are removed with some others.
+
+    These are facts that no other claim supports, and claims that are derived from such facts.
     """
     new = claims | _resting_on(storage, names, facts)
     doomed: set[str] = set()
@@ -280,7 +282,10 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
 
 
 def _erased_of(beliefs: Beliefs, number: int) -> int:
-    """How many parts of a change were erased; raises BadInput where there is nothing to undo."""
+    """Return how many parts of a change were erased.
+
+    Raises BadInput if there is nothing to undo.
+    """
     rows = beliefs.storage.rows(sql.CHANGE, {"change": number}) if number <= _LARGEST else []
     if not rows:
         raise BadInput(f"there is no change {number}: log() lists them")

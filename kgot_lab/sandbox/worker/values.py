@@ -112,7 +112,9 @@ def _short(value: Any) -> str:
 
 
 def free_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
-    """Return an unused id for a node: its own, or else its name, with its label or a number if that is taken.
+    """Return an unused id for a node: its own, or else its name.
+
+    A name that is taken gets the node's label or a number.
     """
     given = (stored.get(name) for name in _NAMED_BY)
     texts = [

@@ -356,7 +356,9 @@ class Sqlite:
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        """Open a transaction in which all queries see one state of the graph, whatever other processes write.
+        """Open a transaction in which all queries see one state of the graph.
+
+        What other processes write meanwhile is not visible in it.
         """
         with self._lock:
             graph = self._graph()
