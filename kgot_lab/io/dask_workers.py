@@ -1,5 +1,6 @@
-"""Work for the workers of a Dask scheduler, by its address; a scheduler runs what anybody sends who reaches
-it, so it belongs to you.
+"""Run jobs on the workers of a Dask scheduler, by its address.
+
+A scheduler runs any code that is sent to it, so it should be your own.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
 def shared_out(
     client: Any, act: Callable[[_Asked], _Made], jobs: Sequence[_Asked]
 ) -> Iterator[tuple[int, _Made]]:
-    """Yield the result of each job with its number, as the workers finish.
+    """Run jobs on the workers and yield the result of each with its number, in order of completion.
 
     Closing the iterator cancels the remaining jobs. Raises a LabError that `act` raises as it is, and
     LabError for any other error and for a worker that was lost over a job repeatedly.

@@ -95,8 +95,8 @@ def utf8_text(data: bytes, path: Path | str) -> str:
 
 
 def require_narrow(data: bytes, path: Path | str) -> None:
-    """Raise BadInput for the beginning of a file that is in UTF-16 or UTF-32, which would be read as other
-    letters.
+    """Raise BadInput for a file that begins like UTF-16 or UTF-32, which would be decoded to other
+    characters.
     """
     if encoding := wide_encoding(data):
         raise BadInput(
@@ -138,11 +138,11 @@ def _is_text(data: bytes, encoding: str) -> bool:
 
 
 def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
-    """Write bytes, or a text as UTF-8, and return the path; `what` names it in the BadInput that is raised
-    when it cannot be written.
+    """Write bytes, or a text as UTF-8, atomically and return the path.
 
-    The folder is made if it is not there, a lone surrogate becomes its escape, and a file that was there
-    stays until the new one is whole.
+    The folder is created if it is missing, and a lone surrogate becomes its escape. An existing file stays
+    until the new one is complete. Raises BadInput, with `what` as the name of the content, if it cannot be
+    written.
     """
     path = Path(path)
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
@@ -159,7 +159,7 @@ def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write beside the path, with the rights of a file that is there, and then take its place."""
+    """Write a temporary file beside the path, with the permissions of an existing file, and rename it."""
     beside = path.with_name(f".{uuid4().hex}.new")
     try:
         with beside.open("wb") as file:

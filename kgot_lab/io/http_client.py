@@ -59,8 +59,9 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
     library = client_library()
 
     class BoundedClient(openai.DefaultHttpxClient):  # type: ignore[misc, unused-ignore]
-        """Reads answers itself, so that they end; each exchange has a connection of its own, which can be
-        broken and is nobody else's.
+        """Reads responses itself, to limit their time and size.
+
+        Each exchange has its own connection, which can be closed without affecting others.
         """
 
         def __init__(self) -> None:
@@ -105,8 +106,9 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
             raise UnusableBody(f"the server redirects more than {redirects} times")
 
     class PassedOn(library.SyncByteStream):  # type: ignore[misc, name-defined, unused-ignore]
-        """The body of an answer as it comes; where it is closed, the exchange is over and its connection
-        gone.
+        """The body of a response as it arrives.
+
+        Closing it ends the exchange and its connection.
         """
 
         def __init__(
@@ -189,7 +191,7 @@ def _checked_line(line: bytearray) -> bytes:
 
 
 def check_holders(data: bytes | bytearray) -> None:
-    """Raise UnusableBody for JSON that holds too many objects and lists."""
+    """Raise UnusableBody for JSON that contains too many objects and lists."""
     if _holders(data) > MOST_HOLDERS and _holders(_STRING.sub(b"", data)) > MOST_HOLDERS:
         raise UnusableBody(f"the answer holds more than {MOST_HOLDERS:,} objects and lists")
 
@@ -209,9 +211,7 @@ def _unpacker(beginning: bytes) -> Any:
 
 @contextmanager
 def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
-    """Say of what happens here that it was not complete in time, where that is why it failed or seems to have
-    ended.
-    """
+    """Raise a timeout error if the exchange ran out of time, whether it failed or seems complete."""
     library, trouble = client_library(), None
     try:
         yield
@@ -227,8 +227,9 @@ def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
 
 
 def _note(name: str, info: Mapping[str, Any], own: list[socket.socket], late: threading.Event) -> None:
-    """Remember a connection that is made for an exchange, by a socket that stays one when TLS takes the first
-    over.
+    """Record the connection of an exchange.
+
+    It is a duplicate of the socket, which stays valid when TLS takes over the first.
     """
     if name.endswith(".connect_tcp.complete"):
         own.append(info["return_value"].get_extra_info("socket").dup())
@@ -244,8 +245,9 @@ def _break(connections: Iterable[socket.socket]) -> None:
 
 @contextmanager
 def _ended(own: list[socket.socket], seconds: float) -> Iterator[threading.Event]:
-    """Break the connections of an exchange that takes longer, which are let go of in any case; the event says
-    that this happened.
+    """Break the connections of an exchange that takes longer than `seconds`, and close them in any case.
+
+    The event is set if they were broken.
     """
 
     try:

@@ -1,4 +1,4 @@
-"""Lock files between processes, keep what a forked child may not use, and end what takes too long."""
+"""Lock files between processes, protect objects from forked children, and end what takes too long."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from kgot_lab.errors import BadInput
 
 
 def hold(lock: IO[Any]) -> None:
-    """Lock an open file for this opening of it alone, until it is closed; raises OSError where another has
-    it.
+    """Lock an open file exclusively until it is closed.
+
+    Raises OSError if another has the lock.
     """
     if os.name == "nt":  # untested
         import msvcrt
@@ -31,11 +32,10 @@ def hold(lock: IO[Any]) -> None:
 
 @contextmanager
 def one_at_a_time(path: Path, waits: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Hold the lock of a file, `<name>.lock` beside it, for as long as the block runs; `waits` is told before
-    another is waited for.
+    """Hold the lock file `<name>.lock` beside a path while the block runs.
 
-    It holds against other processes and against other threads, so nobody may ask for it twice. Raises
-    BadInput where no file can be made.
+    `waits` is called before waiting for another holder. The lock excludes other processes and other threads,
+    so it cannot be acquired twice. Raises BadInput if the lock file cannot be created.
     """
     lock = path.with_name(f"{path.name}.lock")
     with _held(lock, waits):
@@ -76,7 +76,7 @@ def _held(lock: Path, waits: Callable[[], object]) -> Iterator[None]:
 
 
 def _wait(lock: IO[Any]) -> None:
-    """Wait until nobody else has the lock of an open file, and take it."""
+    """Wait for the lock of an open file and acquire it."""
     if os.name == "nt":  # untested
         import msvcrt
 
@@ -118,8 +118,9 @@ def tell_of_forks(opened: Inherited) -> None:
 
 
 def keep_for_ever(connection: object) -> None:
-    """Never let an object be collected, not even at the end of the program: closing a copy of it would change
-    what the parent has.
+    """Prevent an object from ever being collected, even at the end of the program.
+
+    Closing a copy of it would affect the parent process.
     """
     if hasattr(ctypes, "pythonapi"):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
@@ -141,7 +142,10 @@ def _tell() -> None:
 
 @contextmanager
 def ended_after(seconds: float, end: Callable[[], object]) -> Iterator[threading.Event]:
-    """Call `end`, from another thread, when what happens here takes longer; the event says that it did."""
+    """Call `end` from another thread if the block takes longer than `seconds`.
+
+    The event is set if it was called.
+    """
     late = threading.Event()
 
     def act() -> None:

@@ -1,4 +1,4 @@
-"""Read an SQLite file without changing it or what is beside it: from a private copy, or without its log."""
+"""Read an SQLite file without changing it or the files beside it: from a private copy, or without its log."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _SIZE, _PAGES = (struct.Struct(">H"), struct.Struct(">I"))
 
 @dataclass(frozen=True)
 class Copied:
-    """A copy of a file with its log beside it, if there was one, and what was the index of the log, b""
-    without one.
+    """A copy of a file, with its log if there was one.
+
+    `index` is the content of the log's index, b"" without one.
     """
 
     path: Path
@@ -49,12 +50,12 @@ def private_copy(path: Path) -> Iterator[Copied]:
 
 
 def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None]) -> None:
-    """Run a check on an SQLite file without its write-ahead log, so that nothing is written. Raises BadInput
-    for what is no SQLite file, and what `check` raises.
+    """Run a check on an SQLite file without its write-ahead log, so that nothing is written.
 
-    Errors of SQLite are passed over: without its log a sound file looks damaged during a checkpoint and after
-    one that was cut short. Damage shows when the file is opened. SQLite reads the file, because opening and
-    closing it here would release the locks that this process has on it (POSIX).
+    Errors of SQLite are ignored: without its log an undamaged file looks damaged during a checkpoint and
+    after one that was interrupted. Damage is found when the file is opened. SQLite reads the file, because
+    opening and closing it here would release the locks that this process has on it (POSIX). Raises BadInput
+    for a file that is not SQLite, and what `check` raises.
     """
     in_transaction = path.with_name(path.name + "-journal").exists()
     try:
@@ -68,8 +69,9 @@ def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None]
 
 
 def pad_to_size(path: Path) -> None:
-    """Put zeros where the end of a file was cut off, up to the size that its head tells, without which SQLite
-    reads nothing of it.
+    """Pad a truncated file with zeros to the size in its head.
+
+    Otherwise SQLite reads nothing of it.
     """
     head = path.read_bytes()[:100]
     if len(head) == 100:

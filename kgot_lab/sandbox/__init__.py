@@ -75,10 +75,10 @@ def probe() -> str:
 
 
 class Calculator:
-    """Runs plain Python, for stores in another language, in a sandbox that is opened at the first computation; `unsafe` allows one that does
-    not isolate.
+    """Runs plain Python in a sandbox, for stores in another language.
 
-    `seconds` bounds each computation.
+    The sandbox is opened at the first computation. `seconds` limits each one. `unsafe` allows a sandbox that
+    does not isolate.
     """
 
     def __init__(self, *, unsafe: bool = False, seconds: float = 5.0):

@@ -23,7 +23,7 @@ from kgot_lab.sandbox.process import FOLDER, OPTIONS, Launch, clean
 
 @dataclass(frozen=True)
 class Language:
-    """A language that a worker runs statements in, and what its worker program imports."""
+    """A language of statements, and the packages that its worker program imports."""
 
     name: str  # also that of the folder with its worker
     packages: tuple[str, ...]  # the first is the engine, the others are used if they are installed

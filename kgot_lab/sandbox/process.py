@@ -1,7 +1,7 @@
-"""Start a worker in a sandbox, hand it statements, and check its answers, its time and its memory.
+"""Start a worker in a sandbox, send it statements, and check its answers, its time and its memory.
 
-A worker that dies, hangs or lies is replaced: the statement fails, and the next one meets a new worker with
-the right graph.
+A worker that dies, hangs or returns invalid answers is replaced: the statement fails, and the next one gets a
+new worker with the correct graph.
 """
 
 from __future__ import annotations
@@ -119,7 +119,10 @@ def clean(memory_mb: int) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Launch:
-    """How one kind of sandbox starts its worker; an environment of None is ours."""
+    """The way in which one kind of sandbox starts its worker.
+
+    An environment of None is that of this process.
+    """
 
     kind: str
     command: tuple[str, ...]
@@ -136,10 +139,10 @@ class _Lost(_Broken):
 
 
 class Sandbox:
-    """Runs statements in a worker process, one fork each, against a copy of the graph it was given.
+    """Runs statements in a worker process, one fork each, against a copy of the graph.
 
-    `seconds` is wall time and `memory_mb` address space for each statement; all processes of the sandbox
-    together may take that on top of twice what they hold between statements.
+    `seconds` is wall time and `memory_mb` address space for each statement. All processes of the sandbox
+    together may use `memory_mb` on top of twice what they use between statements.
     """
 
     def __init__(self, launch: Launch, *, seconds: float = 5.0, memory_mb: int = 512):
@@ -188,7 +191,10 @@ class Sandbox:
         return str(self._part("compute", code, "text", str, seconds))
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph; the worker hears of it with the next statement. Raises BadInput."""
+        """Apply a diff to the graph.
+
+        The worker gets it with the next statement. Raises BadInput if it does not fit.
+        """
         with self._lock:
             self._truth.apply(diff)
             if self._pending is not None:
@@ -198,7 +204,10 @@ class Sandbox:
                     self._pending = None
 
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
-        """Forget the graph and take this one; raises BadInput."""
+        """Replace the graph.
+
+        Raises BadInput if the new one is not valid.
+        """
         with self._lock:
             self._truth, self._pending = Truth(nodes, edges), None
 
@@ -404,7 +413,10 @@ class _Worker:
         return said
 
     def _wait(self, descriptor: int, what: int, deadline: float) -> None:
-        """Wait until a pipe is ready, with an eye on the memory of all who might make it so; raises _Broken."""
+        """Wait until a pipe is ready, while checking the memory of the sandbox's processes.
+
+        Raises _Broken if it takes too long or they use too much.
+        """
         poll = select.poll()
         poll.register(descriptor, what)
         while not poll.poll(1000 * max(0.0, min(_LOOK, deadline - time.monotonic()))):

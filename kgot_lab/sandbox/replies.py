@@ -1,6 +1,4 @@
-"""Reads what came out of the sandbox, trusting none of it: shapes, sizes and texts are checked before a value
-is made of them.
-"""
+"""Parse the untrusted output of the sandbox, checking shapes, sizes and texts before creating values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Keep a graph in this process: the truth in dictionaries, perhaps a log of its diffs on disk, and statements run
-in a sandbox.
+"""A graph in this process: kept in dictionaries, optionally logged on disk, changed by statements in a
+sandbox.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def _alone(act: Callable[Concatenate[EmbeddedStore, P], R]) -> Callable[Concaten
 
 
 class EmbeddedStore:
-    """What the embedded stores share; they differ in the language of their statements.
+    """The base class of the embedded stores, which differ in the language of their statements.
 
-    `execute` runs them, for this store alone, and is by default a sandbox opened at the first, in which a
-    statement may take so many `seconds`; `unsafe` allows one that does not isolate. Raises NoSandbox at a
-    statement if there is none: applying diffs and looking around need no sandbox. With a `path` every diff is
-    put on disk before it counts, and a later store on that path goes on from there; raises StoreUnavailable
-    where another process has it, BadInput where it holds something else, StoreDamaged where it lost what was
-    acknowledged. Threads may share a store: they wait for each other.
+    `execute` runs the statements of this store alone. By default it is a sandbox that is opened at the first
+    statement. `seconds` limits one statement. `unsafe` allows a sandbox that does not isolate. A statement
+    raises NoSandbox if there is none. Applying diffs and reading the graph need no sandbox. With a `path`
+    every diff is written to disk before it takes effect, and a later store on that path continues from there.
+    Raises StoreUnavailable if another process has the file open, BadInput if it contains something else, and
+    StoreDamaged if it lost acknowledged writes. Threads may share a store: they wait for each other.
     """
 
     dialect: ClassVar[Dialect]
@@ -100,7 +100,10 @@ class EmbeddedStore:
 
     @_alone
     def write(self, statement: str) -> Diff:
-        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        """Run a statement and store its changes.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
+        """
         require_statement(statement)
         execute = self._running()
         diff = execute.write(statement)
@@ -144,8 +147,9 @@ class EmbeddedStore:
 
     @_alone
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, for example an earlier write's; raises BadInput when it does not
-        fit.
+        """Apply a diff to the graph, for example that of an earlier write.
+
+        Raises BadInput if it does not fit.
         """
         kept = fit_diff(diff)
         self._keep(kept)
@@ -153,13 +157,17 @@ class EmbeddedStore:
 
     @_alone
     def undo(self, diff: Diff) -> None:
-        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        """Undo a diff.
+
+        Raises BadInput if the graph has changed in the same elements since.
+        """
         self.apply(inverse(diff))
 
     @_alone
     def compact(self) -> None:
-        """Put the graph as it is in the place of the log's history, so that opening it is fast again; raises
-        StoreUnavailable.
+        """Replace the history in the log by the current graph, so that it opens fast again.
+
+        Raises StoreUnavailable if the log cannot be written.
         """
         truth = self._truth
         if self._log is not None:
@@ -266,8 +274,10 @@ class EmbeddedStore:
 
     @property
     def _truth(self) -> Truth:
-        """The graph; after a write that left the log unsound it is read from that again, since another
-        process may have written to it.
+        """The graph.
+
+        After a write that left the log damaged it is read from the log again, since another process may have
+        written to it.
         """
         self._require_open()
         if self._path is not None and (self._log is None or self._log.closed):
@@ -291,9 +301,7 @@ class EmbeddedStore:
         return execute
 
     def _reopen(self, path: Path) -> None:
-        """Read the graph from its log; one that was closed meanwhile may have been written to by another
-        process.
-        """
+        """Read the graph from its log, which another process may have changed while it was closed."""
         log = DiffLog(path)
         try:
             truth = Truth()
@@ -314,8 +322,9 @@ class EmbeddedStore:
         self._relations = Counter(edge.type for edge in truth.edges.values())
 
     def _keep(self, diff: Diff) -> None:
-        """Put a diff on disk and then make it part of the graph; raises BadInput where it does not fit,
-        StoreUnavailable.
+        """Write a diff to disk and then apply it to the graph.
+
+        Raises BadInput if it does not fit, and StoreUnavailable if it cannot be written.
         """
         self._truth.check(diff)
         if self._log is not None and diff:
@@ -330,7 +339,7 @@ class EmbeddedStore:
             raise
 
     def _tell(self, diff: Diff) -> None:
-        """Let the sandbox know of what was kept."""
+        """Send a stored diff to the sandbox."""
         if self._told and self._execute is not None:
             try:
                 self._execute.apply(diff)

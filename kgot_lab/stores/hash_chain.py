@@ -1,10 +1,9 @@
-"""The lines of a log: each holds a check of itself and of the one before it, and two marks say how many were
-on the disk.
+"""The lines of a log: a hash chain of records, and two marks that say how many records are on disk.
 
-The head comes first, then two marks, then a line for each record: the check, a space and JSON. A mark is
-written once its record is on the disk, the two by turns, so that a torn one leaves the other. Version 1,
-which is still read and added to, has CRC-32 for a check, which knows nothing of the lines before, and no
-marks.
+The head comes first, then two marks, then a line for each record: the check (of this line and the one
+before), a space and JSON. A mark is written once its record is on disk, the two alternately, so that a torn
+one leaves the other. Version 1, which is still read and appended to, has a CRC-32 as check, which does not
+depend on earlier lines, and no marks.
 """
 
 from __future__ import annotations
@@ -116,11 +115,10 @@ FRESH = HEAD + 2 * mark_of(0, check_of(HEAD))  # a log without records
 
 @dataclass(frozen=True)
 class Chain:
-    """What was read of a log: its version, its sound records, how many bytes those take, and the check of the
-    last.
+    """The contents of a log: version, valid records, their size in bytes, and the check of the last.
 
-    `lost` says what is missing or damaged that was on the disk once, "" for nothing, and `torn` what follows
-    the sound part and was not.
+    `lost` describes what was on disk once and is missing or damaged, or is "". `torn` describes what follows
+    the valid part and was never on disk.
     """
 
     version: int

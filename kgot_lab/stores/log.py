@@ -1,9 +1,8 @@
-"""A log of diffs on disk: after a crash it holds what was acknowledged and nothing else, and the graph after
-every write can be had again.
+"""A log of diffs on disk, from which the graph after every write can be restored.
 
-After the head a line for each write holds the elements as they became, or as what is gone; `hash_chain` says
-what a line is. A last line that was torn by a crash is cut off at opening, with a warning; damage anywhere else is
-an error, and nothing is changed.
+After a crash it contains exactly what was acknowledged. After the head, a line for each write holds the new
+states of the elements, or their removal. `hash_chain` defines the lines. A last line that was torn by a crash
+is cut off at opening, with a warning. Damage anywhere else is an error, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ from kgot_lab.types import Diff, Edge, Json, Node
 
 
 class DiffLog:
-    """An open log, for this opening of the file alone, by whatever name it is opened.
+    """An open log, locked for exclusive use under whatever name it is opened.
 
-    Raises StoreUnavailable where another has it, StoreDamaged where what was acknowledged is not there,
+    Raises StoreUnavailable if another has it open, StoreDamaged if acknowledged writes are missing, and
     BadInput for a file that is no log.
     """
 
@@ -89,11 +88,14 @@ class DiffLog:
 
     @property
     def closed(self) -> bool:
-        """Whether the file was let go of."""
+        """Whether the file was closed."""
         return self._file.closed
 
     def append(self, diff: Diff) -> None:
-        """Write a diff to the disk, for good; raises StoreUnavailable, and then the log is as it was."""
+        """Write a diff durably to disk.
+
+        Raises StoreUnavailable, with the log unchanged, if that fails.
+        """
         line = line_of(_record(diff), self._check, self._version)
         self._refuse_if_moved()
         try:
@@ -109,7 +111,7 @@ class DiffLog:
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if not self._file.closed:
             with suppress(
                 OSError
@@ -122,8 +124,9 @@ class DiffLog:
         self._file.close()
 
     def compact(self, truth: Truth) -> None:
-        """Put one record of the whole graph in the place of the history; raises StoreUnavailable, and then
-        the log is as it was.
+        """Replace the history by one record of the whole graph.
+
+        Raises StoreUnavailable, with the log unchanged, if that fails.
         """
         self._refuse_if_moved()
         if os.fstat(self._file.fileno()).st_nlink > 1:
@@ -157,8 +160,9 @@ class DiffLog:
         self._size += len(line)
 
     def _mark(self) -> None:
-        """Say that all so far is on the disk; it goes there itself with the next write, and only a damaged
-        log is read by it.
+        """Mark all records so far as being on disk.
+
+        The mark itself reaches the disk with the next write. It is only needed to read a damaged log.
         """
         if self._version == CHAINED:
             with suppress(OSError):
@@ -218,18 +222,18 @@ def chain_on_file(path: Path) -> Chain:
 
 @dataclass(frozen=True)
 class Salvaged:
-    """Where a damaged file is kept now, and how much of it is in the new one in its place."""
+    """The location of the copy of a damaged file, and how much of it is in the new one."""
 
     kept: Path
     told: str
 
 
 def salvage(path: Path) -> Salvaged:
-    """Keep the records of a damaged log that follow each other from its beginning, whatever was put or
-    damaged between them.
+    """Recover the unbroken run of records of a damaged log, skipping what was inserted or damaged between
+    them.
 
-    Where it raises, nothing was changed: StoreUnavailable where another has it open, BadInput and
-    StoreDamaged where nothing can be kept.
+    If it raises, nothing was changed: StoreUnavailable if another has it open, BadInput or StoreDamaged if
+    nothing can be recovered.
     """
     with _locked(path) as file:
         data = file.readall() or b""
@@ -335,8 +339,8 @@ def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
 
 
 def require_path(path: Path) -> None:
-    """Raise BadInput for what no system takes for the name of a file: a NUL, half a surrogate pair that is no
-    byte of a name.
+    """Raise BadInput for a path that no system accepts: one with a NUL or an invalid half of a surrogate
+    pair.
     """
     try:
         named = b"\0" not in os.fsencode(path)
@@ -402,7 +406,7 @@ def _whole(file: io.FileIO, path: Path) -> bytes:
 
 
 def _sync_folder(path: Path) -> None:
-    """Make a new name in a folder outlast a power failure, where the system can."""
+    """Make a new name in a folder survive a power failure, if the system supports that."""
     if os.name != "nt":
         descriptor = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
         try:

@@ -18,7 +18,7 @@ _NAME_WEIGHT = 2.0  # a word in a node's name says more than one in its properti
 
 
 class WordIndex:
-    """Which nodes have which words, kept up to date node by node."""
+    """An index from words to nodes, updated node by node."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, dict[str, float]] = {}
@@ -136,7 +136,7 @@ def scalars_in(value: Json) -> Iterator[Scalar]:
 
 
 class HeldValues:
-    """The texts and numbers that a graph holds, kept up to date element by element."""
+    """The texts and numbers in a graph, updated element by element."""
 
     def __init__(self, elements: Iterable[Node | Edge]):
         self._times = Counter(value for element in elements for value in scalars_of(element))

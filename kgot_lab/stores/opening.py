@@ -1,6 +1,4 @@
-"""Open a store by the name of its kind, by an address, or by a file; list namespaces; ask one graph in several
-languages (fused store).
-"""
+"""Open a store by kind, address or file, list namespaces, and query one graph in several languages."""
 
 from __future__ import annotations
 
@@ -343,8 +341,9 @@ def namespaces(where: Where, at: Where | None = None) -> Mapping[str, GraphSize]
 
 
 def delete_namespace(where: Where, at: Where | None = None, *, namespace: str) -> None:
-    """Delete one namespace of a server with all it holds; raises BadInput where there is none or no store
-    made it, and StoreUnavailable.
+    """Delete one namespace of a server with everything in it.
+
+    Raises BadInput if there is none or no store made it, and StoreUnavailable.
     """
     if namespace not in (there := namespaces(where, at)):
         raise UnknownName("namespace", namespace, there)
@@ -377,9 +376,10 @@ def _login(kind: str) -> dict[str, str]:
 
 
 class Fused:
-    """A store and its mirrors; the loop writes to the first, and asks all of them when it reads (`readers`).
+    """A store and its mirrors in other languages.
 
-    A write that a mirror cannot hold is taken back everywhere and refused.
+    The loop writes to the first, and reads from all of them (`readers`). A write that a mirror cannot
+    represent is undone everywhere and refused.
     """
 
     def __init__(self, main: Store, *mirrors: Store):
@@ -401,8 +401,9 @@ class Fused:
         return self._main.dialect
 
     def write(self, statement: str) -> Diff:
-        """Run a statement in the first store and make its diff true in the mirrors; raises QueryFailed,
-        changing nothing.
+        """Run a statement in the first store and apply its diff to the mirrors.
+
+        Raises QueryFailed, changing nothing, if the statement fails or a mirror refuses the diff.
         """
         with self._alone:
             diff = self._main.write(statement)
@@ -437,7 +438,10 @@ class Fused:
         return self._main.graph()
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, in every store; raises BadInput, changing nothing."""
+        """Apply a diff to every store.
+
+        Raises BadInput, changing nothing, if it does not fit.
+        """
         with self._alone:
             self._main.apply(diff)
             try:

@@ -1,4 +1,4 @@
-"""What a store must do, and the values that make one graph language differ from another."""
+"""The protocols of a store, and the values in which graph languages differ."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ Fact = tuple[Triple, Mapping[str, Json]]  # a triple and the properties of its e
 
 
 class OwnWords(NamedTuple):
-    """What a read statement says by itself: whether it looks at the graph at all, and what columns or values
-    it gives out as constants.
+    """What a read statement returns regardless of the graph.
+
+    Says whether it reads the graph at all, and which columns or values are constants.
     """
 
     looks: bool = True
@@ -50,7 +51,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Schema:
-    """What a graph holds, by count: the first thing a prompt shows of it."""
+    """The number of elements of a graph by label and type, which a prompt shows first."""
 
     labels: Mapping[str, int]
     relations: Mapping[str, int]
@@ -80,7 +81,10 @@ class Browsable(Protocol):
 
 @runtime_checkable
 class Holding(Protocol):
-    """A store that says what its graph holds without handing all of it out; see `looking_up`."""
+    """A store that can tell whether its graph contains a value without returning it all.
+
+    See `lookup.holds_value`.
+    """
 
     def holds(
         self, value: Scalar
@@ -98,12 +102,12 @@ class GraphSize(NamedTuple):
 
 
 class Store(GraphStore, Browsable, Protocol):
-    """What the loop needs: a graph that takes statements and can be looked into."""
+    """The store that the loop needs: a graph that runs statements and can be read."""
 
 
 @runtime_checkable
 class Computer(Protocol):
-    """What runs plain Python, isolated and away from any graph: a sandbox, or a store that has one."""
+    """An object that runs plain Python, isolated from any graph: a sandbox, or a store that has one."""
 
     def compute(
         self, code: str, *, seconds: float | None = None
@@ -112,7 +116,10 @@ class Computer(Protocol):
 
 @runtime_checkable
 class Multilingual(Protocol):
-    """A store whose graph others hold too, in other languages; see `fused`."""
+    """A store with mirrors of its graph in other languages.
+
+    See `open_fused`.
+    """
 
     @property
     def readers(self) -> tuple[Store, ...]: ...
@@ -124,8 +131,9 @@ def readers(store: Store) -> tuple[Store, ...]:
 
 
 class Execute(Protocol):
-    """Runs one statement somewhere safe, against the graph it was given; a store hands it every diff that it
-    accepted.
+    """Runs one statement in isolation against a copy of the graph.
+
+    A store sends it every diff that it accepted.
     """
 
     def write(self, statement: str) -> Diff: ...  # raises QueryFailed; does not apply it

@@ -1,9 +1,8 @@
-"""What the SQL stores share, as functions alone: values to rows and back, diffs from journals, and the
-statements that may be run.
+"""Functions of the SQL stores: values to rows and back, diffs from journals, and allowed statements.
 
-Each has the tables nodes(id, labels, properties) and edges(source, type, target, key, properties), labels and
-properties in JSON, and the view facts(subject, relation, object, key, properties) of the edges: a row
-inserted there adds an edge and the nodes it lacks, or adds its properties to the edge that is there.
+Each store has the tables nodes(id, labels, properties) and edges(source, type, target, key, properties), with
+labels and properties in JSON, and the view facts(subject, relation, object, key, properties) of the edges. A
+row inserted there adds an edge and its missing nodes, or adds its properties to the edge that exists.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ _DEEPEST = 500  # lists and dicts within each other: what Python and the engines
 
 
 class Change(NamedTuple):
-    """A row before and after: (id, labels, properties) of a node or (source, type, target, key, properties)
-    of an edge; None: no row.
+    """A row before and after a change, None for no row.
+
+    The row of a node is (id, labels, properties), that of an edge (source, type, target, key, properties).
     """
 
     table: SqlTable
@@ -189,7 +189,7 @@ def _require_writable(text: str, what: str) -> None:
 
 
 def _refuse_unlike_json(value: Json, of: str, deep: int = 0) -> None:
-    """Raise BadInput where json.dumps would keep quiet: a name that is not text would become text."""
+    """Raise BadInput for values that json.dumps would silently change, such as keys that are not text."""
     if deep > _DEEPEST:
         raise BadInput(f"{of} is nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
@@ -243,11 +243,10 @@ _NEVER_IN_A_READ = _WRITES | {"MERGE", "INTO"}  # in a CTE, or SELECT … INTO a
 
 
 def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
-    """Raise QueryFailed unless a statement is a single SELECT, WITH or VALUES and holds no word that writes
-    outside of quotes.
+    """Raise QueryFailed unless a statement is a single SELECT, WITH or VALUES without words that write.
 
-    Without `brackets`, [ is refused too: some engines take it for a quote. What cannot be read for certain is
-    refused.
+    Words in quotes do not count. Without `brackets`, [ is refused too, because some engines read it as a
+    quote. A statement that is ambiguous is refused.
     """
     words = _words(statement, brackets)
     if words[0] not in _READS:

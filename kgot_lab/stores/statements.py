@@ -23,7 +23,7 @@ Mark = str | int
 
 
 class TooLarge(Exception):
-    """A statement is larger than may be sent; the message says the limit."""
+    """A statement exceeds the size limit, which the message names."""
 
 
 def require_length(statement: str) -> None:
@@ -35,11 +35,11 @@ def require_length(statement: str) -> None:
 
 
 def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:
-    """Raise TooLarge where brackets are nested deeper than `brackets`, or where they and the links of the
-    chains around them pass `depth`.
+    """Raise TooLarge if brackets are nested too deeply.
 
-    Of a + b * c * d OR e, a parser makes a tree as deep as its chains are long: one OR, one +, two *. An
-    operator that binds less ends the chains of those that bind more.
+    `brackets` limits the brackets themselves, `depth` the brackets and the links of the chains around them.
+    For a + b * c * d OR e, a parser builds a tree as deep as its chains are long: one OR, one +, two *. An
+    operator of lower precedence ends the chains of those of higher precedence.
     """
     # of each open bracket, the links of its chains by how tightly they bind
     frames: list[dict[int, int]] = [{}]
@@ -142,15 +142,16 @@ def _fixed_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
 
 
 class LostStatements:
-    """What one store has learnt not to send."""
+    """The statements that a store will not send again, because the server went away during them."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
 
     @contextmanager
     def minded(self, statement: str) -> Iterator[None]:
-        """Refuse a statement that is known, and remember this one if the server goes away over it; raises
-        ServerLost.
+        """Refuse a recorded statement, and record this one if the server goes away during it.
+
+        Raises ServerLost.
         """
         if statement in self._known:
             raise ServerLost(statement)
@@ -189,8 +190,9 @@ _DIGITS = 6  # of a worth behind the point: every engine reads so short a number
 
 
 class PathQuery(NamedTuple):
-    """From which names, over which sentences (what each is worth by its node), and how many rows; all in
-    alphabetical order.
+    """A path query: start names, sentences with the relevance score of each by its node, and number of rows.
+
+    All are in alphabetical order.
     """
 
     names: tuple[str, ...]

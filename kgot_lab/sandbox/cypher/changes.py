@@ -1,10 +1,9 @@
-"""Turn the records that a statement touched into what it claims to have changed: nodes by their id, edges by
-their identity.
+"""Convert the records that a statement touched to claims of what changed: nodes by id, edges by identity.
 
-A node that a statement makes under an id that is there is that node, and adds to it, as do the edges that it
-makes there. A node that loses its id keeps it. Nothing depends on the order in which an engine lists what is
-new: a server's statement leads to the same graph. Runs inside the sandbox: imports the standard library and
-its sisters only.
+A node that a statement creates under an existing id is merged into that node, as are its edges. A node that
+loses its id keeps it. Nothing depends on the order in which an engine lists new elements: on a server the
+same statement leads to the same graph. Runs inside the sandbox: imports the standard library and modules of
+the sandbox only.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ class TimedOut(Exception):
 
 
 class Spent(Exception):
-    """A statement kept some of what it did, so that the database is no longer the parent's."""
+    """A statement committed some of its changes, so the database no longer equals the parent's graph."""
 
 
 class WrongKind(RefusedValue):
-    """A statement names a type as the engine cannot hold it: a relation where a label has the name, or
-    letters it does not take.
+    """A statement names a type that the engine cannot represent.
+
+    It is a relation with the name of a label, or contains characters that are not accepted.
     """
 
 
 @dataclass(frozen=True)
 class Touched:
-    """What a statement did: the records that are there now, those that are not any more, and which of the
-    first are new.
+    """The effects of a statement: records that exist now, records that were deleted, and which ones are new.
     """
 
     nodes: list[NodeRecord]
@@ -197,8 +196,9 @@ _Identity = tuple[str, str, str, str]
 
 
 class CypherChanges:
-    """The claims of one statement, found while its transaction lasts; raises Refused where no graph can be
-    made of what it did.
+    """The claims of one statement, read while its transaction is open.
+
+    Raises RefusedValue if its effects cannot be represented in a graph.
     """
 
     def __init__(self, database: Database, known: Known, touched: Touched, name: Callable[[str], str]):
@@ -379,7 +379,7 @@ class CypherChanges:
 
 
 class _Taken:
-    """The ids that are taken, as something to look into."""
+    """A container of the ids that are taken."""
 
     def __init__(self, taken: Callable[[str], bool]):
         self._taken = taken

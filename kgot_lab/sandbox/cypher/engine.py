@@ -23,7 +23,7 @@ _LONGEST_KEY = 2_000  # characters of an id that an index takes
 
 @dataclass(frozen=True)
 class NodeRecord:
-    """A node as the engine holds it."""
+    """A node as stored by the engine."""
 
     rid: str
     type: str
@@ -33,7 +33,7 @@ class NodeRecord:
 
 @dataclass(frozen=True)
 class EdgeRecord:
-    """An edge as the engine holds it, its ends by their record numbers."""
+    """An edge as stored by the engine, with its ends by record number."""
 
     rid: str
     type: str
@@ -43,7 +43,10 @@ class EdgeRecord:
 
 
 class Database:
-    """One graph in a new folder. A type is what the engine calls a label, a set of labels or a relation."""
+    """One graph in a new folder.
+
+    A type is the engine's term for a label, a set of labels or a relation.
+    """
 
     def __init__(self, folder: Path):
         import jpype
@@ -149,7 +152,7 @@ class Database:
             batch.close()
 
     def load_nodes(self, batch: Any, type: str, rows: list[StoredProperties]) -> list[str]:
-        """Add nodes of one type; returns their record numbers."""
+        """Add nodes of one type and return their record numbers."""
         create = self.java("com.arcadedb.python.VertexBatcher").createVerticesJson
         parts = [str(create(batch, type, text)) for text in _texts(rows)]
         return [rid for part in parts for rid in part.split(";")]
@@ -178,14 +181,15 @@ class Database:
         return self.node_of(self.record(rid))
 
     def add_node(self, type: str, stored: StoredProperties) -> str:
-        """Add a node; returns its record number."""
+        """Add a node and return its record number."""
         node = self.db.newVertex(type)
         node.set(self._map(stored)).save()
         return str(node.getIdentity())
 
     def change_node(self, rid: str, type: str, stored: StoredProperties) -> str:
-        """Give a node another type and other properties; its edges stay. Returns its record number, which may
-        be another.
+        """Replace the type and properties of a node and return its record number, which may be new.
+
+        Its edges stay.
         """
         if str(self.record(rid).getTypeName()) != type:
             rid = str(self.record(rid).modify().moveToType(type))
@@ -200,7 +204,7 @@ class Database:
         self.record(source).newEdge(type, self._rid(target), self._array(pairs))
 
     def change(self, rid: str, stored: StoredProperties) -> None:
-        """Give a record these properties instead of its own."""
+        """Replace the properties of a record."""
         changed = self.record(rid).modify()
         kept = _outside(stored)
         for name in [name for name in changed.getPropertyNames() if str(name) not in kept]:
@@ -208,7 +212,7 @@ class Database:
         changed.set(self._map(stored)).save()
 
     def remove(self, rid: str) -> None:
-        """Remove a record; a node's edges go with it."""
+        """Remove a record, and with a node its edges."""
         self.db.deleteRecord(self.record(rid))
 
     def edges_between(self, type: str, source: str, target: str) -> list[EdgeRecord]:
@@ -346,7 +350,10 @@ _SETTINGS = {
 
 
 def start(memory_mb: int) -> None:
-    """Start the Java that the package brings, with a heap of this size; a process can do so once."""
+    """Start the Java virtual machine of the package with this heap size.
+
+    A process can do so only once.
+    """
     import jpype
 
     found = importlib.util.find_spec("arcadedb_embedded")

@@ -1,5 +1,6 @@
-"""Put into ArcadeDB what the parent says of the graph: a few elements one by one in a transaction, many by the
-engine's bulk loader; names of types are encoded.
+"""Load the parent's graph into ArcadeDB: a few elements in a transaction, many by the bulk loader.
+
+The names of types are encoded.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ def _usable(name: str) -> bool:
 
 
 class TypeNames:
-    """The types of one database, and the names they stand for. Types are made and dropped outside of
-    transactions.
+    """The types of one database, and the names that they stand for.
+
+    Types are created and dropped outside transactions.
     """
 
     def __init__(self, database: Database):
@@ -83,8 +85,9 @@ class TypeNames:
         return self._odd.get((_EDGES, relation), relation)
 
     def learn(self, statement: str) -> bool:
-        """Find other names for those in a statement that the engine does not take; returns whether there were
-        any.
+        """Find other names for those in a statement that the engine does not accept.
+
+        Returns whether there were any.
         """
         before = len(self._odd)
         found = {(kind, name) for kind, name, *_ in self._uses(statement)}
@@ -202,8 +205,9 @@ _ENDS = frozenset(("_src", "_dst"))  # what the bulk loader calls an edge's ends
 
 @dataclass
 class Known:
-    """What is in the database between statements: nodes by id with their record numbers, and the keys of the
-    edges between two nodes.
+    """The contents of the database between statements.
+
+    It maps nodes by id to their record numbers, and pairs of nodes to the keys of the edges between them.
     """
 
     rids: dict[str, str] = field(default_factory=dict)
@@ -223,7 +227,7 @@ class Known:
         self.longest = max(self.longest, len(id))
 
     def remove_node(self, id: str) -> str:
-        """Forget a node; returns where it was."""
+        """Remove a node and return its record number."""
         rid = self.rids.pop(id)
         del self.ids[rid]
         self.labels.pop(id, None)
@@ -250,7 +254,7 @@ class Known:
 def put(
     database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]
 ) -> None:
-    """Make the database agree with some claims, each of another element."""
+    """Apply claims to the database, each of a different element."""
     if nodes or edges:
         _Put(database, names, known, nodes, edges).run()
 

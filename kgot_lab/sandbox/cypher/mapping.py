@@ -1,12 +1,11 @@
-"""How a property graph lies in a Cypher database, whose nodes have no text ids and whose values are not all
-of JSON.
+"""The mapping of a property graph to a Cypher database, which has no text ids and not all JSON values.
 
-A node's id is its property `id`. An edge's own key, where it has one, is `_key`. Labels that are not in
-alphabetical order are noted in `_labels`. A value that Cypher cannot store (a map, a mixed or nested list,
-null, a large integer) is the text `json:` and its JSON, as is a text that begins so. On a server, `_run` says
-which namespace it all belongs to, and `_kept` that a node is known to the store. A property that has one of
-these names, or none at all, which servers refuse, gets an underscore at its end. Runs inside the sandbox too:
-imports the standard library and its sisters only.
+A node's id is its property `id`. An edge's own key, if it has one, is `_key`. Labels that are not in
+alphabetical order are recorded in `_labels`. A value that Cypher cannot store (a map, a mixed or nested list,
+null, a large integer) is stored as the text `json:` and its JSON, and so is a text that begins with `json:`.
+On a server, `_run` is the namespace of the element, and `_kept` says that a node is known to the store. A
+property with one of these names, or an empty name, which servers refuse, gets an underscore at its end. Also
+runs inside the sandbox: imports the standard library and modules of the sandbox only.
 """
 
 from __future__ import annotations

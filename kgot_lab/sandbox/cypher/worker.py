@@ -1,9 +1,8 @@
-"""The program inside the sandbox for Cypher: one process, because a Java engine cannot be forked, that holds
-a copy of the graph.
+"""The worker program for Cypher: one process with a copy of the graph, since a Java engine cannot be forked.
 
-A statement runs in a transaction that is always undone; what it changed goes to the parent, and comes back as
-nodes and edges with a later request if it is kept. Requests and replies are those of `fork_server`. Runs inside
-the sandbox: imports the standard library and its sisters only.
+A statement runs in a transaction that is always rolled back. Its changes are sent to the parent, and come
+back as nodes and edges with a later request if they are stored. Requests and replies are those of
+`fork_server`. Runs inside the sandbox: imports the standard library and modules of the sandbox only.
 """
 
 from __future__ import annotations
@@ -79,20 +78,20 @@ class CypherGraph:
         self._left: set[str] = set()  # types that a statement made and that nothing may have
 
     def clear(self) -> None:
-        """Start anew."""
+        """Remove everything."""
         if self._known.rids or self._database.types():
             self._database.close()
             shutil.rmtree(self._folder / str(self._number), ignore_errors=True)
             self._begin(self._number + 1)
 
     def warm_up(self) -> None:
-        """Load what the first statement needs, so that its time is its own."""
+        """Load what the first statement needs, so that loading does not count towards its time."""
         self.answer("write", "CREATE (a:A {id: 'a'})-[:B]->(b:C {id: 'b'})", 30, 10_000)
         self.answer("read", "MATCH (a)-[r]->(b) RETURN a.id, r, b", 30, 10_000)
         self.put((), ())
 
     def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
-        """Make the graph agree with some claims."""
+        """Apply claims to the graph."""
         put(self._database, self._names, self._known, list(nodes), list(edges))
         for type in sorted(self._left, key=len, reverse=True):
             if self._database.kind(type) and self._database.empty(type):

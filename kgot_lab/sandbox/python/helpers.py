@@ -1,9 +1,10 @@
-"""The plain words a statement may use instead of NetworkX: add and node to write, facts, names and paths to
+"""The helpers that a statement may use instead of NetworkX: add and node to write, facts, names and paths to
 read.
 
-A path goes over sentences: a name says a sentence, and a sentence mentions names; each of these edges has the
-properties `source` and `sentence`. Any other edge between two names is a fact. The words for that are those
-of the other languages, too. Runs inside the sandbox too: imports the standard library and its sisters only.
+A path consists of sentences: a name says a sentence, and a sentence mentions names. Each of these edges has
+the properties `source` and `sentence`. Any other edge between two names is a fact. The terms are the same in
+the other languages. Also runs inside the sandbox: imports the standard library and modules of the sandbox
+only.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
     """Return the helpers for this graph by name."""
 
     def node(id: Any, label: str | None = None, **properties: Any) -> None:
-        """Add a node, or add to what is known of it."""
+        """Add a node, or add to the properties of one that exists."""
         name = node_id(id)
         graph.add_node(name)
         graph._node[name].update({**({"label": label} if label else {}), **properties})

@@ -1,10 +1,10 @@
-"""A MultiDiGraph that remembers what a statement touched, so that a diff costs what was written and not what
-the graph holds.
+"""A MultiDiGraph that records what a statement touched, so that a diff costs what was written, not the
+graph's size.
 
-Every dictionary NetworkX builds the graph from is a `Tracked` one: before it changes, it tells the journal
-which node or edge that is a change of, and the journal keeps that element as it was. Copies and subgraphs are
-of the same class but never attached to a journal. Runs inside the sandbox: imports the standard library and
-NetworkX only.
+Every dictionary that NetworkX builds the graph from is a `Tracked` one: before it changes, it notifies the
+journal which node or edge the change belongs to, and the journal saves that element as it was. Copies and
+subgraphs are of the same class but never attached to a journal. Runs inside the sandbox: imports the standard
+library and NetworkX only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def untracked(value: Any) -> Any:
 
 
 class Journal:
-    """What the nodes and edges of one graph were before they were first touched."""
+    """The state of the nodes and edges of one graph before they were first touched."""
 
     def __init__(self, graph: TrackedGraph):
         self.graph, self.on = graph, False
@@ -57,7 +57,10 @@ class Journal:
 
 
 class Tracked(dict):  # type: ignore[type-arg]
-    """A dictionary that says what it is about to change; `owner` is its place in the graph."""
+    """A dictionary that notifies the journal before it changes.
+
+    `owner` is its position in the graph.
+    """
 
     __slots__ = ("journal", "owner")
 
@@ -67,10 +70,10 @@ class Tracked(dict):  # type: ignore[type-arg]
         self.owner: Owner = ()
 
     def touch(self, key: Any) -> None:
-        """Tell the journal what changes when this key does."""
+        """Notify the journal of the element that changes with this key."""
 
     def attach(self, key: Any, value: Any) -> None:
-        """Tell a dictionary that was put in here where it now is."""
+        """Set the owner of a dictionary that was inserted here."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self.journal is not None:
@@ -128,7 +131,10 @@ class Attributes(Tracked):
 
 
 class TrackedKeys(Tracked):
-    """The parallel edges from one node to another, by key; its owner is (source, target)."""
+    """The parallel edges from one node to another, by key.
+
+    Its owner is (source, target).
+    """
 
     __slots__ = ()
 
@@ -142,7 +148,10 @@ class TrackedKeys(Tracked):
 
 
 class Neighbours(Tracked):
-    """One node's edges, by the node at the other end; its owner is (node, whether they go out)."""
+    """The edges of one node, by the node at the other end.
+
+    Its owner is (node, whether they are outgoing).
+    """
 
     __slots__ = ()
 
@@ -164,7 +173,10 @@ class Neighbours(Tracked):
 
 
 class Adjacency(Tracked):
-    """Every node's outgoing or incoming edges; its owner is (whether they go out,)."""
+    """The outgoing or incoming edges of every node.
+
+    Its owner is (whether they are outgoing,).
+    """
 
     __slots__ = ()
 
@@ -196,7 +208,7 @@ class Nodes(Tracked):
 
 
 class TrackedItems(list):  # type: ignore[type-arg]
-    """A list among the attributes, which tells the journal before it changes in place."""
+    """A list among the attributes, which notifies the journal before it changes in place."""
 
     __slots__ = ("journal", "owner")
     journal: Journal
@@ -235,7 +247,10 @@ def owned(value: Any, journal: Journal, owner: Owner) -> Any:
 
 
 class TrackedGraph(nx.MultiDiGraph):  # type: ignore[type-arg]
-    """A MultiDiGraph built from tracked dictionaries; it journals only after `track`."""
+    """A MultiDiGraph built from tracked dictionaries.
+
+    It records changes only after `track`.
+    """
 
     node_dict_factory = Nodes
     node_attr_dict_factory = Attributes
@@ -264,7 +279,7 @@ def track(graph: TrackedGraph) -> Journal:
 
 
 def plant_node(journal: Journal, id: str, attributes: dict[str, Any]) -> None:
-    """Put a node into the graph, or give it other attributes, unnoticed."""
+    """Add a node to the graph, or replace its attributes, without recording it."""
     graph = journal.graph
     held = graph._node.get(id)
     if held is None:
@@ -276,9 +291,7 @@ def plant_node(journal: Journal, id: str, attributes: dict[str, Any]) -> None:
 
 
 def plant_edge(journal: Journal, place: tuple[str, str, str], attributes: dict[str, Any]) -> None:
-    """Put an edge (source, target, key) between two nodes of the graph, or give it other attributes,
-    unnoticed.
-    """
+    """Add an edge (source, target, key) to the graph, or replace its attributes, without recording it."""
     graph, (source, target, key) = journal.graph, place
     keys = graph._succ[source].get(target)
     if keys is None:

@@ -1,7 +1,7 @@
-"""Runs one statement in Python and says in JSON what came of it; this is the code that shares a process with
-the model's.
+"""Run one statement in Python and report the outcome in JSON.
 
-Nothing here is trusted by the parent: a statement may have changed any of it.
+This code shares a process with the model's, so the parent trusts none of it: a statement may have changed
+anything.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def _encoded(type: str) -> str:
 
 
 def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
-    """Make the graph agree with some claims: removals first, edges before their nodes, then nodes before
-    their edges.
-    """
+    """Apply claims to the graph: removals first, edges before their nodes, then nodes before their edges."""
     graph, nodes, edges = journal.graph, list(nodes), list(edges)
     for claim in edges:
         if len(claim) == 4:
@@ -138,8 +136,9 @@ def _name_nodes(journal: Journal) -> None:
 
 
 def _type_edges(journal: Journal) -> None:
-    """Give every touched edge its type as key and as `relation`; an edge that becomes one already there is
-    merged into it.
+    """Set the type of every touched edge as its key and as `relation`.
+
+    An edge that then equals an existing one is merged into it.
     """
     graph = journal.graph
     for source, target, key in list(journal.edges):
@@ -275,13 +274,16 @@ _MISSING = object()
 
 
 class NetworkXGraph:
-    """The graph as statements in Python meet it; each runs in a fork of the process that holds it."""
+    """The graph for statements in Python, each of which runs in a fork of the process that holds it."""
 
     def __init__(self) -> None:
         self.journal = track(TrackedGraph())
 
     def clear(self) -> None:
-        """Start anew; the old graph's cycles are cut, because the collector is off."""
+        """Remove everything.
+
+        The cycles of the old graph are cut, because the garbage collector is off.
+        """
         graph = self.journal.graph
         for part in (graph._succ, graph._pred, graph._node):
             dict.clear(part)
@@ -290,7 +292,7 @@ class NetworkXGraph:
         self.journal = track(TrackedGraph())
 
     def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
-        """Make the graph agree with some claims."""
+        """Apply claims to the graph."""
         put_account(self.journal, nodes, edges)
 
     def answer(self, do: str, text: str) -> dict[str, Any]:
@@ -304,7 +306,7 @@ def main() -> None:
 
 
 class Printed(io.StringIO):
-    """What was printed, as far as anyone will read it."""
+    """The printed text, up to the limit that is returned."""
 
     def write(self, text: str) -> int:
         if self.tell() + len(text) > MAX_PRINTED:
@@ -313,7 +315,7 @@ class Printed(io.StringIO):
 
 
 def answer_request(do: str, text: str, journal: Journal) -> dict[str, Any]:
-    """Run a write, a read or a computation; returns nodes and edges, rows or text, or else an error."""
+    """Run a write, a read or a computation and return nodes and edges, rows or text, or an error."""
     random.seed(0)  # a replay meets the same chance
     sys.stdin, sys.stdout = io.StringIO(), Printed()
     sys.stderr = sys.stdout

@@ -1,20 +1,20 @@
-"""The one mapping between property graphs and RDF: both ways, without loss, and in plain RDF 1.1.
+"""The mapping between property graphs and RDF: in both directions, without loss, and in plain RDF 1.1.
 
 Names. A node's id, a label, an edge's type and a property's name are IRIs of one namespace, `PREFIX :
-<urn:kgot:>`. In them a space is _, and any sign but letters, digits, - and . is percent-encoded: "Marie
-Curie" is :Marie_Curie, "O'Hara" :O%27Hara, "born_in" :born%5Fin. A name that is an absolute IRI stands for
-itself, unless this mapping uses that IRI.
+<urn:kgot:>`. In them a space is _, and any character but letters, digits, - and . is percent-encoded: "Marie
+Curie" is :Marie_Curie, "O'Hara" :O%27Hara, "born_in" :born%5Fin. A name that is an absolute IRI is used as it
+is, unless this mapping uses that IRI.
 
-Nodes. A label is an rdf:type; a node without labels is an rdfs:Resource. A property is a literal: text,
+Nodes. A label is an rdf:type, and a node without labels is an rdfs:Resource. A property is a literal: text,
 xsd:integer, xsd:double, xsd:boolean, and for anything else rdf:JSON. A list of different texts, or a sorted
-list of different scalars, is several literals. A node is there as long as a triple names it.
+list of different scalars, is several literals. A node exists as long as a triple names it.
 
 Edges. An edge is the plain triple. If it has properties or a key or a parallel of its type, it is also
-described in the words of rdf:Statement (rdf:subject, rdf:predicate, rdf:object) by a resource that carries
-its properties; the resource's IRI is made of the edge's identity, and its key is <urn:kgot-meta:key>. Where
-RDF loses an order, it is noted: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
+described in the vocabulary of rdf:Statement (rdf:subject, rdf:predicate, rdf:object) by a resource that has
+its properties. The resource's IRI is derived from the edge's identity, and its key is <urn:kgot-meta:key>.
+Where RDF loses an order, it is recorded: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
 
-What is not spelled so can be read, too: see `contents_of`.
+Triples in other forms can be read, too: see `contents_of`.
 """
 
 from __future__ import annotations
@@ -268,14 +268,17 @@ _Values = dict[str, Any]
 
 
 class Contents(NamedTuple):
-    """What triples say: labels and properties of nodes by id, properties of edges by identity."""
+    """The graph that triples describe.
+
+    It has labels and properties of nodes by id, and properties of edges by identity.
+    """
 
     nodes: dict[str, tuple[list[str], _Values]]
     edges: dict[EdgeIdentity, _Values]
 
 
 class _Element:
-    """What is known of a node or an edge while triples are read."""
+    """The data of a node or an edge collected so far while triples are read."""
 
     def __init__(self) -> None:
         self.labels: dict[str, None] = {}
@@ -459,7 +462,7 @@ def with_names(
 
 
 class _Taken(set[str]):
-    """Names that are taken, here or elsewhere."""
+    """The names that are taken, here or elsewhere."""
 
     def __init__(self, elsewhere: Callable[[str], bool]):
         super().__init__()

@@ -1,8 +1,8 @@
-"""Check the words of a SPARQL statement against a list of those allowed, before an engine sees it.
+"""Check the words of a SPARQL statement against an allow-list, before an engine sees it.
 
-The list is the first of two fences; the second is where a statement runs: a fork without network, files or
-time, or a server's query endpoint. SPARQL resolves escapes (backslash, u, four digits) before anything else, but not every
-engine does, so both readings of a statement must pass.
+The list is the first of two barriers. The second is where a statement runs: a fork without network or files
+and with little time, or a server's query endpoint. SPARQL resolves escapes (backslash, u, four digits) before
+anything else, but not every engine does, so both readings of a statement must pass.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _GLUED = tuple("GRAPH FROM USING WITH SERVICE LOAD DESCRIBE".split())  # GRAPHex
 
 
 class SparqlToken(NamedTuple):
-    """A piece of a statement: what kind, and its text."""
+    """A token of a statement: kind and text."""
 
     kind: str
     text: str

@@ -1,9 +1,8 @@
-"""SPARQL inside the sandbox: Oxigraph holds the graph in memory, and each statement runs in a fork of the
-process that holds it.
+"""The worker program for SPARQL: Oxigraph in memory, and a fork of its process for each statement.
 
-What a write changed is the difference between the triples before and after it. A write that only adds is run
-on an empty graph instead, which shows what it says without a look at all the triples there are. Runs inside
-the sandbox: imports the standard library, pyoxigraph and its sisters only.
+The changes of a write are the difference between the triples before and after it. A write that only adds runs
+on an empty graph instead, which shows its triples without reading all others. Runs inside the sandbox:
+imports the standard library, pyoxigraph and modules of the sandbox only.
 """
 
 from __future__ import annotations
@@ -102,7 +101,10 @@ def _descriptions(triples: Triples, group: Group) -> list[str]:
 
 
 class TripleChange:
-    """A graph before, what was added to it and what removed from it; the graph itself stays as it was."""
+    """A graph before a change, with the added and removed triples.
+
+    The graph itself is not changed.
+    """
 
     def __init__(self, before: Triples, added: Sequence[RdfTriple], removed: Iterable[RdfTriple]):
         self.before, self.removed = before, dict.fromkeys(removed)
@@ -241,11 +243,11 @@ class SparqlGraph:
     # --- what the parent says of the graph ---
 
     def clear(self) -> None:
-        """Start anew."""
+        """Remove everything."""
         self.store = self.ox.Store()
 
     def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
-        """Make the graph agree with some claims."""
+        """Apply claims to the graph."""
         groups: dict[Group, dict[str, list[Any]]] = {}
         for source, type, target, key, *properties in edges:
             groups.setdefault((source, type, target), {})[key] = properties
@@ -298,8 +300,7 @@ class SparqlGraph:
     # --- statements ---
 
     def answer(self, do: str, text: str) -> dict[str, Any]:
-        """Run a write or a read in a fork of this process; returns nodes and edges, or rows, or else an
-        error.
+        """Run a write or a read in a fork of this process and return nodes and edges, or rows, or an error.
         """
         try:
             found = checked_statement(do, text) if do in ("read", "write") else []

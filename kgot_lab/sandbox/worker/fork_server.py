@@ -1,9 +1,9 @@
-"""The program inside the sandbox for engines that can be forked: it holds a copy of the graph, and forks once
-for every statement.
+"""The worker program for engines that can be forked: it holds a copy of the graph and forks for every
+statement.
 
-Requests and replies are a four-byte length and that many bytes: a JSON request in; out, one byte that says
-how it ended, and what the child wrote, which the worker does not read. Runs inside the sandbox: standard
-library and its sisters only.
+A message is a four-byte length and that many bytes. A request is JSON. A reply is one byte for the outcome,
+and the output of the child, which the worker does not read. Runs inside the sandbox: imports the standard
+library and modules of the sandbox only.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def withdraw() -> None:
 
 
 def _run_in_fork(request: dict[str, Any], holder: Holder, instructions: bytes | None) -> tuple[bytes, bytes]:
-    """Run a statement in a fork that can only write its result; returns how it ended and what it wrote."""
+    """Run a statement in a fork that can only write its result, and return the outcome and the output."""
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     reading, writing = os.pipe()
     parent, child = os.getpid(), os.fork()
@@ -93,7 +93,7 @@ def _run_in_fork(request: dict[str, Any], holder: Holder, instructions: bytes | 
 
 
 def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: bytes | None) -> None:
-    """Keep one descriptor, little memory and time, and few system calls."""
+    """Restrict this process to one descriptor, little memory and time, and few system calls."""
     if writing != RESULT:
         os.dup2(writing, RESULT)
     os.closerange(0, RESULT)
@@ -148,8 +148,9 @@ def _await(child: int, reading: int, deadline: float, most: int) -> tuple[bytes,
 
 
 def _reap(child: int, how: bytes, deadline: float) -> int:
-    """Wait for a child that closed its result, but not past the deadline; end it then, or at once if it
-    misbehaved.
+    """Wait until the deadline for a child that closed its result, and then kill it.
+
+    A child that misbehaved is killed at once.
     """
     pause = 0.0001
     while how == REPLIED and time.monotonic() < deadline:
@@ -183,7 +184,7 @@ def _read_all(size: int) -> bytes:
 
 
 def send(how: bytes, payload: bytes = b"") -> None:
-    """Reply: how it ended, and what was written."""
+    """Send a reply: the outcome and the output."""
     _write_all(1, struct.pack(">I", len(payload) + 1) + how + payload)
 
 

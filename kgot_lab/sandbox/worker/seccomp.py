@@ -1,11 +1,11 @@
 """A system-call filter for the process that runs one statement: what Python and NetworkX need, and nothing
 else.
 
-An allow-list, because a list of what is forbidden ages: every call not named here fails with EPERM. So there
-are no processes or threads, no signals, no sockets, no shared memory, no new files, and no reaching into the
-worker. An engine in Java may besides have threads and files of its own, and signal itself; it has no
-processes and no sockets either. The wrong architecture, and the x32 calls, end the process. Numbers from the
-kernel's own tables: arch/x86/entry/syscalls/syscall_64.tbl and, for aarch64, which was not run here,
+It is an allow-list, because a list of forbidden calls becomes outdated: every call not named here fails with
+EPERM. So there are no processes or threads, no signals, no sockets, no shared memory, no new files, and no
+access to the worker. A Java engine may also have its own threads and files, and signal itself, but no
+processes and no sockets. The wrong architecture, and the x32 calls, kill the process. The numbers are from
+the kernel's own tables: arch/x86/entry/syscalls/syscall_64.tbl and, for aarch64, which was not run here,
 include/uapi/asm-generic/unistd.h. Runs inside the sandbox: imports the standard library only.
 """
 
@@ -156,14 +156,20 @@ def _prctl(option: int, *arguments: int | ctypes.Array[ctypes.c_char] | object) 
 
 
 def confine(instructions: bytes) -> None:
-    """Put this process, for good, under a filter; raises OSError."""
+    """Install a filter for this process, permanently.
+
+    Raises OSError if that fails.
+    """
     filter = _Program(len(instructions) // 8, instructions)
     _prctl(_PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
     _prctl(_PR_SET_SECCOMP, ctypes.c_ulong(2), ctypes.byref(filter))
 
 
 def confine_threads(instructions: bytes) -> None:
-    """Put all threads of this process, for good, under a filter, and those they start; raises OSError."""
+    """Install a filter for all threads of this process and those they start, permanently.
+
+    Raises OSError if that fails.
+    """
     filter = _Program(len(instructions) // 8, instructions)
     _prctl(_PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
     call = _table("", _ENGINE_MACHINES)[2]
@@ -174,14 +180,20 @@ def confine_threads(instructions: bytes) -> None:
 
 
 def become(user: int) -> None:
-    """Be another user for good, in no group but that user's own; only root can. Raises OSError."""
+    """Switch permanently to another user, without supplementary groups.
+
+    Only root can. Raises OSError if that fails.
+    """
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
 
 
 def hide_memory() -> None:
-    """Let no other process of this user open this one's memory or trace it; a fork inherits that."""
+    """Prevent other processes of this user from opening this one's memory or tracing it.
+
+    A fork inherits that.
+    """
     _prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0))
 
 

@@ -1,4 +1,4 @@
-"""What may be kept of the values a statement makes: plain JSON, with the few obvious conversions."""
+"""The values of a statement that can be stored: plain JSON, with a few obvious conversions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Account = list[Any]  # what a statement says that it changed of one node or edge
 
 
 class RefusedValue(Exception):
-    """A statement ran, but what it did cannot be kept; the message is all that is told of it."""
+    """A statement ran, but its result cannot be stored.
+
+    Only the message is reported.
+    """
 
 
 def canonical(value: Any) -> str:

@@ -1,6 +1,4 @@
-"""Write to a namespace of a Bolt server: apply a diff in a few statements, find what a statement added, and let
-writers take turns.
-"""
+"""Write to a namespace of a Bolt server: apply diffs in batches, find additions, take turns."""
 
 from __future__ import annotations
 
@@ -70,8 +68,9 @@ class Application:
         self.moved: set[str] = set()  # nodes that need not be where they were
 
     def run(self, diff: Diff) -> dict[str, str]:
-        """Check a diff and make it true; returns where the nodes of it are. Raises BadInput when it does not
-        fit.
+        """Check a diff, apply it, and return the element ids of its nodes.
+
+        Raises BadInput if it does not fit.
         """
         check_texts(
             (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
@@ -189,7 +188,10 @@ class Application:
             )
 
     def _all(self, query: str, rows: list[Any], what: str = "") -> _Rows:
-        """Run a statement over all rows, in batches; raises BadInput naming what the server does not take."""
+        """Run a statement over all rows, in batches.
+
+        Raises BadInput, naming what the server does not accept.
+        """
         from neo4j.exceptions import Neo4jError
 
         try:
@@ -265,7 +267,7 @@ _MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0]
 
 
 class NotOnlyAdded(Exception):
-    """A statement did more than add, or what it added needs names that depend on the rest."""
+    """A statement did more than add elements, or names of its additions depend on the rest of the graph."""
 
 
 def counts_truly(transaction: Transaction) -> bool:
@@ -349,8 +351,10 @@ _WAIT = 60.0  # seconds for another writer's transaction to end
 
 
 class Turn(NamedTuple):
-    """A transaction that no other writer of the namespace is beside, or that cannot be kept; what the nodes
-    it set held before.
+    """A write transaction with exclusive access to a namespace: if another writer interferes it cannot
+    commit.
+
+    `before` holds the values of the turn nodes that it replaced.
     """
 
     transaction: Transaction
@@ -385,8 +389,9 @@ class Turns:
                 transaction.run(_MAKE, run=self._namespace, start=start).consume()
 
     def require_unwritten(self, turn: Turn) -> None:
-        """Raise Overtaken where somebody wrote since a turn was taken, other than in a transaction that is
-        open.
+        """Raise Overtaken if another writer committed since a turn was taken.
+
+        Transactions that are still open do not count.
         """
         if self.written() != turn.before:
             raise Overtaken
@@ -396,7 +401,7 @@ class Turns:
         return sorted(number for (number,) in self._link.ask(_READ, {"run": self._namespace}))
 
     def forget(self, turn: Turn) -> None:
-        """Leave nothing in the database that turns were taken by, once this turn's transaction is kept."""
+        """Delete the turn nodes when this turn's transaction commits."""
         turn.transaction.run(_FORGET, run=self._namespace).consume()
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""A connection to one database of a Bolt server: short sessions, time limits, and errors that say what to do."""
+"""Connect to one database of a Bolt server: short sessions, time limits, errors that say what to do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _USER_INFO = re.compile(r"//[^/@]*@")
 
 
 class Overtaken(Exception):
-    """Somebody else wrote between two transactions that belong together; what they were for begins again."""
+    """Another writer committed between two transactions that belong together, which must start again."""
 
 
 class Late(Exception):
@@ -53,8 +53,9 @@ class Late(Exception):
 
 
 class BoltLink:
-    """A driver to one database, made at the first call and again after it was cut; the password lives in the
-    driver only.
+    """A driver for one database, created at the first call and again after it was cut.
+
+    Only the driver stores the password.
     """
 
     def __init__(self, uri: str, user: str, password: str, database: str | None):
@@ -80,14 +81,17 @@ class BoltLink:
         self._driver, self._over, self._lock = None, self._over or ELSEWHERE, threading.RLock()
 
     def cut(self) -> None:
-        """Close the connections, even those that wait for an answer; the next call makes new ones."""
+        """Close the connections, including those that wait for an answer.
+
+        The next call creates new ones.
+        """
         with self._lock:
             driver, self._driver = self._driver, None
         if driver is not None:
             driver.close()
 
     def require_open(self) -> None:
-        """Raise StoreUnavailable where it was closed."""
+        """Raise StoreUnavailable if the link was closed."""
         if self._over:
             raise StoreUnavailable(f"this store of {self.name} {self._over}")
 
@@ -152,11 +156,10 @@ class BoltLink:
 
     @contextmanager
     def within(self, seconds: float, statement: str) -> Iterator[None]:
-        """Cut the connections when a statement takes longer; raises Late, and ServerLost where the server
-        goes away over it.
+        """Close the connections if a statement takes longer than `seconds`.
 
-        Servers differ in whether they keep to a transaction's own time limit, and the driver waits for as
-        long as they let it.
+        Servers differ in whether they enforce a transaction's own timeout, and the driver waits as long as
+        they do. Raises Late after the timeout, and ServerLost if the server goes away during the statement.
         """
         from neo4j.exceptions import ServiceUnavailable, SessionExpired
 
@@ -174,8 +177,9 @@ class BoltLink:
 
     @contextmanager
     def explained(self, refused: Callable[[str], LabError]) -> Iterator[None]:
-        """Turn the driver's errors into ours: what the server refuses as `refused` says, a server that is not
-        there as StoreUnavailable.
+        """Convert the driver's errors to errors of this package.
+
+        `refused` converts what the server refuses. A server that cannot be reached becomes StoreUnavailable.
         """
         from neo4j.exceptions import DriverError, Neo4jError
 
@@ -197,8 +201,9 @@ class BoltLink:
             ) from None
 
     def reach(self) -> None:
-        """Make sure that the server has the database, and ask it for one that is missing; raises
-        StoreUnavailable where it makes none.
+        """Check that the server has the database, and request it if it is missing.
+
+        Raises StoreUnavailable if the server does not create it.
         """
         from neo4j.exceptions import ClientError
 

@@ -191,17 +191,20 @@ __all__ = ["CYPHER", "cypher_literal", "name", "refuse_unless_cypher_read", "ref
 
 
 class CypherEmbedded(EmbeddedStore):
-    """A store whose statements are Cypher; `kgot_lab.sandbox.cypher.mapping` says how a node has its
-    id and its values.
+    """An embedded store for Cypher statements.
 
-    A statement passes a list of allowed clauses and then the engine, which has a mode of its own for reads.
+    `kgot_lab.sandbox.cypher.mapping` defines how ids and values are stored. A statement is checked against a
+    list of allowed clauses and then by the engine, which has its own mode for reads.
     """
 
     dialect = CYPHER
     language = "cypher"
 
     def write(self, statement: str) -> Diff:
-        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        """Run a statement and store its changes.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
+        """
         refuse_unless_cypher_write(statement)
         return super().write(statement)
 

@@ -1,8 +1,7 @@
-"""Read all that a namespace of a Bolt server holds, find what a statement changed by comparing before and after,
-and turn rows into plain values.
+"""Read a namespace of a Bolt server, compare it before and after a statement, and convert rows.
 
-A statement knows nothing of our ids, keys and marks: what it made is given them, and what it took away of
-them is put back.
+A statement knows nothing of the ids, keys and marks of this package: elements that it creates get them, and
+those that it removes are restored.
 """
 
 from __future__ import annotations
@@ -43,12 +42,13 @@ _NAMES = "UNWIND $places AS place MATCH (n) WHERE elementId(n) = place RETURN pl
 
 
 class TooMuch(Exception):
-    """A statement returns more than anyone will read."""
+    """A statement returned too many rows or characters."""
 
 
 class NotOurs(Exception):
-    """A statement returns a node or a relationship of another namespace; the last fence, which nothing should
-    reach.
+    """A statement returned a node or a relationship of another namespace.
+
+    This is the last check, which no statement should reach.
     """
 
 
@@ -193,12 +193,13 @@ _Stored = dict[str, Any]  # properties as the database has them
 
 
 class DuplicateId(Exception):
-    """A statement made a node under an id that another one has."""
+    """A statement created a node under an id that another node has."""
 
 
 class StoredNode(NamedTuple):
-    """A node as it lies in the database; `place` is the server's own id, which need not outlive a
-    transaction.
+    """A node as stored in the database.
+
+    `place` is the server's element id, which may change after the transaction.
     """
 
     id: str
@@ -216,7 +217,7 @@ class StoredNode(NamedTuple):
 
 
 class StoredEdge(NamedTuple):
-    """An edge as it lies in the database."""
+    """An edge as stored in the database."""
 
     identity: Identity
     place: str
@@ -229,7 +230,7 @@ class StoredEdge(NamedTuple):
 
 
 class BoltRow(NamedTuple):
-    """A node as a server tells it, with the edges that leave it."""
+    """A node as the server returns it, with its outgoing edges."""
 
     place: str
     labels: list[str]
@@ -255,8 +256,9 @@ class Dump:
 
 
 def dump(ask: Ask) -> Dump:
-    """Read the whole namespace; raises StoreUnavailable when somebody else has put nodes into it since it was
-    opened.
+    """Read the whole namespace.
+
+    Raises StoreUnavailable if another program added nodes to it since it was opened.
     """
     rows = rows_of(ask)
     foreign = sum("_kept" not in row.properties or not _is_name(row.properties.get("id")) for row in rows)
@@ -277,10 +279,9 @@ def dump(ask: Ask) -> Dump:
 
 
 def settle_ids(ask: Ask, rows: Sequence[BoltRow], before: Dump, namespace: str) -> Dump:
-    """Give what is new ids, marks and, where edges are parallel, keys, from all that is there after a
-    statement of a transaction.
+    """Assign ids, marks and (for parallel edges) keys to new elements after a statement in a transaction.
 
-    Raises DuplicateId where it made nodes under ids that others have.
+    Raises DuplicateId if it created nodes under ids that others have.
     """
     was = {node.place: node for node in before.nodes.values()}
     ids = ids_of(rows, was)

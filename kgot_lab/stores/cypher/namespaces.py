@@ -36,8 +36,9 @@ def bolt_namespaces(link: BoltLink) -> Mapping[str, GraphSize]:
 
 
 def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
-    """Delete all that a namespace holds, and nothing else; raises BadInput where some of it was made by no
-    store, and StoreUnavailable.
+    """Delete everything in a namespace, and nothing else.
+
+    Raises BadInput if no store made part of it, and StoreUnavailable.
     """
     parameters = {"run": namespace}
     with link.explained(
@@ -74,8 +75,9 @@ _SUBQUERIES = ("EXISTS", "COUNT", "COLLECT")
 
 @dataclass(frozen=True)
 class Confined:
-    """A statement that keeps to its namespace; `walks` if it follows paths of any length, which must not lead
-    out of it.
+    """A statement that is restricted to its namespace.
+
+    `walks` is true if it follows paths of any length, which must not leave the namespace.
     """
 
     text: str
@@ -111,7 +113,7 @@ def confined(statement: str, mark: str) -> Confined:
 
 
 class _Parser(Patterns):
-    """Goes through a statement once, clause by clause."""
+    """Parses a statement in one pass, clause by clause."""
 
     def marked(self) -> str:
         """Return the statement with its marks."""
@@ -122,7 +124,10 @@ class _Parser(Patterns):
         return "".join([*pieces, self.statement[done:]])
 
     def run(self) -> None:
-        """Go through it all; raises RefusedClause."""
+        """Parse the whole statement.
+
+        Raises RefusedClause if it cannot be confined.
+        """
         self._refuse_marks()
         while self.at < len(self.tokens):
             self.step()

@@ -1,8 +1,7 @@
-"""Parse the patterns of Cypher strictly, so that each node of a statement can be given a mark; sample a namespace
-without reading all of it.
+"""Parse Cypher patterns strictly, to mark each node of a statement, and search a namespace.
 
-What stands between brackets in a pattern is an expression again, which `confined` goes through: it may hold
-further patterns.
+The search does not read the whole namespace. Brackets in a pattern contain an expression, which may contain
+further patterns. `confined` parses it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,10 @@ _DEEPEST = 100  # brackets within each other; each is a call of a function here
 
 @dataclass
 class Frame:
-    """An open bracket: a subquery has variables of its own, and may hand some out."""
+    """An open bracket.
+
+    A subquery has its own variables, and may return some.
+    """
 
     closing: str
     outer: frozenset[str] | None = None  # the variables to go back to, where it is a subquery
@@ -45,8 +47,9 @@ class Frame:
 
 
 class Patterns:
-    """A place in a statement, and the patterns that begin there; notes where the mark, a property of a node,
-    has to be put.
+    """A position in a statement, and a parser for the patterns that begin there.
+
+    It records where the mark, a property of a node, must be inserted.
     """
 
     def __init__(self, statement: str, mark: str):
@@ -326,7 +329,7 @@ _BETWEEN = (
 
 
 class Looking:
-    """Questions about a graph, and the places of the nodes that were seen."""
+    """Queries of a graph, with the element ids of the nodes seen so far."""
 
     def __init__(self, ask: Ask):
         self._ask = ask
@@ -456,7 +459,7 @@ def _spelled(value: Scalar) -> str:
 
 
 class _Frontiers:
-    """The edges of a node, asked for together with those of all nodes that were found in the same step."""
+    """The edges of a node, read together with those of all nodes that were found in the same step."""
 
     def __init__(self, incident: Callable[[list[str]], dict[str, list[Edge]]]):
         self._incident = incident

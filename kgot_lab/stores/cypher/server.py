@@ -55,16 +55,16 @@ ALLOWANCE = 600.0  # seconds that a statement's transaction may go on for, so th
 
 
 class CypherServer:
-    """A graph in a namespace of a Bolt server's database; `kgot_lab.sandbox.cypher.mapping` says how
-    it lies there.
+    """A graph in a namespace of a Bolt server's database.
 
-    Each node and edge of it bears the namespace's name, and a statement is rewritten so that it meets no
-    others (`confined`): neither another namespace's nor whatever else the database holds, which is never
-    changed. A database that is named and missing is made where the server makes databases over Bolt. `wipe`
-    empties the namespace first. `seconds` is the time for one statement. Raises BadInput for a namespace with
-    nodes that no store made, or that edges connect to others'; StoreUnavailable.
+    `kgot_lab.sandbox.cypher.mapping` defines how it is stored. Each of its nodes and edges is marked with the
+    namespace, and a statement is rewritten (`confined`) so that it matches no others: neither those of
+    another namespace nor any other content of the database, which is never changed. A named database that is
+    missing is created if the server can create databases over Bolt. `wipe` empties the namespace first.
+    `seconds` is the time limit of one statement. Raises BadInput for a namespace with nodes that no store
+    made, or that edges connect to others, and StoreUnavailable if the server cannot be reached.
 
-    A node is found by the server's own id for it, remembered since it was last seen and checked each time, or
+    A node is found by its element id, which is remembered since it was last seen and checked each time, or
     else by one scan. There is no index: it would need a label on every node, which statements would see in
     labels(n).
     """
@@ -115,11 +115,12 @@ class CypherServer:
     # --- statements ---
 
     def write(self, statement: str) -> Diff:
-        """Run a statement in a transaction and keep what it changed; raises QueryFailed, changing nothing.
+        """Run a statement in a transaction and store its changes.
 
-        What it added is found by our marks, which new nodes and edges lack. When the server's counts do not
-        prove that it did no more, it is taken back and run again between two readings of the namespace, whose
-        cost grows with the graph.
+        New nodes and edges are recognized by their missing marks. If the server's counters do not prove that
+        the statement did nothing else, it is rolled back and run again between two reads of the namespace,
+        whose cost grows with the graph. Raises QueryFailed, changing nothing, if the statement is refused or
+        fails.
         """
         refuse_unless_cypher_write(statement)
         sent = confined(statement, self._mark)
@@ -219,8 +220,9 @@ class CypherServer:
         )
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, in one transaction; raises BadInput, changing nothing, when it does
-        not fit.
+        """Apply a diff in one transaction.
+
+        Raises BadInput, changing nothing, if it does not fit.
         """
         diff = fit_diff(diff)
         with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
@@ -228,8 +230,10 @@ class CypherServer:
         self._looking.moved(application.moved, places)
 
     def _applied(self, diff: Diff, found: Turn | None = None) -> tuple[Application, dict[str, str]]:
-        """Make a diff true; raises Overtaken where somebody wrote since the turn in which it was found, which
-        was taken back.
+        """Apply a diff.
+
+        Raises Overtaken if another writer committed since the turn in which the diff was found and rolled
+        back.
         """
         with self._turns.taken() as (transaction, _):
             if found is not None:
@@ -239,11 +243,17 @@ class CypherServer:
             return application, application.run(diff)
 
     def undo(self, diff: Diff) -> None:
-        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        """Undo a diff.
+
+        Raises BadInput if the graph has changed in the same elements since.
+        """
         self.apply(inverse(diff))
 
     def close(self) -> None:
-        """Close the connections; the graph stays on the server."""
+        """Close the connections.
+
+        The graph stays on the server.
+        """
         self._calculator.close()
         self._link.close()
 
@@ -310,8 +320,9 @@ class CypherServer:
 
     @classmethod
     def delete_namespace(cls, uri: str, namespace: str, **login: Any) -> None:
-        """Delete what a namespace of a database holds; raises BadInput where no store made it, and
-        StoreUnavailable.
+        """Delete the content of a namespace of a database.
+
+        Raises BadInput if no store made it, and StoreUnavailable.
         """
         with closing(_link(uri, **login)) as link:
             delete_bolt_namespace(link, namespace)
@@ -319,8 +330,8 @@ class CypherServer:
     # --- inside ---
 
     def _take(self, wipe: bool) -> None:
-        """Make sure that the database is there, and that the namespace is a store's and connected to nothing
-        else.
+        """Check that the database exists, and that the namespace belongs to a store and is not connected to
+        others.
         """
         with self._told():
             self._link.reach()
@@ -344,8 +355,9 @@ class CypherServer:
             self._own_query(transaction)(f"{_UNKNOWN} SET n._kept = true", {})
 
     def _require_closed(self, transaction: Transaction, statement: str, sent: Confined) -> None:
-        """Raise QueryFailed where a statement that follows paths of any length could leave the namespace by
-        an edge that others made.
+        """Raise QueryFailed if a statement that follows paths of any length could leave the namespace.
+
+        It could by an edge that other programs created.
         """
         if sent.walks and self._own_query(transaction)(_LEAVING, {})[0][0]:
             raise QueryFailed(
@@ -398,8 +410,9 @@ def _explains(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) 
 
 
 def _keep(transaction: Transaction, statement: str, diff: Diff) -> None:
-    """Take a statement back that changed nothing; raise QueryFailed when it made what no graph of ours may
-    hold.
+    """Roll back a statement that changed nothing.
+
+    Raises QueryFailed if it created an element that is not valid in a graph of this package.
     """
     _require_holdable(statement, diff)
     if not diff:
@@ -407,7 +420,7 @@ def _keep(transaction: Transaction, statement: str, diff: Diff) -> None:
 
 
 def _require_holdable(statement: str, diff: Diff) -> None:
-    """Raise QueryFailed when a statement made what no graph of ours may hold."""
+    """Raise QueryFailed if a statement created an element that is not valid in a graph of this package."""
     nodes = [*diff.added_nodes, *(after for _, after in diff.changed_nodes)]
     edges = [*diff.added_edges, *(after for _, after in diff.changed_edges)]
     try:

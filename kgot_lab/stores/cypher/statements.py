@@ -1,8 +1,7 @@
-"""Check a statement in Cypher without a parser: its clauses, functions and procedures against an allow-list, its
-size, and what it says by itself.
+"""Check a Cypher statement without a parser: allowed clauses, functions and procedures, size, and constants.
 
-Two operands never stand side by side in Cypher, so a word that follows an operand is an operator or opens a
-clause: it must be one we know.
+In Cypher two operands are never adjacent, so a word after an operand is an operator or opens a clause: it
+must be a known one.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ CLAUSES = READS | WRITES
 
 @dataclass(frozen=True)
 class CypherToken:
-    """A piece of a statement, and where it stands."""
+    """A token of a statement, with its position."""
 
     kind: str  # text, quoted, number, word, sign
     text: str  # a word in upper case; of a text or a quoted name nothing
@@ -63,7 +62,7 @@ class CypherToken:
 
 
 class RefusedClause(Exception):
-    """The statement holds what it may not; the message says what."""
+    """The statement contains something that is not allowed, which the message names."""
 
 
 def cypher_tokens(statement: str) -> Iterator[CypherToken]:

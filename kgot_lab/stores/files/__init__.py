@@ -1,4 +1,4 @@
-"""Graphs in files, in the form that the file's name says."""
+"""Read and write graph files, in the format that the file's suffix names."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def read_turtle(path: Path | str) -> PropertyGraph:
 
 
 def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
-    """Write a graph as Turtle, properties in the order of their names; raises BadInput for what RDF cannot
-    hold, or NotInstalled.
+    """Write a graph as Turtle, with properties sorted by name.
+
+    Raises BadInput if RDF cannot represent it, and NotInstalled if pyoxigraph is missing.
     """
     ox = oxigraph()
     nodes = [replace(each, properties=dict(sorted(each.properties.items()))) for each in graph.nodes]
@@ -104,19 +105,19 @@ def read_named_graph(path: Path | str) -> NamedGraph:
 
 
 def check_graph_file(path: Path | str) -> None:
-    """See that `write_graph` knows the form of a file's ending and has what it needs; raises UnknownName,
-    NotInstalled.
+    """Check that `write_graph` supports the format of a file's suffix and has what it needs.
+
+    Raises UnknownName or NotInstalled if not.
     """
     if _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)] == "turtle":
         oxigraph()
 
 
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
-    """Write a graph so that `read_graph` gives it back without loss, in the form of the file's ending or in a
-    named one.
+    """Write a graph without loss, in the format of the file's suffix or in a named one.
 
-    The forms are apoc, networkx, graphml and turtle. Raises UnknownName, and BadInput for what the form
-    cannot hold.
+    `read_graph` then returns the same graph. The formats are apoc, networkx, graphml and turtle. Raises
+    UnknownName if there is no such format, and BadInput if the format cannot represent the graph.
     """
     form = form or _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)]
     if form not in FORMS:

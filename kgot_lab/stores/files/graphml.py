@@ -51,9 +51,7 @@ class _Key:
 
 @dataclass
 class GraphmlWalk:
-    """What a file holds: the keys of its attributes, its nodes by the line of each, how many edges, and what
-    was left out of each kind.
-    """
+    """The contents of a file: attribute keys, lines of its nodes, number of edges, and what was left out."""
 
     keys: dict[str, _Key] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
@@ -92,8 +90,8 @@ class GraphmlWalk:
 def walk_graphml(data: bytes) -> GraphmlWalk:
     """Walk through the bytes of a file.
 
-    Raises BadInput with the line: for a node or an edge that cannot be told from another, a second graph, a
-    value that is not of its type.
+    Raises BadInput, with the line, for a node or an edge that cannot be distinguished from another, a second
+    graph, or a value that is not of its type.
     """
     return _Walker().walked(data)
 
@@ -238,8 +236,9 @@ _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
-    """Write a graph as GraphML that `read_graphml` reads back without loss; raises BadInput for a name that
-    XML cannot hold.
+    """Write a graph as GraphML that `read_graphml` reads back without loss.
+
+    Raises BadInput for a name that XML cannot represent.
     """
     import networkx as nx
 
@@ -299,8 +298,9 @@ def read_graphml_with_notes(path: Path | str) -> NamedGraph:
 
 
 def _completed(read: nx.Graph[Any], walk: GraphmlWalk) -> None:
-    """Put in what the file says in other words: defaults, labels as Neo4j writes them, and that the id of an
-    edge is no relation.
+    """Add what the file says in other ways: default values and labels as Neo4j writes them.
+
+    The id of an edge is not taken as its relation.
     """
     ours, theirs = walk.defaults("node"), walk.defaults("edge")
     for _, attributes in read.nodes(data=True):

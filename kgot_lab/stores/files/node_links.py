@@ -112,8 +112,9 @@ def _begins_with_nodes(text: str) -> bool:
 def _refuse_unread_edges(
     whole: Mapping[str, Any], nodes: Sequence[Node], what: str, *, has_edges: bool
 ) -> None:
-    """Raise BadInput where edges stand under a key that is not read. Beside edges that are read, a list of
-    something else may stay.
+    """Raise BadInput if a key that is not read contains edges.
+
+    If there are edges that are read, a list of something else is allowed.
     """
     ids = {node.id for node in nodes}
     unread = {name: value for name, value in whole.items() if name not in ("nodes", *_LISTS)}

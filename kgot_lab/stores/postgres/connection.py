@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that are made when they are needed, and made anew after they broke."""
+"""Connect to PostgreSQL on demand, and reconnect after a connection broke."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _UNKNOWN = ", and nobody can tell whether it kept the change, so look before you
 
 
 class PostgresLink:
-    """One connection, for one thread at a time; `where` says where the server is, and `greet` makes a new
-    connection fit for use.
+    """One connection, for one thread at a time.
 
-    The links of one store share its `circle`: when one finds the server gone, all of them start afresh.
+    `where` returns the address of the server, and `greet` prepares a new connection. The links of one store
+    share its `circle`: if one finds the server gone, all of them reconnect.
     """
 
     def __init__(self, where: Callable[[], str], greet: Callable[[Connection], None], circle: Circle):
@@ -34,7 +34,10 @@ class PostgresLink:
         circle.links.append(self)
 
     def close(self) -> None:
-        """Close the connection; the next question makes another."""
+        """Close the connection.
+
+        The next query opens another.
+        """
         with self._circle.lock:
             connection, self._connection = self._connection, None
             if connection is not None:
@@ -93,7 +96,10 @@ class PostgresLink:
 
     @contextmanager
     def _watched(self, connection: Connection, fate: str = "") -> Iterator[None]:
-        """Leave the connection out of any transaction, or closed; raises StoreUnavailable where it broke."""
+        """Roll back or close the connection if an error is raised.
+
+        Raises StoreUnavailable if the connection broke.
+        """
         import psycopg
 
         try:
@@ -172,7 +178,7 @@ class Circle:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Turn what the server has against our own statements into StoreUnavailable."""
+    """Convert the server's errors about internal statements to StoreUnavailable."""
     import psycopg
 
     try:

@@ -1,5 +1,6 @@
-"""Turn nodes and edges into rows of PostgreSQL and back, exactly; apply diffs; search by words, hops, paths and
-vectors.
+"""Convert nodes and edges to rows of PostgreSQL and back, apply diffs, and search.
+
+Search is by words, hops, paths and vectors. The conversion is exact.
 """
 
 from __future__ import annotations
@@ -74,13 +75,14 @@ def _refuse_null_bytes(texts: Iterable[str], properties: str, value: Json, of: s
 
 
 def jsonb_text(text: str) -> str:
-    """JSON text, changed so that jsonb gives back every number as the same integer or float."""
+    """Rewrite JSON text so that jsonb returns every number as the same integer or float."""
     return _VALUE.sub(_exact_number, text) if "e+" in text or "-0.0" in text else text
 
 
 def take_dicts(connection: Connection) -> None:
-    """Let a statement's parameters be dicts, for columns of JSON; raises BadInput at one that cannot be held
-    exactly.
+    """Allow dicts as parameters of a statement, for JSON columns.
+
+    Raises BadInput for one that cannot be stored exactly.
     """
     from psycopg.types.json import JsonbDumper
 
@@ -166,7 +168,10 @@ def emptied_of_indexes(connection: Connection) -> bool:
 
 
 class Prepared:
-    """A diff as rows; raises BadInput for what PostgreSQL cannot hold exactly."""
+    """A diff as rows.
+
+    Raises BadInput if PostgreSQL cannot store it exactly.
+    """
 
     def __init__(self, diff: Diff):
         self.diff = diff
@@ -178,8 +183,9 @@ class Prepared:
         self.changed_edges = [held_edge(after) for _, after in diff.changed_edges]
 
     def refuse_misfit(self, connection: Connection, empty: bool) -> None:
-        """Raise BadInput unless the diff fits, having read the rows that decide it; they stay as they are
-        until the transaction ends.
+        """Raise BadInput unless the diff fits.
+
+        Reads the rows that decide it and locks them until the transaction ends.
         """
         ids, identities = touched(self.diff)
         if empty:
@@ -201,7 +207,7 @@ class Prepared:
         refuse_misfit(self.diff, map(node_of_postgres, nodes), map(edge_of_postgres, edges))
 
     def put(self, connection: Connection) -> None:
-        """Make the change; the rows it needs are as it says."""
+        """Apply the diff, which `refuse_misfit` has checked."""
         if self.removed_edges:
             connection.execute(
                 f"DELETE FROM edges USING {_these(4, on='WHERE')}", _columns(self.removed_edges)

@@ -1,5 +1,6 @@
-"""A PostgreSQL of our own in a folder, reached by a Unix socket and no network port; it stops when the last
-store that uses it closes.
+"""A private PostgreSQL server in a folder, on a Unix socket without a network port.
+
+It stops when the last store that uses it closes.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ _users: dict[Path, int] = {}
 
 
 class Server:
-    """A server in a folder; stores that name the same folder share it, also across processes. Raises BadInput
-    and StoreUnavailable.
+    """A server in a folder.
+
+    Stores that name the same folder share it, also across processes. Raises BadInput if the folder is not
+    usable, and StoreUnavailable.
     """
 
     def __init__(self, folder: Path | str | None = None):
@@ -48,8 +51,9 @@ class Server:
         return f"<PostgreSQL in {self.folder}>"
 
     def start(self) -> None:
-        """Start the server unless it runs, and see that our database is there; raises NotInstalled and
-        StoreUnavailable.
+        """Start the server unless it is running, and create the database if it is missing.
+
+        Raises NotInstalled or StoreUnavailable if that fails.
         """
         package = _package()
         with _lock:
@@ -105,7 +109,10 @@ class Server:
         return f"postgresql:///{DATABASE}?{urlencode({'host': self.data, 'port': 5432, 'user': SUPERUSER})}"
 
     def release(self) -> None:
-        """Say that this user is done; the server stops with the last one, in this process and in others."""
+        """Release the server for this user.
+
+        It stops when its last user, in this process and in others, releases it.
+        """
         with _lock:
             if self._server is None:
                 return
@@ -122,7 +129,10 @@ class Server:
         _users.pop(self.folder, None)
 
     def stop(self) -> None:
-        """Stop the server now, whoever uses it; it starts again with the next `start`."""
+        """Stop the server now, even if it is in use.
+
+        The next `start` starts it again.
+        """
         with _lock:
             if self._server is not None:
                 _ended(self._server.stop)
@@ -206,10 +216,10 @@ def _mark(folder: Path) -> None:
 
 
 def _refuse_private(*places: Path) -> None:
-    """Raise StoreUnavailable where root would start the server below a private folder.
+    """Raise StoreUnavailable if root would start the server below a private folder.
 
-    The server then runs as a user of its own, who must get there; the package that starts it would open such
-    folders to everyone.
+    The server then runs as its own user, who needs access. The package that starts it would open such folders
+    to everyone.
     """
     if os.geteuid() != 0:
         return
@@ -242,7 +252,7 @@ def _ended(end: Callable[[], object]) -> None:
 
 
 def _forget_the_dead(server: Any) -> None:
-    """Take killed processes off the list of the server's users: they would keep it running for ever."""
+    """Remove killed processes from the list of the server's users, which would keep it running forever."""
     pids = server.global_process_id_list
     with server._lock:
         for pid in pids._get():
@@ -251,9 +261,7 @@ def _forget_the_dead(server: Any) -> None:
 
 
 def _bury(data: Path) -> None:
-    """Take away the sign of a server that was killed and that nobody has buried, as in a container; it would
-    be taken for a running one.
-    """
+    """Remove the pid file of a killed server, which would be taken for a running one, as in a container."""
     import psutil
 
     sign = data / "postmaster.pid"

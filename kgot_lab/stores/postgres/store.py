@@ -54,14 +54,14 @@ MANY_ELEMENTS = 2_000  # elements: so many are put into an empty graph before it
 
 
 class Postgres:
-    """A store whose statements are SQL, on the server at a URL, or else on one of our own in the folder
-    `path`.
+    """A store for SQL statements on a PostgreSQL server.
 
-    A namespace is a schema, made by the first store that names it; `wipe` begins it anew. Stores of one
-    namespace see each other's writes, and may write at the same time. `seconds` is how long one statement may
-    take. What `write` and `apply` return from is committed. Properties come back with the values they had, in
-    whatever order of their names. Raises BadInput for a namespace that is not ours and StoreUnavailable where
-    there is no server; one that comes back is found again.
+    The server is at a URL, or else a private one in the folder `path`. A namespace is a schema, created by
+    the first store that names it. `wipe` empties it first. Stores of one namespace see each other's writes,
+    and may write at the same time. `seconds` is the time limit of one statement. When `write` and `apply`
+    return, their changes are committed. Properties keep their values but not the order of their names. Raises
+    BadInput for a namespace that no store made, and StoreUnavailable if there is no server. A store
+    reconnects to a server that comes back.
     """
 
     dialect = POSTGRES
@@ -114,10 +114,10 @@ class Postgres:
     # --- statements ---
 
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
-        """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing.
+        """Run one INSERT, UPDATE or DELETE and store its changes.
 
-        Parameters stand for %s or %(name)s, a dict for JSON; only where there are some, a % in the statement
-        is doubled.
+        Parameters replace %s or %(name)s, a dict for JSON. Only with parameters, a literal % must be doubled.
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         import psycopg
 
@@ -163,8 +163,9 @@ class Postgres:
             raise QueryFailed(statement, str(error)) from None
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing,
-        when it does not fit.
+        """Apply a diff to the graph, for example that of an earlier write.
+
+        Raises BadInput, changing nothing, if it does not fit.
         """
         diff = fit_diff(diff)
         rows = Prepared(diff)
@@ -179,12 +180,16 @@ class Postgres:
                 connection.execute("ANALYZE nodes, edges")
 
     def undo(self, diff: Diff) -> None:
-        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        """Undo a diff.
+
+        Raises BadInput if the graph has changed in the same elements since.
+        """
         self.apply(inverse(diff))
 
     def close(self) -> None:
-        """Let go of the server, and stop it if it is our own and nobody else uses it; a later call raises
-        StoreUnavailable.
+        """Disconnect, and stop a private server that nobody else uses.
+
+        A later call raises StoreUnavailable.
         """
         self._over = self._over or "was closed; open another"
         self._own.close()
@@ -293,7 +298,10 @@ class Postgres:
         return self._server.conninfo()
 
     def _where(self) -> str:
-        """Our own server lets the statements' role log in, so no statement can become anyone else."""
+        """Return the server's address, on a private server with the login of the statements' role.
+
+        No statement can then change to another role.
+        """
         owner = self._where_owner()
         return (
             owner
@@ -317,9 +325,7 @@ class Postgres:
 
 @contextmanager
 def _fitting(otherwise: str) -> Iterator[None]:
-    """Turn what the server says of values into BadInput, and all else it has against a change of ours into
-    StoreUnavailable.
-    """
+    """Convert the server's errors about values to BadInput, and all others to StoreUnavailable."""
     import psycopg
     from psycopg import errors
 

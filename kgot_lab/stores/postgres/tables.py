@@ -1,4 +1,4 @@
-"""Make the schema, tables and role of a namespace in PostgreSQL, and check which statements may be sent."""
+"""Create the schema, tables and role of a namespace in PostgreSQL, and check statements."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ DROP SCHEMA {namespace};
 
 
 def named(template: str, **names: str) -> str:
-    """SQL with names put in their places, quoted whatever they are."""
+    """Insert names into an SQL template, quoted as identifiers."""
     return template.format(**{place: quoted(name) for place, name in names.items()})
 
 
@@ -157,11 +157,11 @@ def role_of(namespace: str) -> str:
 
 
 def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) -> str | None:
-    """See that a namespace is there with all we need, and give the role of its statements.
+    """Create what a namespace needs if it is missing, and return the role of its statements.
 
-    That is None where we may not make one: they then run with the rights of the user we came as, and reads in
-    a read-only transaction. Raises BadInput, changing nothing, where the schema is not ours, and
-    StoreUnavailable where the server will not do.
+    The role is None if this user may not create one. Statements then run with the user's own rights, and
+    reads in a read-only transaction. Raises BadInput, changing nothing, if the schema was made by something
+    else, and StoreUnavailable if the server is not suitable.
     """
     refuse_unfit_server(connection)
     with connection.transaction():
@@ -197,7 +197,10 @@ def mark_of_schema(connection: Connection, namespace: str) -> str | None:
 
 
 def _drop(connection: Connection, namespace: str) -> None:
-    """Drop our schema with what we put there; what others put there, or built upon it, stops that."""
+    """Drop a schema with its tables.
+
+    Fails if others added to it or depend on it.
+    """
     from psycopg import errors
 
     try:
@@ -240,7 +243,7 @@ def _role(connection: Connection, namespace: str, login: bool) -> str | None:
 
 
 def create_role(connection: Connection, role: str) -> None:
-    """Make a role, which may be there by now."""
+    """Create a role, which may exist by now."""
     from psycopg import errors
 
     try:
@@ -272,8 +275,9 @@ def vector_schema(connection: Connection) -> str | None:
 
 
 def settle(connection: Connection, namespace: str) -> None:
-    """Set what lasts as long as a connection: how texts are read, and the names that need no schema, which
-    are ours, then pgvector's.
+    """Set the options of a connection: how texts are read, and the search path.
+
+    The path contains the namespace's schema, then that of pgvector.
     """
     # in this order temporary tables hide none of ours
     schemas = (namespace, vector_schema(connection) or VECTORS, "pg_temp")

@@ -37,7 +37,7 @@ _ROWS, _TRIPLES = "application/sparql-results+json", "application/n-triples"
 
 @dataclass(frozen=True)
 class ServerAnswer:
-    """What a query found: true or false, solutions of variables, or triples."""
+    """The result of a query: a boolean, solutions of variables, or triples."""
 
     truth: bool | None = None
     variables: tuple[str, ...] = ()
@@ -55,7 +55,10 @@ class QueryLimits:
 
 @dataclass(frozen=True, repr=False)
 class SparqlLink:
-    """A server's query and update endpoints; the token stays in the header of its requests and is not shown."""
+    """A server's query and update endpoints.
+
+    The token is only in the header of its requests and is not shown.
+    """
 
     query_url: str
     update_url: str
@@ -98,13 +101,14 @@ class SparqlLink:
             ) from None
 
     def update(self, text: str) -> None:
-        """Run an update; raises QueryFailed, ServerLost or StoreUnavailable, after which it may have happened
-        or not.
+        """Run an update.
+
+        Raises QueryFailed, ServerLost or StoreUnavailable, after which it is unknown whether it took effect.
         """
         self._ask(self.update_url, "update", text, {}, QueryLimits())
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self.client.close()
 
     def __repr__(self) -> str:
@@ -257,7 +261,10 @@ def sparql_namespaces(link: SparqlLink) -> Mapping[str, GraphSize]:
 
 
 def delete_sparql_namespace(link: SparqlLink, namespace: str) -> None:
-    """Delete a namespace's graph and its mark; raises BadInput where no store made it, and StoreUnavailable."""
+    """Delete a namespace's graph and its mark.
+
+    Raises BadInput if no store made it, and StoreUnavailable.
+    """
     graph = graph_iri(namespace)
     mark = f"GRAPH <{VERSIONS_GRAPH}> {{ <{graph}> <{VERSION_IRI}> ?version }}"
     try:

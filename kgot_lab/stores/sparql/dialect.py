@@ -1,8 +1,7 @@
-"""Describe SPARQL for the prompts, write statements by rule, bound their size, and open the embedded store
-(Oxigraph); `kgot_lab.sandbox.sparql.rdf` says how a property graph is RDF.
+"""SPARQL for the prompts, statements built by rule, size limits, and the embedded store (Oxigraph).
 
-What a statement may say is checked by `kgot_lab.sandbox.sparql.statements`, inside the sandbox and before a
-read goes to a server.
+`kgot_lab.sandbox.sparql.rdf` defines how a property graph is RDF. `kgot_lab.sandbox.sparql.statements` checks
+statements, inside the sandbox and before a read is sent to a server.
 """
 
 from __future__ import annotations
@@ -392,17 +391,20 @@ SPARQL = Dialect(
 
 
 class SparqlEmbedded(EmbeddedStore):
-    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.sparql.rdf` says how a
-    property graph is RDF.
+    """An embedded store for SPARQL 1.1 queries and updates.
 
-    What RDF cannot hold raises BadInput, as what does not fit does.
+    `kgot_lab.sandbox.sparql.rdf` defines how a property graph is RDF. Raises BadInput for what RDF cannot
+    represent, as for what does not fit.
     """
 
     dialect = SPARQL
     language = "sparql"
 
     def write(self, statement: str) -> Diff:
-        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        """Run a statement and store its changes.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
+        """
         refuse_unless_sparql("write", statement)
         return super().write(statement)
 

@@ -47,28 +47,27 @@ _REMEMBERED = 32  # writes that a version names: whoever was followed by fewer b
 
 
 class _Overtaken(Exception):
-    """The graph on the server is no longer the one that a write was made for."""
+    """The graph on the server changed after a write was prepared for it."""
 
 
 class _NotTaken(StoreUnavailable):
-    """A change was sent, and the server did not say that it was made."""
+    """A change was sent, and the server did not confirm it."""
 
 
 class SparqlServer(EmbeddedStore):
-    """A store whose graph is one named graph of a SPARQL server; no other graph there is looked at or
-    changed.
+    """A store whose graph is one named graph of a SPARQL server.
 
-    `namespace` names the graph; `wipe` empties it first. A graph that is there but was not made by a store
-    like this is refused, unless `adopt` allows to take it over, which spells it anew as
-    `kgot_lab.sandbox.sparql.rdf` says. `seconds` bound each statement.
+    No other graph of the server is read or changed. `namespace` names the graph. `wipe` empties it first. An
+    existing graph that was not made by such a store is refused, unless `adopt` allows the store to take it
+    over and rewrite it as `kgot_lab.sandbox.sparql.rdf` defines. `seconds` limits each statement.
 
-    Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is
-    sent in one request, which does nothing if the graph is no longer the one they ran on; they start again
-    then. A server that runs two updates at the same moment on the same old graph, as Oxigraph 0.5 sometimes
-    does, makes both: all that they added and removed, and where both changed one value, a list of both.
-    Looking around asks the copy, after one request has shown that it is current; `graph` always reads the
-    server's. Raises BadInput, NotInstalled, and StoreUnavailable while the server is away: once it is back,
-    the store goes on.
+    Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and their changes are sent
+    in one request, which does nothing if the graph has changed since. The write then starts again. A server
+    that runs two updates at the same moment on the same old graph, as Oxigraph 0.5 sometimes does, performs
+    both: everything that they added and removed, and if both changed one value, a list of both. Other reads
+    use the copy, after one request has shown that it is current. `graph` always reads the server's. Raises
+    BadInput, NotInstalled, and StoreUnavailable while the server is away. When it is back, the store
+    continues.
     """
 
     dialect = SPARQL
@@ -112,14 +111,18 @@ class SparqlServer(EmbeddedStore):
     # --- statements and diffs ---
 
     def write(self, statement: str) -> Diff:
-        """Run a statement in the sandbox and what it changed on the server; raises QueryFailed, changing
-        nothing.
+        """Run a statement in the sandbox and apply its changes on the server.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         refuse_unless_sparql("write", statement)
         return self._until_settled(partial(super().write, statement))
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the server's graph; raises BadInput when it does not fit or RDF cannot hold it."""
+        """Apply a diff to the server's graph.
+
+        Raises BadInput if it does not fit or RDF cannot represent it.
+        """
         diff = fit_diff(diff)
         self._until_settled(partial(super().apply, diff))
 
@@ -230,7 +233,10 @@ class SparqlServer(EmbeddedStore):
     def delete_namespace(
         cls, query_url: str, namespace: str, update_url: str | None = None, *, token: str | None = None
     ) -> None:
-        """Delete a namespace of a server; raises BadInput where no store made it, and StoreUnavailable."""
+        """Delete a namespace of a server.
+
+        Raises BadInput if no store made it, and StoreUnavailable.
+        """
         with closing(SparqlLink.to(query_url, update_url, token)) as link:
             delete_sparql_namespace(link, namespace)
 
@@ -245,7 +251,7 @@ class SparqlServer(EmbeddedStore):
         return open_sandbox(language=self.language, seconds=self.seconds, unsafe=self._unsafe)
 
     def _claim(self, *, adopt: bool, wipe: bool) -> None:
-        """Make sure that the graph is this store's."""
+        """Check that the graph belongs to this kind of store, or take it over."""
         here = f"{self._place} already holds a graph {self.namespace!r}"
         if (
             not self._marked()
@@ -263,8 +269,9 @@ class SparqlServer(EmbeddedStore):
             self._respell()
 
     def _require_confined(self) -> None:
-        """Make sure that a query sees the one graph that it is sent for: a server that does not heed this
-        would show those of others.
+        """Check that a query only reads the graph it is sent for.
+
+        A server that ignores this would return the triples of other graphs.
         """
         mark = f"ASK {{ <{self._graph}> <{VERSION_IRI}> ?version }}"
         if (
@@ -290,13 +297,13 @@ class SparqlServer(EmbeddedStore):
         return f"GRAPH <{VERSIONS_GRAPH}> {{ <{self._graph}> <{VERSION_IRI}> {version} }}"
 
     def _refresh(self) -> None:
-        """Make sure that the copy is current."""
+        """Update the copy if it is not current."""
         with self._alone:
             if not self._version or self._marked() != self._version:
                 self._load()
 
     def _load(self) -> None:
-        """Make the copy agree with the server's graph."""
+        """Load the server's graph into the copy."""
         if not self._marked():
             self._run_update(
                 f"INSERT {{ {self._mark(_new())} }} WHERE {{ FILTER NOT EXISTS {{ {self._mark('?any')} }} }}"
@@ -334,7 +341,7 @@ class SparqlServer(EmbeddedStore):
         )
 
     def _keep(self, diff: Diff) -> None:
-        """Make a diff true on the server, then in the copy."""
+        """Apply a diff on the server, then to the copy."""
         self._truth.check(diff)
         if not diff:
             return
@@ -384,11 +391,10 @@ class SparqlServer(EmbeddedStore):
         return f"{marks} {alone} {size}"
 
     def _send(self, removed: Sequence[RdfTriple], added: Sequence[RdfTriple], *, first: str = "") -> None:
-        """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if
-        it is not as expected.
+        """Change the server's graph by exactly these triples.
 
-        Raises StoreUnavailable for a change that is not there, and where the server went away so that nobody
-        knows.
+        Raises _Overtaken, having changed nothing, if the graph is not as expected. Raises StoreUnavailable if
+        the change did not take effect, or if the server went away so that this is unknown.
         """
         own = uuid4().hex
         before = (

@@ -1,5 +1,6 @@
-"""Nodes and edges as triples, triples as text, and back; `kgot_lab.sandbox.sparql.rdf` says how a property
-graph is RDF.
+"""Convert nodes and edges to triples, triples to text, and back.
+
+`kgot_lab.sandbox.sparql.rdf` defines how a property graph is RDF.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
 
 
 def require_holdable(diff: Diff) -> None:
-    """Raise BadInput, naming the element, if a diff brings what RDF cannot hold."""
+    """Raise BadInput, naming the element, if a diff adds something that RDF cannot represent."""
     triples_of(
         (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
         (*diff.added_edges, *(after for _, after in diff.changed_edges)),

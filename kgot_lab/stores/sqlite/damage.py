@@ -1,9 +1,9 @@
-"""Find damage that SQLite itself does not notice: checksums of rows, in a table of their own, and lost parts of
-its write-ahead log.
+"""Find damage that SQLite does not notice, by checksums of rows and lost parts of its write-ahead log.
 
-SQLite's extension for checksums of pages has to be compiled and loaded, which most Pythons cannot. So a store
-puts down a CRC-32 of each row it writes, by triggers of its own connection. Triggers in the file take the
-checksum of a row away when any program changes it; rows without one get theirs when a store opens the file.
+SQLite's extension for page checksums must be compiled and loaded, which most Pythons cannot do. So a store
+saves a CRC-32 of each row that it writes in a table, by triggers of its own connection. Triggers in the file
+remove the checksum of a row when any program changes it. Rows without one get theirs when a store opens the
+file.
 """
 
 from __future__ import annotations

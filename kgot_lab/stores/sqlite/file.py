@@ -1,4 +1,4 @@
-"""An SQLite file that holds a graph: how it is opened, told from others, and searched for damage."""
+"""Open an SQLite file with a graph, recognize such a file, and search it for damage."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ class Opened:
     files: Mapping[str, tuple[int, int]]
 
     def refuse_if_moved(self) -> None:
-        """Raise StoreUnavailable when the file or its log is no longer the one that was opened: what is
-        written now would be lost.
+        """Raise StoreUnavailable if the file or its log was replaced since it was opened.
+
+        What is written now would be lost.
         """
         for file, identity in self.files.items():
             there = _told_of(file)
@@ -169,8 +170,9 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise BadInput unless a file is empty, absent or made here, by its head alone; its folder is made if
-    there is none.
+    """Raise BadInput unless a file is empty, absent or made by this package, judged by its head alone.
+
+    Creates its folder if there is none.
     """
     require_path(path)
     if not holds_something(path):
@@ -197,8 +199,9 @@ def is_own_file(connection: sqlite3.Connection) -> bool:
 
 
 def refuse_foreign_head(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise BadInput where a file, opened elsewhere, is not ours or of a newer version, and sqlite3.Error
-    where it cannot say.
+    """Raise BadInput if a file, opened elsewhere, is not made by this package or of a newer version.
+
+    Raises sqlite3.Error if that cannot be read.
     """
     _refuse_unless_ours(
         _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version"), path
@@ -226,7 +229,7 @@ def _connected(uri: str, most: int = MOST_WRITTEN) -> Connection:
 
 
 def _prepare(writer: Connection, path: Path | None) -> None:
-    """Make the tables where the file is new, and set what lasts as long as the connection."""
+    """Create the tables in a new file, and set the options of the connection."""
     if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
         writer.execute("BEGIN IMMEDIATE")  # another process may be making them too
         if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
@@ -253,8 +256,9 @@ def _prepare(writer: Connection, path: Path | None) -> None:
 
 
 def _sum_up(writer: Connection, path: Path) -> None:
-    """Give rows their checksums that have none; raises StoreDamaged where those of a file that is not too
-    large find damage.
+    """Add the missing checksums of rows.
+
+    Raises StoreDamaged if the existing ones of a file that is not too large show damage.
     """
     if old := _asked(writer, "PRAGMA user_version") < VERSION:
         writer.execute("BEGIN IMMEDIATE")
@@ -274,8 +278,9 @@ def _sum_up(writer: Connection, path: Path) -> None:
 
 @dataclass(frozen=True)
 class FileSearch:
-    """What a search of a graph's file found: what is wrong, "" for nothing, how much it holds, and whether it
-    has checksums and a log.
+    """The result of a search of a graph's file.
+
+    It contains what is wrong or "", the size of the graph, and whether the file has checksums and a log.
     """
 
     damage: str
@@ -286,8 +291,9 @@ class FileSearch:
 
 
 def search_file(path: Path) -> FileSearch:
-    """Search a graph's file and its log for damage, in a copy; raises BadInput for one that is not ours, and
-    StoreUnavailable.
+    """Search a graph's file and its log for damage, in a copy.
+
+    Raises BadInput for a file that this package did not make, and StoreUnavailable.
     """
     require_closed(path)
     with private_copy(path) as copied:

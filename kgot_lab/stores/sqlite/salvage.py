@@ -1,4 +1,4 @@
-"""What can be kept of a damaged SQLite graph: the rows that are as they were written."""
+"""Recover from a damaged SQLite graph the rows that are unchanged since they were written."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SHARED, _SHARES = (0x40000002, 510)
 
 
 def salvage_sqlite(path: Path) -> Salvaged:
-    """Put the sound rows of a damaged file in its place.
+    """Replace a damaged file by its undamaged rows.
 
-    An edge that lost one of its nodes goes too. Where it raises, nothing was changed: BadInput for a file
-    that is not ours or is of a newer version, StoreDamaged where not one row can be read, and
-    StoreUnavailable where somebody has it open now.
+    An edge that lost one of its nodes is dropped too. If it raises, nothing was changed: BadInput for a file
+    that this package did not make or of a newer version, StoreDamaged if no row can be read, and
+    StoreUnavailable if another process has it open.
     """
     place = path.resolve()
     require_closed(place)
@@ -85,7 +85,10 @@ def _share(damaged: sqlite3.Connection, kind: str, kept: int) -> str:
 
 
 def _require_alone(place: Path) -> None:
-    """Raise StoreUnavailable where another process has a file open; nothing is written."""
+    """Raise StoreUnavailable if another process has a file open.
+
+    Nothing is written.
+    """
     if os.name == "nt":  # which lets nobody replace a file that another has open
         return
     import fcntl

@@ -76,11 +76,11 @@ _ONE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
 class Sqlite:
-    """A store whose statements are SQL, in a file or, without a path, in memory; `seconds` is how long one
-    statement may take.
+    """A store for SQL statements in an SQLite file or, without a path, in memory.
 
-    What `write` and `apply` return from is on the disk. Threads and processes may share a file: they wait for
-    each other. Raises BadInput for a file of another kind, StoreUnavailable for one that cannot be opened.
+    `seconds` is the time limit of one statement. When `write` and `apply` return, their changes are on disk.
+    Threads and processes may share a file: they wait for each other. Raises BadInput for a file of another
+    kind, and StoreUnavailable for one that cannot be opened.
     """
 
     dialect = SQLITE
@@ -109,7 +109,10 @@ class Sqlite:
     # --- statements ---
 
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
-        """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing."""
+        """Run one INSERT, UPDATE or DELETE and store its changes.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
+        """
         refuse_unless_sql_write(statement, brackets=False)
         with (
             self._transaction() as graph,
@@ -150,8 +153,9 @@ class Sqlite:
                 return sqlite_rows(cursor, statement)
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing,
-        when it does not fit.
+        """Apply a diff to the graph, for example that of an earlier write.
+
+        Raises BadInput, changing nothing, if it does not fit.
         """
         diff = fit_diff(diff)
         nodes = [node_row(node) for node in diff.added_nodes]
@@ -178,18 +182,27 @@ class Sqlite:
                     graph.writer.executemany(statement, rows)
 
     def verify(self) -> None:
-        """Search the whole file for damage, as opening a small one does; raises StoreDamaged."""
+        """Search the whole file for damage, as opening a small one does.
+
+        Raises StoreDamaged if there is any.
+        """
         with self._lock:
             graph = self._graph()
             if self._path is not None and (damage := damage_in(graph.writer, GRAPH_TABLES)):
                 raise damaged(self._path, damage)
 
     def undo(self, diff: Diff) -> None:
-        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        """Undo a diff.
+
+        Raises BadInput if the graph has changed in the same elements since.
+        """
         self.apply(inverse(diff))
 
     def close(self) -> None:
-        """Let go of the file; a later call raises StoreUnavailable."""
+        """Close the file.
+
+        A later call raises StoreUnavailable.
+        """
         with self._lock:
             if self._opened is not None:
                 self._opened.close()
@@ -395,7 +408,7 @@ class Sqlite:
 
     @contextmanager
     def _explained(self, statement: str, guard: Guard, connection: Connection) -> Iterator[None]:
-        """Turn what SQLite and the checks say of a statement into QueryFailed."""
+        """Convert errors of SQLite and of the checks about a statement to QueryFailed."""
         guard.refused = ""
         try:
             with connection.surfacing():

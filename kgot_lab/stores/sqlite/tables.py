@@ -1,6 +1,4 @@
-"""Make the tables and the journal of an SQLite graph, connect to it, turn its rows into values, and guard its
-statements.
-"""
+"""Create the tables and journal of an SQLite graph, connect to it, convert rows, and guard statements."""
 
 from __future__ import annotations
 
@@ -83,8 +81,8 @@ JOURNAL = (
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose functions, guard and progress handler note what is raised within them, so that it
-    can be raised again.
+    """A connection that records errors raised in its functions, guard and progress handler, to raise them
+    again.
     """
 
     raised: BaseException | None = None
@@ -168,8 +166,9 @@ def _decoded(table: str, columns: Sequence[Any]) -> SqlRow | None:
 
 
 def refuse_unfit(diff: Diff) -> None:
-    """Raise BadInput where a statement made what is no node or edge: a blank id, labels that are not text,
-    numbers out of range.
+    """Raise BadInput if a statement created an invalid node or edge.
+
+    Examples are a blank id, labels that are not text, and numbers out of range.
     """
     for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes)):
         node_row(node)
@@ -254,8 +253,9 @@ _FUNCTIONS = set(
 
 @dataclass
 class Guard:
-    """Says which actions a statement may take; SQLite asks while it prepares one. `refused` is the last that
-    it may not.
+    """An authorizer of actions, which SQLite calls while it prepares a statement.
+
+    `refused` is the last action that was not allowed.
     """
 
     writes: bool
