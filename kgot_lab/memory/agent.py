@@ -1,6 +1,4 @@
-"""Run an agent that remembers: each turn it notes what the user states, is told what it knows of the matter, and
-then answers.
-"""
+"""An agent with memory: each turn it stores what the user states, recalls what it knows, and answers."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from kgot_lab.types import LLM, Message, Prompt, Triple
 
 @dataclass(frozen=True)
 class UserTurn:
-    """A message that an agent was told: the name and number of its turn, its text, who said it, and when."""
+    """A message to an agent: name and number of its turn, text, speaker and time."""
 
     turn: str
     number: int
@@ -34,8 +32,9 @@ class UserTurn:
 
 @dataclass(frozen=True)
 class AnswersNow:
-    """A triple that answers now, itself noted or in the place of one that was, and what is to be said of it,
-    such as when it changed.
+    """A triple that answers now, and a remark on it, such as when it changed.
+
+    It is a recorded triple or one in its place.
     """
 
     triple: Triple
@@ -44,8 +43,8 @@ class AnswersNow:
 
 @dataclass(frozen=True)
 class TurnOutcome:
-    """What came of a message: the triples that it taught, those of them that were new, and those that wait
-    for review.
+    """The outcome of a message: triples learnt from it, those of them that were new, and those that wait for
+    review.
     """
 
     learnt: tuple[Triple, ...] = ()
@@ -65,7 +64,7 @@ class LearningMemory(Protocol):
         """
 
     def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
-        """Keep what was found in a message."""
+        """Store what was extracted from a message."""
 
     def context_for(
         self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
@@ -80,26 +79,30 @@ class LearningMemory(Protocol):
 
 
 class KeepsCopies(Protocol):
-    """Keeps copies of what a memory was told, such as a conversation; must let them go when the memory does."""
+    """An object with copies of the contents of a memory, such as a conversation.
+
+    It must delete them when the memory does.
+    """
 
     def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
-        """Let go of a turn, or of all that may repeat what was erased (None), and of the triples that hold no
-        more.
+        """Delete a turn, or everything that may repeat what was erased (None), and triples that no longer
+        hold.
         """
 
 
 @runtime_checkable
 class NotifiesErasure(Protocol):
-    """A memory that forgets and erases, and tells whoever keeps copies."""
+    """A memory that forgets and erases, and notifies the objects that keep copies."""
 
     def copied_by(self, keeper: KeepsCopies) -> None:
-        """Tell a keeper of copies from now on."""
+        """Register an object that keeps copies, to be notified from now on."""
 
 
 @runtime_checkable
 class NotifiesChanges(Protocol):
-    """A memory whose facts change: what was noted of an earlier turn may hold no more, or another may answer
-    in its place.
+    """A memory whose facts change.
+
+    A triple of an earlier turn may no longer hold, or another may answer in its place.
     """
 
     def holding_now(self, noted: Iterable[Triple], told: UserTurn) -> Mapping[Triple, Sequence[AnswersNow]]:
@@ -120,7 +123,10 @@ _NOTED = (
 
 
 class AgentObserver(Protocol):
-    """Is told what an agent notes; what it raises is reported in the result of the turn, which goes on."""
+    """An observer that is notified of what an agent stores.
+
+    An error that it raises is reported in the result of the turn, which continues.
+    """
 
     def on_kg_extraction(
         self, run_id: str, triples_extracted: int, triples_total: int, triples: list[Triple]
@@ -145,7 +151,10 @@ class ConversationMemory:
         return tuple(message for _, message in self._of_turns)
 
     def add(self, *messages: Message, turn: str = "") -> None:
-        """Take in messages of a turn; the oldest go where there are too many."""
+        """Add the messages of a turn.
+
+        The oldest messages are dropped if there are too many.
+        """
         for message in messages:
             require(message, Message, "a conversation is made of Message(role, text)")
         self._of_turns = (*self._of_turns, *((turn, message) for message in messages))[-self.max_messages :]
@@ -160,8 +169,9 @@ class ConversationMemory:
 
 
 class EntityMemory:
-    """The things that facts were about lately, at most `max_entities`, each with what was said of it; asks no
-    model. Raises BadInput.
+    """The entities of recent facts, at most `max_entities`, each with what was said of it.
+
+    Uses no model. Raises BadInput for an invalid setting.
     """
 
     def __init__(self, max_entities: int = 100):
@@ -175,7 +185,10 @@ class EntityMemory:
         return tuple(reversed(self._about))
 
     def note(self, triples: Iterable[Triple]) -> None:
-        """Take in what was said; the things that were not spoken of for longest go where there are too many."""
+        """Add what was said.
+
+        The entities that were not mentioned for longest are dropped if there are too many.
+        """
         for triple in triples:
             said = self._about.pop(triple.subject, {})
             said.pop((triple.relation, triple.object), None)
@@ -186,7 +199,7 @@ class EntityMemory:
                 del self._about[next(iter(self._about))]
 
     def keep_only(self, holds: Callable[[Triple], bool]) -> None:
-        """Forget what holds no more, and the things of which nothing is left."""
+        """Drop the triples that no longer hold, and the entities of which nothing is left."""
         kept = {
             thing: {each: None for each in said if holds(Triple(thing, *each))}
             for thing, said in self._about.items()
@@ -195,13 +208,13 @@ class EntityMemory:
 
     @property
     def recent_facts(self) -> tuple[Triple, ...]:
-        """What was said of the things, the one that was spoken of last first."""
+        """The facts about the entities, those of the most recently mentioned entity first."""
         return tuple(Triple(name, *said) for name in self.names for said in self._about[name])
 
     def build_context(
         self, now: Mapping[Triple, Sequence[AnswersNow]] | None = None, asked: AbstractSet[str] = frozenset()
     ) -> str:
-        """Format what is known of each entity, one line each, the most recently mentioned last.
+        """Format what is known of each entity, one line each, the most recently mentioned first.
 
         Returns "" if there is none. `now` maps each triple to what answers in its place. The time of a change
         is included for the entities that a word of `asked` names.
@@ -223,11 +236,11 @@ class EntityMemory:
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """What an agent has beside its model: its memories, its words, and who is told.
+    """The settings of an agent: its memories, prompts and observers.
 
-    With `own_turn`, what a message states is told back in the same turn, marked by its source_turn in the
-    store; without, only what was known before. A reply that is not in the shape asked for is mended by one
-    call more if `repairs` is 1.
+    With `own_turn`, what a message states is part of the context in the same turn, marked by its source_turn
+    in the store. Without, the context contains only what was known before. An invalid reply is repaired with
+    one more call if `repairs` is 1.
     """
 
     knowledge_graph: LearningMemory | None = None
@@ -249,8 +262,10 @@ class TurnEvent:
 
 @dataclass(frozen=True)
 class TurnResult:
-    """What a turn gave: the answer, the triples that its message stated, those of them that were new, the
-    context, and what happened.
+    """The result of a turn.
+
+    It contains the answer, the triples that its message stated, those of them that were new, the context, and
+    events.
     """
 
     text: str
@@ -261,8 +276,9 @@ class TurnResult:
 
 
 class Agent:
-    """Answers turn by turn with a model, a conversation that it remembers, and what it has noted. Raises
-    BadInput.
+    """Answers turn by turn with a model, using the conversation and its memories.
+
+    Raises BadInput for an invalid configuration.
     """
 
     def __init__(
@@ -276,8 +292,10 @@ class Agent:
             self.config.knowledge_graph.copied_by(self)
 
     def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
-        """Forget a turn, or the whole conversation where something was erased (None), since any reply may
-        repeat it; see `KeepsCopies`.
+        """Delete a turn, or the whole conversation if something was erased (None), since any reply may repeat
+        it.
+
+        See `KeepsCopies`.
         """
         if turn is None:
             self.memory.clear()

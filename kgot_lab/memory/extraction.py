@@ -1,5 +1,6 @@
-"""Extract triples from a text by a language model, in one of two ways, with the times it states and what of the
-reply was not taken.
+"""Extract triples from a text with a language model, in one of two ways, with the times it states.
+
+Parts of the reply that were refused are reported.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class SourcedSentence:
-    """A sentence and the document it stands in."""
+    """A sentence and its document."""
 
     text: str
     title: str
@@ -66,7 +67,10 @@ def sentences_of_documents(
 
 
 def facts_prompt(sentence: str) -> tuple[Message, ...]:
-    """Ask for the facts of one sentence, a triple a line; the examples are earlier turns of the conversation."""
+    """Build the prompt for the facts of one sentence, one triple per line.
+
+    The examples are earlier turns of the conversation.
+    """
     earlier = [
         message
         for said, facts in EXAMPLES
@@ -231,22 +235,30 @@ class _OfList(BaseModel):
 
 
 class ExtractedTriples(_OfList):
-    """The relations of a text; a bare list is taken too."""
+    """The relations of a text.
+
+    A bare list is accepted, too.
+    """
 
     triples: list[ExtractedTriple]
 
 
 class TimedTriples(_OfList):
-    """The relations of a text with the dates that it states; a bare list is taken too."""
+    """The relations of a text with the dates that it states.
+
+    A bare list is accepted, too.
+    """
 
     triples: list[TimedTriple]
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """What was taken from a text; what the model wrote that the text does not say, as it may be shown; how many tokens were not read.
+    """The triples of a text, the refused parts of the model's reply, and the number of tokens that were not
+    read.
 
-    `times` has since when and until when a triple is so, for those of which the text states it: several where it was so again.
+    Refused parts are those that the text does not state, in a form that can be shown. `times` has the periods
+    in which a triple is true, for triples whose period the text states.
     """
 
     triples: tuple[Triple, ...] = ()
@@ -327,8 +339,9 @@ def _is_rubbish(triple: Triple) -> bool:
 
 
 def _times_of(triple: TimedTriple, text: str) -> StatedTimes | None:
-    """Since when and until when a text says that a triple is so; None where what the model says of its end
-    cannot be.
+    """Return the period in which a text says that a triple is true.
+
+    None if the end that the model gives is impossible.
     """
     since, until = stated_time(triple.valid_from, text), stated_time(triple.valid_until, text, end=True)
     if (triple.valid_until.strip() and until is None) or (
@@ -358,11 +371,11 @@ def _is_grounded(triple: Triple, there: frozenset[str], text: str) -> bool:
 
 
 class Extractor:
-    """Takes triples from texts: `extraction_model` does, or its name for `connect`, or else `provider`;
-    without both nothing is found.
+    """Extracts triples from texts with a model.
 
-    "schema" is one call a text, "grounded" one a sentence; `aliases` gives relations another name. Raises
-    BadInput.
+    The model is `extraction_model`, which may be a name for `connect`, or else `provider`. Without both
+    nothing is extracted. "schema" is one call per text, "grounded" one per sentence. `aliases` renames
+    relations. Raises BadInput.
     """
 
     def __init__(

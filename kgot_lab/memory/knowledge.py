@@ -1,6 +1,4 @@
-"""A memory of relations: a store of triples, a model that finds them in what is said, and the part of them
-that a prompt is given.
-"""
+"""A memory of relations: a triple store, a model that extracts triples, and the context for a prompt."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ KNOWN_RELATIONSHIPS = "[Known Relationships]"
 
 
 class KnowledgeGraphMemory:
-    """Triples in a store, found in texts by a model and told to a model.
+    """Triples in a store, extracted from texts by a model and included in the context of a model.
 
-    `provider` is the model that finds them, `extraction_model` another in its place, or its name for
-    `connect`; without both nothing is extracted. A context holds at most `max_context_triples` of at least
-    `min_confidence`. `extraction` is "schema", one call a text, or "grounded", one call a sentence, for small
-    models. `aliases` gives relations another name, as {"headquartered_in": "located_in"}; without it they
+    `provider` is the model that extracts, `extraction_model` another in its place, or its name for `connect`.
+    Without both nothing is extracted. A context holds at most `max_context_triples` of at least
+    `min_confidence`. `extraction` is "schema", one call per text, or "grounded", one call per sentence, for
+    small models. `aliases` renames relations, for example {"headquartered_in": "located_in"}. Without it they
     stay as the model wrote them. Raises BadInput.
     """
 
@@ -74,7 +72,10 @@ class KnowledgeGraphMemory:
         return self._extractor.extracted(text, repairs=repairs)
 
     def update(self, triples: Iterable[Triple]) -> None:
-        """Keep triples, with their relations under the names that `aliases` gives; raises BadInput."""
+        """Store triples, with their relations renamed by `aliases`.
+
+        Raises BadInput for an invalid triple.
+        """
         if not isinstance(triples, Iterable) or isinstance(triples, str):
             raise BadInput(
                 f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}"
@@ -105,7 +106,7 @@ class KnowledgeGraphMemory:
         )
 
     def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
-        """Keep what was found in a message of a conversation, with its turn and time."""
+        """Store what was extracted from a message of a conversation, with its turn and time."""
         learnt = tuple(with_origin(found.triples, source_turn=told.number, created_at=told.at))
         new = tuple(triple for triple in learnt if not self.store.query(*triple.identity))
         if learnt:

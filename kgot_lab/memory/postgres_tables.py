@@ -38,12 +38,11 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 
 
 class PostgresTables:
-    """A TableStorage of a layout in the schema `namespace` of the server at a URL, made if there is none
-    there.
+    """A TableStorage of a layout in the schema `namespace` of a PostgreSQL server, created if it is missing.
 
-    A server that went away is found again when it is back. Raises BadInput for a URL that is none, for a
-    schema that something else or a newer version made, which is not touched, StoreUnavailable, StoreDamaged
-    where tables are missing, and NotInstalled.
+    It reconnects to a server that comes back. Raises BadInput for an invalid URL, and for a schema that
+    something else or a newer version made, which is not changed. Raises StoreUnavailable, StoreDamaged if
+    tables are missing, and NotInstalled.
     """
 
     settings = _SETTINGS  # of a connection
@@ -81,7 +80,7 @@ class PostgresTables:
             return self._sent(connection)
 
     def _sent(self, connection: Connection) -> list[ClaimRow]:
-        """Send the statements that wait, in one exchange; the rows that the last one found."""
+        """Send the waiting statements in one round trip and return the rows of the last one."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return []
@@ -178,7 +177,10 @@ class PostgresTables:
         self._made(connection)
 
     def _bring_up(self, connection: Connection, mark: str) -> None:
-        """Give a schema of an earlier version the tables that it lacks; raises BadInput for one that is none."""
+        """Add the missing tables to a schema of an earlier version.
+
+        Raises BadInput if it is no schema of an earlier version.
+        """
         first = 0 if self.layout.repeatable else 1
         earlier = {self._mark(version): version for version in range(first, self.layout.version)}
         if mark not in earlier:
@@ -197,7 +199,7 @@ class PostgresTables:
         self._made(connection)
 
     def _made(self, connection: Connection) -> None:
-        """Say on the schema what it is, now that all its tables are there."""
+        """Write the version to the schema's comment, now that all its tables exist."""
         mark = f"'{self._mark(self.layout.version)}'"
         connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + mark)
 
@@ -247,8 +249,9 @@ def server_error_message(error: psycopg.Error) -> str:
 
 
 class PostgresClaims(PostgresTables):
-    """A ClaimStorage in the schema `namespace` of the server at a URL, made if there is none there; raises
-    what every such schema does.
+    """A ClaimStorage in the schema `namespace` of a PostgreSQL server, created if it is missing.
+
+    Raises what `PostgresTables` raises.
     """
 
     settings = f"{_SETTINGS}; SET join_collapse_limit = 1"
@@ -263,11 +266,10 @@ class PostgresClaims(PostgresTables):
         return statement.replace(STANDINGS, _STANDINGS_OF_EACH)
 
     def scrub(self) -> None:
-        """Write the tables anew without what was deleted, alone; raises StoreUnavailable while someone reads
-        what was there before.
+        """Rewrite the tables without what was deleted, under an exclusive lock.
 
         The server keeps the old bytes elsewhere: in its log until that is overwritten, in archives, replicas
-        and backups.
+        and backups. Raises StoreUnavailable while another transaction reads what was there before.
         """
         with self._told(), self._link.outside() as connection:
             connection.execute(f"SELECT pg_advisory_lock({self._lock})")
@@ -306,8 +308,9 @@ class PostgresClaims(PostgresTables):
 
 
 def _rows_left_by_vacuum(connection: Connection, table: str) -> int:
-    """Write a table anew; how many deleted rows had to stay, by what the server tells of it. Raises
-    StoreUnavailable where it does not.
+    """Rewrite a table and return how many deleted rows had to stay, as the server reports it.
+
+    Raises StoreUnavailable if the server does not report it.
     """
     kept: list[int] = []
 

@@ -99,11 +99,10 @@ _UNINDEX = (
 
 
 class SQLiteTripleStore:
-    """A triple store in an SQLite file, made if there is none; writers wait for each other, and what `add`
-    returned from is on the disk.
+    """A triple store in an SQLite file, created if it is missing.
 
-    Raises BadInput for a file of another kind, StoreDamaged for a broken one, neither of which is changed,
-    and StoreUnavailable.
+    Writers wait for each other. When `add` returns, its triples are on disk. Raises BadInput for a file of
+    another kind and StoreDamaged for a broken one, neither of which is changed, and StoreUnavailable.
     """
 
     def __init__(self, db_path: str | Path):
@@ -121,7 +120,10 @@ class SQLiteTripleStore:
         tell_of_forks(self)
 
     def add(self, triples: Iterable[Triple]) -> None:
-        """Keep triples, all or none; one that is there already changes nothing. Raises BadInput."""
+        """Store triples, all or none.
+
+        An existing one changes nothing. Raises BadInput for an invalid triple.
+        """
         rows = [
             (*triple.identity, triple.confidence, triple.source_turn, _told(triple.created_at))
             for triple in checked_triples(triples)
@@ -163,7 +165,10 @@ class SQLiteTripleStore:
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
-        """Delete the triples with exactly these parts and say how many; raises BadInput without any part."""
+        """Delete the triples with exactly these parts and return their number.
+
+        Raises BadInput without any part.
+        """
         given = deletable(subject, relation, object)
         with self._writing() as connection:
             _index_new(connection)  # what is not in the index could not be taken out of it
@@ -197,7 +202,7 @@ class SQLiteTripleStore:
         return int(number)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             if not self._away:
                 self._away = "the store is closed: open it again"
@@ -248,7 +253,7 @@ class SQLiteTripleStore:
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:
-        """Raise what SQLite says as an error of ours."""
+        """Convert errors of SQLite to errors of this package."""
         try:
             yield
         except sqlite3.Error as error:
@@ -295,8 +300,9 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Have the file keep a log, so that readers and the writer do not wait for each other; to begin one,
-    SQLite must have it alone.
+    """Switch the file to a write-ahead log, so that readers and the writer do not wait for each other.
+
+    SQLite needs exclusive access to do so.
     """
     ends = time.monotonic() + LONGEST_WAIT
     while True:

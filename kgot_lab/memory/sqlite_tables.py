@@ -1,5 +1,6 @@
-"""Keep tables in one SQLite file or in memory, and open tables wherever they lie: many processes may read and, one
-after the other, write.
+"""Tables in one SQLite file or in memory, and a function that opens tables in any location.
+
+Many processes may read, and write one after the other.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None, layo
 
 
 def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
-    """Search for damage, make the tables where the file is new, and set what lasts as long as the connection."""
+    """Search for damage, create the tables in a new file, and set the options of the connection."""
     refuse_damaged(connection, path)
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -116,10 +117,10 @@ _EACH = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")
 
 
 class SQLiteTables:
-    """A TableStorage of a layout in a file, made if there is none there, or in memory (":memory:").
+    """A TableStorage of a layout in an SQLite file, created if it is missing, or in memory (":memory:").
 
-    Raises BadInput for a file that is not one, which is not touched, StoreUnavailable for one that cannot be
-    opened, and StoreDamaged.
+    Raises BadInput for a file of another kind, which is not changed, StoreUnavailable if it cannot be opened,
+    and StoreDamaged.
     """
 
     def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:
@@ -194,8 +195,9 @@ class SQLiteTables:
 
 
 class SQLiteClaims(SQLiteTables):
-    """A ClaimStorage in a file, made if there is none there, or in memory (":memory:"); raises what every
-    file of tables does.
+    """A ClaimStorage in an SQLite file, created if it is missing, or in memory (":memory:").
+
+    Raises what `SQLiteTables` raises.
     """
 
     def __init__(self, path: Path | str = ":memory:") -> None:
@@ -204,8 +206,9 @@ class SQLiteClaims(SQLiteTables):
             self.scrub()
 
     def scrub(self) -> None:
-        """Write the file anew without what was deleted, and empty its log; raises StoreUnavailable while
-        another process reads.
+        """Rewrite the file without what was deleted, and empty its log.
+
+        Raises StoreUnavailable while another process reads.
         """
         with self._lock, self._told():
             self._connection.execute("VACUUM")

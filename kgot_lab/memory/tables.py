@@ -1,6 +1,4 @@
-"""Define the tables of a file or schema: name, mark, version, the statements that make them, and all SQL of the
-claims.
-"""
+"""The tables of a file or schema: name, mark, version, DDL, and all SQL of the claims."""
 
 from __future__ import annotations
 
@@ -250,8 +248,9 @@ TO_SCRUB = "SELECT count(*) FROM unscrubbed"
 
 @dataclass(frozen=True)
 class LaterTable:
-    """A table that the versions before had not, and how it is filled from what such a one holds: from each
-    row that `read` finds.
+    """A table that earlier versions did not have.
+
+    `rows` computes its content from each row that `read` finds in an earlier version.
     """
 
     name: str
@@ -272,9 +271,7 @@ class LaterTable:
 
 @dataclass(frozen=True)
 class Layout:
-    """The tables of one kind of place; statements in what SQLite and PostgreSQL have in common, and then
-    those of their own.
-    """
+    """The tables of one kind of storage: common statements, and then those of SQLite and PostgreSQL."""
 
     name: str  # what it holds: "claims"
     application: int  # how a file of this kind is told from any other
@@ -287,12 +284,15 @@ class Layout:
 
     @property
     def version(self) -> int:
-        """The number of this version: what is older gets what it lacks when it is opened."""
+        """The number of this version.
+
+        An older storage gets what it lacks when it is opened.
+        """
         return 1 + len(self.later)
 
     @property
     def mark(self) -> str:
-        """What stands on a schema of this kind, before the number of its version."""
+        """The beginning of the comment on a schema of this kind, before the number of its version."""
         return f"{self.name} of kgot_lab, version "
 
 
@@ -314,7 +314,10 @@ ClaimRow = tuple[Any, ...]
 
 
 class TableStorage(Protocol):
-    """Tables of a layout, to which statements of ours are put; raises StoreUnavailable, and StoreDamaged."""
+    """The tables of a layout, which run internal statements.
+
+    Raises StoreUnavailable, and StoreDamaged.
+    """
 
     def rows(
         self, statement: str, values: Mapping[str, Any] = ...
@@ -329,7 +332,7 @@ class TableStorage(Protocol):
 
 
 class InTables:
-    """What is kept in tables of its own, and closed with them, at the end of a `with` block too."""
+    """An object stored in its own tables, which are closed with it and at the end of a `with` block."""
 
     storage: TableStorage
 
@@ -348,6 +351,9 @@ class InTables:
 
 
 class ClaimStorage(TableStorage, Protocol):
-    """Tables of claims, to which the statements of `statements` are put, and which can be erased for good."""
+    """Tables of claims, which can be erased permanently.
+
+    They run the statements of the `tables` module.
+    """
 
     def scrub(self) -> None: ...  # what was deleted leaves every file

@@ -1,4 +1,4 @@
-"""Define what a store of triples does, which triples and keywords it takes, and the store in memory."""
+"""The interface of a triple store, the triples and keywords it accepts, and the store in memory."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from kgot_lab.types import Triple
 
 
 class TripleStore(Protocol):
-    """Keeps triples, each once: the first with the same subject, relation and object stays as it was when it
-    is added again.
+    """A store of distinct triples.
 
-    All raise BadInput for what cannot be kept or asked for, and StoreUnavailable where there is a file that
-    cannot be reached.
+    If the same subject, relation and object are added again, the first triple stays as it was. All methods
+    raise BadInput for invalid arguments, and StoreUnavailable if there is a file that cannot be reached.
     """
 
     def add(self, triples: Iterable[Triple]) -> None:
-        """Keep triples, all or none; one that is there already changes nothing."""
+        """Store triples, all or none.
+
+        An existing one changes nothing.
+        """
 
     def query(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
@@ -46,8 +48,9 @@ class TripleStore(Protocol):
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
-        """Delete the triples with exactly these parts and say how many; raises BadInput without any, since
-        `clear` deletes everything.
+        """Delete the triples with exactly these parts and return their number.
+
+        Raises BadInput without any part, since `clear` deletes everything.
         """
 
     def all(self) -> list[Triple]:
@@ -61,7 +64,7 @@ class TripleStore(Protocol):
 
 
 class ReadTriples(Protocol):
-    """As much of a store of triples as a context is made from."""
+    """The part of a triple store that a context is built from."""
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """Return the triples that contain any of the keywords, best first.
@@ -78,7 +81,7 @@ class ReadTriples(Protocol):
 
 @runtime_checkable
 class Newest(Protocol):
-    """A store that gives its newest triples without giving all."""
+    """A store that can return its newest triples without reading all."""
 
     def newest(self, most: int) -> list[Triple]:
         """Return the last `most` triples that were added, in the order of adding."""
@@ -211,9 +214,7 @@ def spaced_words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Keyword:
-    """What a search looks for in each part of a triple: words that stand together, or, where it was quoted,
-    the text itself.
-    """
+    """A keyword of a search, for each part of a triple: adjacent words, or, if quoted, the text itself."""
 
     words: str  # with a space around each
     quoted: str = ""
@@ -274,14 +275,17 @@ class _Kept(NamedTuple):
 
 
 class InMemoryTripleStore:
-    """A triple store without a file; several threads may use it."""
+    """A triple store without a file, which several threads may use."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str, str], _Kept] = {}
         self._lock = RLock()
 
     def add(self, triples: Iterable[Triple]) -> None:
-        """Keep triples, all or none; one that is there already changes nothing. Raises BadInput."""
+        """Store triples, all or none.
+
+        An existing one changes nothing. Raises BadInput for an invalid triple.
+        """
         checked = checked_triples(triples)
         with self._lock:
             for triple in checked:
@@ -315,7 +319,10 @@ class InMemoryTripleStore:
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
-        """Delete the triples with exactly these parts and say how many; raises BadInput without any part."""
+        """Delete the triples with exactly these parts and return their number.
+
+        Raises BadInput without any part.
+        """
         given = deletable(subject, relation, object)
         with self._lock:
             gone = self._with(given)

@@ -1,6 +1,4 @@
-"""What is believed, as it was known after a change and as it is valid at a time: everything one may ask of
-claims.
-"""
+"""Query claims: what is believed, as known after a change and as valid at a time."""
 
 from __future__ import annotations
 
@@ -44,8 +42,9 @@ _FEW = 0.1  # the share of subjects that may have several objects in a relation 
 
 
 class Beliefs:
-    """What claims make of the facts, known up to one change, valid at one time; names are read as they were
-    merged then.
+    """The facts that claims support, known up to one change and valid at one time.
+
+    Names are read as they were merged at that change.
     """
 
     def __init__(
@@ -281,11 +280,10 @@ class Beliefs:
         )
 
     def graph_hash(self, *, claims: bool = False) -> str:
-        """32 characters that stand for the facts that hold, by the names that are read; with `claims`, also
-        for what each holds by.
+        """Return a hash of the facts that hold, under their canonical names, with 32 characters.
 
-        The same facts give the same hash, whatever was learnt, dropped, restored or merged in between, and in
-        whatever order.
+        With `claims`, it also depends on the claims that support each. The same facts have the same hash,
+        whatever was learnt, dropped, restored or merged in between, and in whatever order.
         """
         with self.storage.reading():
             held = self._held()

@@ -1,5 +1,6 @@
-"""What an answer needs, fact by fact: whether each holds at the time asked about and by what, and what a
-reader may be told.
+"""Certificates of answers: the facts that an answer needs, whether each holds at a time and why.
+
+They also determine what a reader may see.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ RULINGS: tuple[Ruling, ...] = get_args(Ruling)
 
 @dataclass(frozen=True)
 class OpenFact:
-    """A fact that is needed and whose object is not known; a blank subject is what the fact before it in the
-    chain gives.
+    """A needed fact whose object is unknown.
+
+    A blank subject is the object of the previous fact in the chain.
     """
 
     relation: str
@@ -40,8 +42,9 @@ class OpenFact:
 
 @dataclass(frozen=True)
 class CertificateRules:
-    """What becomes of an answer by the weakest of the facts that it needs; a missing fact never passes.
-    Raises BadInput.
+    """The ruling on an answer for each state of the weakest fact that it needs.
+
+    A missing fact never passes. Raises BadInput.
     """
 
     one_source: Ruling = "passes"
@@ -72,12 +75,12 @@ STANDARD_RULES = CertificateRules()
 
 @dataclass(frozen=True)
 class CertifiedFact:
-    """A needed fact and how it stands at the time asked about.
+    """A needed fact and its state at a time.
 
-    `fact` is what answers for it, by the names it goes by; None where it is missing. `rivals` are other
-    objects of a relation with a single one: those that hold as well, or those that came in its place.
-    `sole_sources` are the sources any one of which would take it with it; `since` and `until` the time in
-    which it answers, or did or will where it is out of date, None for open.
+    `fact` is the fact that answers for it, under its canonical names, or None if it is missing. `rivals` are
+    other objects of a relation with a single one: those that hold as well, or those that replaced it.
+    `sole_sources` are the sources whose retraction alone would retract it. `since` and `until` limit the time
+    in which it answers, or, if it is out of date, in which it did or will. None is open.
     """
 
     needed: Triple | OpenFact
@@ -96,7 +99,7 @@ class CertifiedFact:
 
     @property
     def needed_parts(self) -> tuple[str, str, str]:
-        """Subject, relation and object of what is needed, "" for an open one."""
+        """Subject, relation and object of the needed fact, "" for an open one."""
         return (
             self.needed.subject,
             self.needed.relation,
@@ -105,7 +108,7 @@ class CertifiedFact:
 
     @property
     def status(self) -> str:
-        """How it stands, for people; "" for one that holds."""
+        """Its state in words, "" for a fact that holds."""
         if self.fact is None:
             object = self.needed.object if isinstance(self.needed, Triple) else ""
             subject = self.needed.subject or "what is not known"
@@ -132,9 +135,7 @@ class CertifiedFact:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The facts that an answer needs, in their order, as they stand at a time, and the rules that say what
-    becomes of the answer.
-    """
+    """The facts that an answer needs, in order, with their state at a time, and the rules for the answer."""
 
     facts: tuple[CertifiedFact, ...]
     at: datetime
@@ -142,8 +143,9 @@ class Certificate:
 
     @property
     def ruling(self) -> Ruling:
-        """What becomes of the answer: it passes, is hedged or is withheld. An answer that needs no fact is
-        not certified.
+        """The ruling on the answer: it passes, is hedged or is withheld.
+
+        An answer that needs no fact is not certified.
         """
         return self.rules.ruling(fact.state for fact in self.facts)
 
@@ -159,7 +161,7 @@ class Certificate:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the answer does not pass, in words, each once; none where it does."""
+        """The distinct reasons why the answer does not pass, in words, or () if it does."""
         if self.ruling == "passes":
             return ()
         told = (fact.status for fact in self.weak if self.rules.ruling([fact.state]) != "passes")

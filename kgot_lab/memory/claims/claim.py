@@ -80,7 +80,7 @@ CLAIM_KINDS = ("stated", "inferred")
 
 @dataclass(frozen=True)
 class Span:
-    """Where in its source a claim is made: characters from start up to end, and their text."""
+    """The position of a claim in its source, from `start` to `end` in characters, and its text."""
 
     start: int
     end: int
@@ -94,12 +94,12 @@ class Span:
 
 @dataclass(frozen=True)
 class Claim:
-    """One reason to believe a fact; a fact has as many as there are sources, places and derivations that
-    speak for it.
+    """One reason to believe a fact.
 
-    `source` is the id of a document, turn or session. Valid times are those the source states, until
-    excluded, None for open. A claim is "stated", or "inferred", and then holds only while all its premises
-    do. Two claims are the same (`id`) where all but their confidence is. Raises BadInput.
+    A fact has one claim for each source, position and derivation that supports it. `source` is the id of a
+    document, turn or session. Valid times are those that the source states, the end exclusive, None for open.
+    A claim is "stated", or "inferred" and then holds only while all its premises do. Two claims are the same
+    (`id`) if they differ at most in confidence. Raises BadInput.
     """
 
     fact: Triple
@@ -146,12 +146,12 @@ class Claim:
 
     @property
     def valid_micros(self) -> tuple[int | None, int | None]:
-        """From when until when the source says that the fact is true, in microseconds since 1970."""
+        """The period in which the source says that the fact is true, in microseconds since 1970."""
         return open_instant(self.valid_from, "valid_from"), open_instant(self.valid_until, "valid_until")
 
     @cached_property
     def id(self) -> str:
-        """What makes it this claim and no other: 32 characters made of all of it but the confidence."""
+        """The id of the claim: a hash with 32 characters of all of it but the confidence."""
         span = None if self.span is None else [self.span.start, self.span.end, self.span.text]
         said = [*triple_key(self.fact), self.source, span, self.said_by, self.kind, *self.valid_micros]
         return digest([*said, [triple_key(each) for each in self.premises]])
@@ -168,7 +168,7 @@ def fact_id(fact: Triple) -> str:
 
 
 def digest(value: Json) -> str:
-    """32 characters that stand for a JSON value and, for all that is known, for no other."""
+    """Return a hash of a JSON value with 32 characters."""
     return hashlib.blake2b(json.dumps(value, ensure_ascii=False).encode(), digest_size=16).hexdigest()
 
 
@@ -221,8 +221,9 @@ Standing = Literal["taken", "queued", "accepted", "rejected", "dropped"]
 
 @dataclass(frozen=True)
 class Learnt:
-    """What learning brought: the number of the change (None: nothing was new), and how many claims were new,
-    known and so on.
+    """The result of learning: the number of the change and how many claims were new, known and so on.
+
+    The number is None if nothing was new.
     """
 
     change: int | None
@@ -235,7 +236,7 @@ class Learnt:
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """An answer that was given, with its time."""
+    """A recorded answer with its time."""
 
     id: str
     text: str
@@ -244,11 +245,12 @@ class RecordedAnswer:
 
 @dataclass(frozen=True)
 class Fallen:
-    """What a change did to what holds: facts that fell, entities then named by no fact, answers that rested
-    on them, facts that rose.
+    """The effect of a change on what holds.
 
-    `change` undoes it, and is None where nothing was changed. `erased` counts what an undo could not restore
-    because it was erased; `overtaken` are later changes of the same claims, which an undo left as they are.
+    It contains facts that no longer hold, entities that no fact names any more, answers that depended on
+    them, and facts that started to hold. `change` undoes it, and is None if nothing was changed. `erased`
+    counts what an undo could not restore because it was erased. `overtaken` are later changes of the same
+    claims, which an undo left as they are.
     """
 
     change: int | None
@@ -287,10 +289,10 @@ class Erased:
 
 @dataclass(frozen=True)
 class Period:
-    """What answers for a subject and a relation from one time (None: as long as is known) until another,
-    which is excluded.
+    """What answers for a subject and a relation in a period.
 
-    Contested: the relation has a single value, and several facts with the latest beginning claim it.
+    A start of None means as long as is known. The end is exclusive. Contested: the relation has a single
+    value, and several facts with the latest beginning claim it.
     """
 
     facts: tuple[Triple, ...]
@@ -314,11 +316,11 @@ class ClaimPeriod:
 
 @dataclass(frozen=True)
 class Logged:
-    """A change: when, by whom, what kind; what it did is in the claims. `clock` is what the clock said, where
-    it had run backwards.
+    """A change: time, author and kind.
 
-    `of` names the source that was retracted, or the facts that were retracted or decided on; what was erased
-    since is not named.
+    Its effect is in the claims. `clock` is the time of the clock if that had run backwards. `of` names the
+    source that was retracted, or the facts that were retracted or decided on. What was erased since is not
+    named.
     """
 
     id: int
@@ -341,7 +343,10 @@ class Queued:
 
 @dataclass(frozen=True)
 class Decided:
-    """What a decision, or its undo, made of a claim: when, by whom, and how the claim stood after it."""
+    """The effect of a decision, or of its undo, on a claim.
+
+    It has the time, the author, and the claim's standing afterwards.
+    """
 
     change: int
     at: datetime
@@ -367,7 +372,7 @@ class Suggested:
 
 @dataclass(frozen=True)
 class MergeProposal:
-    """Two names that may mean one thing, the one to keep first, and why."""
+    """Two names that may mean the same thing, the one to keep first, and the reasons."""
 
     kept: str
     other: str

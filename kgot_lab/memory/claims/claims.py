@@ -1,5 +1,6 @@
-"""Learn, retract, restore and erase claims, and open them from a file or a server; what they make of the facts is
-computed whenever it is asked.
+"""Learn, retract, restore and erase claims, and open them from a file or a server.
+
+Whether facts hold is computed whenever it is queried.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ from kgot_lab.types import Triple
 
 
 class Claims(Beliefs):
-    """Facts with the claims they are believed by; as Beliefs, what is known now and valid at any time.
+    """Facts with the claims that support them.
 
-    Claims with a confidence of at least `accept_from` count at once, the others wait for review
-    (`ReviewLedger`). Every change has a number, by which it can be undone, a time that is never before that
-    of the last one, and who made it (`by`).
+    As Beliefs, it is what is known now and valid at any time. Claims with a confidence of at least
+    `accept_from` are in force at once, the others wait for review (`ReviewLedger`). Every change has a
+    number, by which it can be undone, a time that is never before that of the last one, and an author (`by`).
     """
 
     def __init__(
@@ -77,11 +78,11 @@ class Claims(Beliefs):
     # --- learning ---
 
     def learn(self, claims: Claim | Iterable[Claim], *, by: str = "", back: bool = True) -> Learnt:
-        """Note claims, all or none; one that is known changes nothing, but comes back where it was retracted,
-        and stays rejected.
+        """Store claims, all or none.
 
-        Without `back` what was retracted stays so, and nothing new is learnt from a source that was: to read
-        it again is to learn nothing.
+        A known claim changes nothing, except that it is restored if it was retracted. A rejected one stays
+        rejected. Without `back`, what was retracted stays retracted, and nothing new is learnt from a
+        retracted source: to read it again is to learn nothing.
         """
         given = [claims] if isinstance(claims, Claim) else claims
         if not isinstance(given, Iterable) or isinstance(given, str | bytes):
@@ -118,8 +119,9 @@ class Claims(Beliefs):
             change.open("standing", claim.id, standing, claim.confidence)
 
     def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
-        """Record an answer and the facts that it rests on, so that a change can name it; an answer with that
-        id is replaced.
+        """Record an answer and the facts that it depends on, so that a change can name it.
+
+        An answer with the same id is replaced.
         """
         answer, text = plain_text(id, "the id of an answer"), plain_text(text, "an answer", blank=True)
         rests_on = {
@@ -139,19 +141,26 @@ class Claims(Beliefs):
     # --- retracting, undoing, erasing ---
 
     def retract_source(self, source: str, *, by: str = "") -> Fallen:
-        """Drop every claim of a source; what was derived from them falls with its premises, and nothing else
-        does.
+        """Drop every claim of a source.
+
+        What was derived from them stops to hold with its premises, and nothing else does.
         """
         return self._retract(
             "source", sql.FROM_SOURCE, lambda: {"source": plain_text(source, "a source")}, by
         )
 
     def retract_fact(self, fact: Triple, *, by: str = "") -> Fallen:
-        """Drop every claim of a fact; a claim of it that is new later counts again."""
+        """Drop every claim of a fact.
+
+        A new claim of it that is learnt later is in force again.
+        """
         return self._retract("fact", sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by)
 
     def retract_claim(self, claim: str, *, by: str = "") -> Fallen:
-        """Drop one claim, by its id; raises BadInput for one that is not known."""
+        """Drop one claim, by its id.
+
+        Raises BadInput if there is no such claim.
+        """
         self._require_claim(claim)
         return self._retract("claim", sql.CLAIMS_BY_ID, lambda: {"claims": [claim]}, by)
 
@@ -167,21 +176,21 @@ class Claims(Beliefs):
             return told.report
 
     def undo(self, change: int, *, by: str = "") -> Fallen:
-        """Take a change back exactly, an undo too; the report says what holds again, and what was erased or
-        changed since.
+        """Undo a change exactly, which may itself be an undo.
 
-        Raises BadInput for a change that is not known, is undone, or is wholly overtaken by later ones.
+        The report contains what holds again, and what was erased or changed since. Raises BadInput if there
+        is no such change, if it is undone, or if later ones changed all of it.
         """
         return undo_change(self, change, by)
 
     def erase_fact(self, fact: Triple, *, by: str = "") -> Erased:
-        """Take a fact out of every file for good, with its claims, what was derived from it alone, and
-        answers that rested on it.
+        """Erase a fact from every file, with its claims, what was derived from it alone, and answers that
+        depended on it.
 
-        No undo brings it back. Learning it again is learning anew: nothing that was kept could say that it
-        was erased. What stays is that something was, when and by whom. Declared cardinalities are vocabulary,
-        and stay. Raises StoreUnavailable while another process reads for long: it is erased then, and its
-        bytes go when the file is opened the next time.
+        This cannot be undone. If it is learnt again it is new: no stored data can say that it was erased. A
+        record stays that something was erased, when and by whom. Declared cardinalities are vocabulary, and
+        stay. Raises StoreUnavailable if another process reads for too long: it is erased then, and its bytes
+        are removed when the file is opened the next time.
         """
         fact = plain_triple(fact, "a fact")
         return erase_claims(self, sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by, fact)
@@ -194,8 +203,9 @@ class Claims(Beliefs):
     # --- what relations and names mean ---
 
     def declare(self, relation: str, cardinality: Cardinality, *, by: str = "") -> int | None:
-        """Say whether a subject has a "single" object in a relation at one time, or "many"; the change, None
-        where it was so already.
+        """Declare whether a subject has a "single" object in a relation at one time, or "many".
+
+        Returns the number of the change, or None if that was declared already.
         """
         relation = plain_text(relation, "a relation")
         if cardinality not in ("single", "many"):
@@ -206,7 +216,7 @@ class Claims(Beliefs):
             return change.number
 
     def declare_by(self, vocabulary: Vocabulary, *, by: str = "") -> tuple[str, ...]:
-        """Declare the relations that a vocabulary says are single; those of them that were not so before."""
+        """Declare the relations that a vocabulary says are single, and return those that are new."""
         with self.storage.changing():
             return tuple(
                 name for name in vocabulary.single_types if self.declare(name, "single", by=by) is not None
@@ -220,8 +230,9 @@ class Claims(Beliefs):
         return merge_proposals(self.facts())
 
     def merge(self, kept: str, other: str, *, by: str = "") -> int:
-        """Read one name as another from now on; every fact keeps the name it was learnt with. Raises BadInput
-        for a circle.
+        """Read one name as another from now on, and return the number of the change.
+
+        Every fact keeps the name it was learnt with. Raises BadInput for a cycle.
         """
         kept, other = plain_text(kept, "a name"), plain_text(other, "a name")
         with making(self.storage, "merge", by, self.now) as change:
@@ -237,7 +248,10 @@ class Claims(Beliefs):
             return change.open("merged", other, kept)
 
     def unmerge(self, other: str, *, by: str = "") -> int:
-        """Read a merged name as itself again, exactly as before; raises BadInput for one that is not merged."""
+        """Read a merged name as itself again, exactly as before, and return the number of the change.
+
+        Raises BadInput if the name is not merged.
+        """
         other = plain_text(other, "a name")
         with making(self.storage, "unmerge", by, self.now) as change:
             if other not in self.names().merges:

@@ -1,5 +1,6 @@
-"""A memory of a conversation that learns claims: what a turn taught can be traced to it, changes with time,
-and can be taken back.
+"""A memory of a conversation that learns claims.
+
+What a turn states can be traced to it, changes with time, and can be retracted.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from kgot_lab.types import LLM, Triple
 
 
 class ClaimMemory:
-    """What the turns of a conversation claim, for AgentConfig(knowledge_graph=…); a turn is the source
-    "session/turn".
+    """The claims of the turns of a conversation, for AgentConfig(knowledge_graph=…).
 
-    A turn is one call of the model at most (`extraction="schema"`). What it states is a Claim, valid from the
-    time that the text gives, or else from when it was said. In a relation declared "single" the fact that
-    began last is told and the earlier one no more; nothing a model says retires a fact. A turn of the same
-    name, session and words changes nothing the second time. Raises BadInput.
+    A turn is the source "session/turn". It needs at most one call of the model (`extraction="schema"`). Each
+    statement is a Claim, valid from the time that the text states, or else from the time of the turn. In a
+    relation declared "single" only the fact that began last is part of a context. Nothing that a model says
+    retracts a fact. A second turn of the same name, session and words changes nothing. Raises BadInput.
     """
 
     def __init__(
@@ -66,8 +66,9 @@ class ClaimMemory:
         return self._extractor.extracted(text, repairs=repairs, times=True)
 
     def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
-        """Learn what was found in a message as claims of its turn; those that are not sure enough wait for
-        review.
+        """Learn what was extracted from a message as claims of its turn.
+
+        Claims of low confidence wait for review.
         """
         source = self.source_of(told.turn)
         with self.claims.storage.changing():
@@ -149,21 +150,23 @@ class ClaimMemory:
     # --- forgetting ---
 
     def copied_by(self, keeper: KeepsCopies) -> None:
-        """Tell a keeper of copies from now on what is forgotten and erased; an Agent asks for it itself."""
+        """Register an object that keeps copies, to be notified of what is forgotten and erased.
+
+        An Agent registers itself.
+        """
         self._keepers.append(keeper)
 
     def forget(self, source: str, *, by: str = "") -> Fallen:
-        """Retract what a source claims, here and in what an agent keeps of that turn; an undo brings back the
-        claims, not the copies.
+        """Retract what a source claims, and delete an agent's copies of that turn.
+
+        An undo restores the claims, not the copies.
         """
         turn = plain_text(source, "a source").removeprefix(f"{self.session}/")
         with self._notify_copies("" if turn == source else turn):
             return self.claims.retract_source(source, by=by)
 
     def erase(self, what: str | Triple, *, by: str = "") -> Erased:
-        """Take a source, or a fact, out of every file for good, and with it all that an agent keeps that may
-        repeat it.
-        """
+        """Erase a source or a fact from every file, with everything an agent keeps that may repeat it."""
         if isinstance(what, Triple):
             fact = plain_triple(what, "a fact")
             with self._notify_copies(None):
@@ -182,7 +185,7 @@ class ClaimMemory:
 
 
 class _Remarks:
-    """What answers at a time, and since when: each subject and relation is looked up once."""
+    """What answers at a time, and since when, with one lookup for each subject and relation."""
 
     def __init__(self, claims: Claims, at: datetime) -> None:
         self._claims, self._at = claims, at

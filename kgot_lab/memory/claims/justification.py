@@ -1,8 +1,8 @@
-"""Compute what holds: facts whose claims rest on premises that hold themselves, over merged names and valid time.
+"""Compute what holds: facts whose claims rest on premises that hold, over merged names and valid time.
 
-After Doyle, A truth maintenance system (Artificial Intelligence 12, 1979), computed as Dowling and Gallier do
-it (Journal of Logic Programming 1, 1984): each claim counts the premises it still waits for, so the work is
-linear in claims and premises.
+After Doyle, A truth maintenance system (Artificial Intelligence 12, 1979), computed as in Dowling and Gallier
+(Journal of Logic Programming 1, 1984): each claim counts its missing premises, so the cost is linear in
+claims and premises.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class InForce(NamedTuple):
-    """A claim that is accepted and not dropped, as much of it as decides what holds; valid times in
-    microseconds, None for open.
+    """A claim that is accepted and not dropped, with the fields that decide what holds.
+
+    Valid times are in microseconds, None for open.
     """
 
     id: str
@@ -131,8 +132,9 @@ def combined_confidence(claims: Iterable[InForce | Claim]) -> float:
 
 
 class Aliases:
-    """What each name goes by, from the merges {other: kept}; a name that was kept may itself have been merged
-    into another.
+    """The canonical name of each name, from the merges {other: kept}.
+
+    A kept name may itself have been merged into another.
     """
 
     def __init__(self, merges: Mapping[str, str]) -> None:

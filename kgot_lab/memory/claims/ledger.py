@@ -1,4 +1,4 @@
-"""Review claims that were not sure enough to count at once, and calibrate by what people decided."""
+"""Review claims of low confidence, and calibrate confidences by the decisions."""
 
 from __future__ import annotations
 
@@ -85,8 +85,9 @@ class ReviewLedger:
         )
 
     def accept(self, claim: str, *, by: str = "") -> Fallen:
-        """Let a claim count, by its id, with the confidence it has; the report names the facts that start to
-        hold.
+        """Accept a claim, by its id, with the confidence it has.
+
+        The report contains the facts that start to hold.
         """
         return self._decide(
             "accept", claim, by, lambda change, number: _stand(change, claim, "accepted", number)
@@ -101,8 +102,9 @@ class ReviewLedger:
     def override(
         self, claim: str, *, confidence: float | None = None, object: str | None = None, by: str = ""
     ) -> Fallen:
-        """Accept a claim with another confidence, or reject it and let the same claim of another object count
-        in its place.
+        """Accept a claim with another confidence, or replace it by the same claim of another object.
+
+        The replaced claim is rejected.
         """
         if (confidence is None) == (object is None):
             raise BadInput("override(claim) takes another confidence or another object")
@@ -235,8 +237,9 @@ def isotonic(pairs: Iterable[tuple[float, float]]) -> Callable[[float], float]:
 
 @dataclass(frozen=True)
 class Weighed:
-    """What a decision on a claim may go by: what such a confidence was worth so far, what it would change,
-    what else holds.
+    """The evidence for a decision on a claim.
+
+    It contains the calibrated confidence, what a decision would change, and what else holds.
     """
 
     confidence: float
@@ -255,8 +258,9 @@ class Weighed:
 
 
 class Reviewer:
-    """Who decides on claims that wait, by name: `queue` holds them as of the last look, `place` is the one
-    that is looked at.
+    """A named person who decides on waiting claims.
+
+    `queue` holds the claims as of the last update, `place` is the index of the one in view.
     """
 
     def __init__(self, claims: Claims, by: str) -> None:
@@ -272,12 +276,12 @@ class Reviewer:
 
     @property
     def in_view(self) -> Queued | None:
-        """The claim that is looked at; None where nothing waits."""
+        """The claim in view, or None if nothing waits."""
         return self.queue[self.place] if self.queue else None
 
     @property
     def nothing_waits(self) -> str:
-        """What there is to say where nothing waits."""
+        """The message if nothing waits."""
         return f"Nothing waits. A claim does whose confidence is below {self.claims.accept_from:g} (accept_from) when it is learnt."
 
     def reload(self) -> None:
@@ -339,10 +343,11 @@ class Reviewer:
     def decide(
         self, claim: str, verdict: str, *, confidence: float | None = None, object: str | None = None
     ) -> Fallen:
-        """Accept, reject or override a claim that waits, by its id; it is on file when this returns.
+        """Accept, reject or override a waiting claim, by its id.
 
-        An override gives it another confidence or another object. Raises AlreadyDecided where somebody else
-        was first, UnknownName for another verdict, and BadInput.
+        The decision is stored when this returns. An override gives the claim another confidence or another
+        object. Raises AlreadyDecided if somebody else decided first, UnknownName for another verdict, and
+        BadInput.
         """
         decisions: dict[str, Callable[[], Fallen]] = {
             "accept": lambda: self.ledger.accept(claim, by=self.by),
@@ -362,8 +367,9 @@ class Reviewer:
         return report
 
     def undo(self) -> Claim | None:
-        """Take the last decision of this reviewer back, and look at its claim; None where there is none to
-        take back. Raises BadInput.
+        """Undo the last decision of this reviewer, bring its claim into view, and return it.
+
+        Returns None if there is nothing to undo. Raises BadInput.
         """
         if not self.decided:
             return None

@@ -1,4 +1,4 @@
-"""Look up what is believed by words, without reading all facts, and propose names that may mean one thing."""
+"""Look up beliefs by words, without reading all facts, and propose names to merge."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _MOST_KEYS = 100  # of one statement: SQLite takes 500 parts of a UNION
 
 
 class BelievedTriples:
-    """Some beliefs, read as a store of triples is; what is too long for a prompt is left out.
+    """Beliefs with the interface of a triple store.
 
-    A search looks through the newest facts of each word, and of these through those with more and rarer
-    words; where too few hold, it goes on to older ones. So of a word in more than MOST_LOOKED_AT facts it may
-    tell newer ones before surer ones that are older. A quoted text without a whole word inside has everything
-    read.
+    Texts that are too long for a prompt are left out. A search reads the newest facts of each word, and of
+    these first those with more and rarer words. If too few hold, it continues with older ones. For a word in
+    more than MOST_LOOKED_AT facts it may therefore return newer facts before older ones of higher confidence.
+    A quoted text without a whole word inside scans everything.
     """
 
     def __init__(self, beliefs: Beliefs) -> None:

@@ -35,8 +35,9 @@ from kgot_lab.types import Triple
 
 
 class ClaimChange:
-    """A change while it is made: `number` is None until it changes something, so that what changes nothing
-    leaves no trace.
+    """A change in progress.
+
+    `number` is None until it changes something, so that a change without effect leaves no record.
     """
 
     def __init__(self, storage: ClaimStorage, values: dict[str, str | int | None]) -> None:
@@ -64,7 +65,7 @@ class ClaimChange:
         return change
 
     def close(self, kind: str, key: str, value: str | None = None) -> int:
-        """Let something be so no longer; without a value, whatever it is."""
+        """Close the current value, or, without a value, whatever is current."""
         change = self.begin()
         self.storage.rows(
             sql.CLOSE_VERSIONS if value is None else sql.CLOSE_VERSION,
@@ -73,7 +74,7 @@ class ClaimChange:
         return change
 
     def replace(self, kind: str, key: str, value: str, number: float | None = None) -> int:
-        """Let something be so in the place of what was."""
+        """Replace the current value."""
         self.close(kind, key)
         return self.open(kind, key, value, number)
 
@@ -98,15 +99,15 @@ def open_versions(storage: ClaimStorage, kind: str, key: str) -> dict[str, float
 
 
 class ChangeReport:
-    """Where the report of a change is, once it is made."""
+    """Holds the report of a change once it is made."""
 
     report = Fallen(None)
 
 
 @contextmanager
 def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str]) -> Iterator[ChangeReport]:
-    """Compare what holds before and after what is done here to some claims: their facts, and all that is
-    derived from these.
+    """Compare what holds before and after the block, for some claims' facts and all that is derived from
+    these.
     """
     told = ChangeReport()
     names = aliases(storage)
@@ -144,7 +145,10 @@ def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]
 
 
 def write_claim(storage: ClaimStorage, claim: Claim) -> None:
-    """Note a claim that is new, with its fact and premises; it counts as nothing until it gets a standing."""
+    """Store a new claim with its fact and premises.
+
+    It is not in force until it gets a standing.
+    """
     for fact in (claim.fact, *claim.premises):
         write_fact(storage, fact)
     span = claim.span
@@ -166,7 +170,10 @@ def write_claim(storage: ClaimStorage, claim: Claim) -> None:
 
 
 def write_fact(storage: ClaimStorage, fact: Triple) -> None:
-    """Note the texts of a fact, and by what it is looked up; it holds by its claims only."""
+    """Store the texts of a fact and its lookup keys.
+
+    It holds only by its claims.
+    """
     id = fact_id(fact)
     storage.rows(sql.NEW_FACT_KEYS, {"id": id, "keys": fact_keys(*triple_key(fact))})
     storage.rows(
@@ -185,8 +192,9 @@ def erase_claims(
     by: str,
     fact: Triple | None = None,
 ) -> Erased:
-    """Erase the claims that a statement names, and a fact where it is given, with what rests on nothing else;
-    see `Claims.erase_fact`.
+    """Erase the claims that a statement selects, and `fact` if given, with what depends on nothing else.
+
+    See `Claims.erase_fact`.
     """
     storage = beliefs.storage
     with making(storage, "erase", by, beliefs.now) as change:
@@ -260,7 +268,10 @@ _LARGEST = 2**63 - 1  # number that a database takes
 
 
 def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
-    """Take a change back in a change of its own; see `Claims.undo`."""
+    """Undo a change by a new one.
+
+    See `Claims.undo`.
+    """
     require_count(number, 1, "the number of a change")
     storage = beliefs.storage
     with making(storage, "undo", by, beliefs.now, undoes=number) as change:
@@ -303,7 +314,7 @@ def _erased_of(beliefs: Beliefs, number: int) -> int:
 
 
 def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> None:
-    """Raise BadInput where names that are merged again were meanwhile merged into by what they go by."""
+    """Raise BadInput if restoring the merges of some names would create a cycle with later merges."""
     merges: dict[str, str] = dict(change.storage.rows(sql.MERGED, {"known": NOW}))
     for name in names:
         seen, kept = {name}, merges.get(name, name)
@@ -317,8 +328,9 @@ def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> N
 
 
 def _close(change: ClaimChange, row: ClaimRow) -> bool:
-    """Close what a change opened, or what an undo opened again in its place since; False where something else
-    did.
+    """Close what a change opened, or what an undo reopened in its place.
+
+    Returns False if something else has closed it since.
     """
     kind, key, value, number, _, closed = row
     if closed is not None and (
@@ -334,8 +346,9 @@ def _by_undo(change: ClaimChange, row: ClaimRow) -> bool:
 
 
 def _reopen_rows(change: ClaimChange, row: ClaimRow) -> set[int]:
-    """Open what a change closed; the changes that opened something else in its place since, where there are
-    any.
+    """Reopen what a change closed.
+
+    Returns the changes that opened something else in its place since.
     """
     kind, key, value, number, *_ = row
     since = change.storage.rows(sql.OPEN_SINCE, {"kind": kind, "key": key})

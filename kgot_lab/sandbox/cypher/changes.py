@@ -54,8 +54,7 @@ class WrongKind(RefusedValue):
 
 @dataclass(frozen=True)
 class Touched:
-    """The effects of a statement: records that exist now, records that were deleted, and which ones are new.
-    """
+    """The effects of a statement: existing records, deleted records, and which of the former are new."""
 
     nodes: list[NodeRecord]
     edges: list[EdgeRecord]

@@ -1,10 +1,10 @@
-"""A MultiDiGraph that records what a statement touched, so that a diff costs what was written, not the
-graph's size.
+"""A MultiDiGraph that records what a statement touched.
 
-Every dictionary that NetworkX builds the graph from is a `Tracked` one: before it changes, it notifies the
-journal which node or edge the change belongs to, and the journal saves that element as it was. Copies and
-subgraphs are of the same class but never attached to a journal. Runs inside the sandbox: imports the standard
-library and NetworkX only.
+The cost of a diff then depends on what was written, not on the size of the graph. Every dictionary that
+NetworkX builds the graph from is a `Tracked` one: before it changes, it notifies the journal which node or
+edge the change belongs to, and the journal saves that element as it was. Copies and subgraphs are of the same
+class but never attached to a journal. Runs inside the sandbox: imports the standard library and NetworkX
+only.
 """
 
 from __future__ import annotations

@@ -300,7 +300,9 @@ class SparqlGraph:
     # --- statements ---
 
     def answer(self, do: str, text: str) -> dict[str, Any]:
-        """Run a write or a read in a fork of this process and return nodes and edges, or rows, or an error.
+        """Run a write or a read in a fork of this process.
+
+        Returns nodes and edges, or rows, or an error.
         """
         try:
             found = checked_statement(do, text) if do in ("read", "write") else []
