@@ -235,19 +235,13 @@ class _OfList(BaseModel):
 
 
 class ExtractedTriples(_OfList):
-    """The relations of a text.
-
-    A bare list is accepted, too.
-    """
+    """The relations of a text; a bare list is taken too."""
 
     triples: list[ExtractedTriple]
 
 
 class TimedTriples(_OfList):
-    """The relations of a text with the dates that it states.
-
-    A bare list is accepted, too.
-    """
+    """The relations of a text with the dates that it states; a bare list is taken too."""
 
     triples: list[TimedTriple]
 
