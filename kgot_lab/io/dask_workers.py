@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput, LabError, NotInstalled, require_amount, wi
 
 _Asked = TypeVar("_Asked")
 _Made = TypeVar("_Made")
-WorkerProgress = Callable[[int, int], object]  # how many of how many are done
+WorkerProgress = Callable[[int, int], object]  # called with the number of finished jobs and of all
 
 
 @contextmanager

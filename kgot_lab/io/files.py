@@ -24,7 +24,7 @@ _MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
 }
 # from here on Unicode has no letters: a tab in UTF-16 would be in such a one of UTF-32
 _UNUSED = "\U00040000"
-_TOLD = 4096  # bytes of a text that tell what it is in
+_TOLD = 4096  # bytes of a text from which its encoding is detected
 
 
 def read_regular(path: Path | str, most: int | None = None) -> bytes:
@@ -120,7 +120,7 @@ def wide_encoding(data: bytes) -> str:
             return encoding
     first, second, half = told[::2].count(0), told[1::2].count(0), len(told) // 2
     for encoding, other, own in (("utf-16-le", first, second), ("utf-16-be", second, first)):
-        # of Asian letters few have zeros, so those are told by a mark only
+        # Asian text has few zeros, so it is recognized only by a mark
         if not other and 2 * own >= half and _is_text(told, encoding):
             return encoding
     return ""
@@ -134,7 +134,7 @@ def _is_text(data: bytes, encoding: str) -> bool:
     return bool(text) and "\0" not in text and max(text) < _UNUSED
 
 
-# Files that are written whole or not at all.
+# Files that are written completely or not at all.
 
 
 def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
@@ -148,7 +148,7 @@ def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        target = path.resolve()  # a link goes on leading to its file
+        target = path.resolve()  # a symbolic link keeps pointing to its file
         if os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
             _replace(target, data)
         else:  # a device or a pipe has to stay what it is, and a locked folder takes no second file
@@ -175,7 +175,7 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-# Where the small data and recorded runs that come with the package are, and the results of a checkout.
+# The location of the bundled data and recorded runs, and of the results of a checkout.
 
 _INSTALLED = Path(__file__).parents[1] / "data"
 _CHECKOUT = Path(__file__).parents[2]

@@ -20,14 +20,14 @@ from urllib.request import getproxies_environment, proxy_bypass
 from kgot_lab.errors import BadInput
 from kgot_lab.io.processes import ended_after
 
-MOST_BYTES = 16_000_000  # of an answer, unpacked; a long reply has a few hundred thousand
-MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more than their bytes
+MOST_BYTES = 16_000_000  # of a body after decompression; a long reply has a few hundred thousand
+MOST_HOLDERS = 100_000  # objects and lists in a body, which cost far more than their bytes
 WRAPPINGS = 4  # times as many bytes may come piece by piece, since each word has a wrapping of its own and none is kept
 _REDIRECTS = 5
 _CHUNK = 1 << 16
 # or one without an end, which would be looked at from each quote in it
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-# headers that say how a body travelled
+# headers that describe the transport of a body
 _OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}
 
 
@@ -220,7 +220,7 @@ def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
     # nothing was sent, or may be charged
     if late.is_set() and isinstance(trouble, library.ConnectError | library.ConnectTimeout):
         raise library.ConnectTimeout("there was no connection in time", request=request) from trouble
-    if late.is_set():  # also where the end of the connection was taken for that of the answer
+    if late.is_set():  # also if the end of the connection was taken for that of the body
         raise library.ReadTimeout("the answer was not complete in time", request=request) from trouble
     if trouble is not None:
         raise trouble
@@ -233,7 +233,7 @@ def _note(name: str, info: Mapping[str, Any], own: list[socket.socket], late: th
     """
     if name.endswith(".connect_tcp.complete"):
         own.append(info["return_value"].get_extra_info("socket").dup())
-        if late.is_set():  # what had to be broken then was not there yet
+        if late.is_set():  # the deadline passed before there was a connection to break
             _break(own)
 
 
@@ -258,8 +258,7 @@ def _ended(own: list[socket.socket], seconds: float) -> Iterator[threading.Event
             connection.close()
 
 
-# The way to a server: straight to this computer's own addresses, elsewhere through the proxy that the
-# environment names.
+# Proxies: direct connections to this machine's own addresses, elsewhere the proxy of the environment.
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
 
@@ -281,7 +280,7 @@ def way_to(address: str) -> Mapping[str, Any]:
     not serve.
     """
     if is_loopback(address):
-        # it reads SSL_CERT_FILE all the same
+        # SSL_CERT_FILE is read nevertheless
         tls = {"verify": ssl.create_default_context()} if address.startswith("https:") else {}
         return {"trust_env": False, **tls}
     for scheme, proxy in _proxies().items():

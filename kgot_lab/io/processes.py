@@ -42,10 +42,8 @@ def one_at_a_time(path: Path, waits: Callable[[], object] = lambda: None) -> Ite
         try:
             yield
         finally:
-            with suppress(
-                OSError
-            ):  # where a file that is open cannot be deleted it stays, and holds nobody up
-                lock.unlink()  # while it is held: who waits for it finds that it is gone, and begins anew
+            with suppress(OSError):  # an open file may not be deletable, which does no harm
+                lock.unlink()  # while it is held: a waiting process finds that it is gone, and starts again
 
 
 @contextmanager
@@ -81,7 +79,7 @@ def _wait(lock: IO[Any]) -> None:
         import msvcrt
 
         while True:
-            with suppress(OSError):  # it gives up after ten seconds, and is asked again
+            with suppress(OSError):  # it gives up after ten seconds, and is called again
                 msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]
                 return
     else:
@@ -90,8 +88,7 @@ def _wait(lock: IO[Any]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-# A forked child and what its parent had opened: locks, connections and worker processes stay the parent's
-# alone.
+# Forked children: locks, connections and worker processes that the parent opened belong to the parent alone.
 
 ELSEWHERE = "was opened in another process, of which this one is a fork, which cannot use it: open it anew here (a file: closed there)"
 
@@ -101,9 +98,7 @@ class Inherited(Protocol):
 
     def forked(
         self,
-    ) -> (
-        None
-    ): ...  # lets go of it in the child, so that the parent notices nothing; may not wait and may not raise
+    ) -> None: ...  # detaches it in the child without effects on the parent; must not wait or raise
 
 
 _there: weakref.WeakSet[Inherited] = weakref.WeakSet()
@@ -128,7 +123,7 @@ def keep_for_ever(connection: object) -> None:
 
 @cache
 def _begin() -> None:
-    if hasattr(os, "register_at_fork"):  # not on Windows, which forks nothing
+    if hasattr(os, "register_at_fork"):  # Windows has no fork
         os.register_at_fork(after_in_child=_tell)
 
 
@@ -137,7 +132,7 @@ def _tell() -> None:
         opened.forked()
 
 
-# Ending what takes too long and cannot be told how long it may.
+# Ending operations that take too long and have no timeout of their own.
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def pad_to_size(path: Path) -> None:
         (size,), (pages,) = _SIZE.unpack_from(head, 16), _PAGES.unpack_from(head, 28)
         whole = pages * (65_536 if size == 1 else size)
         there = path.stat().st_size
-        if there < whole <= 1_000 * there:  # a larger one is damage to the head itself
+        if there < whole <= 1_000 * there:  # a larger size means damage to the head itself
             with path.open("r+b") as file:
                 file.truncate(whole)
 
@@ -89,7 +89,7 @@ def _copied(place: Path, folder: Path) -> Copied:
     for left in reversed(range(_TRIES)):
         before, index = (_state(place), _state(log)), b""
         with suppress(FileNotFoundError):
-            index = beside.read_bytes()  # first: the log may then have more than it tells, and never less
+            index = beside.read_bytes()  # read first: the log is then never shorter than the index says
         shutil.copyfile(place, copy)
         for part in ("-wal", "-journal"):
             copied = copy.with_name(copy.name + part)
@@ -97,7 +97,7 @@ def _copied(place: Path, folder: Path) -> Copied:
             with suppress(FileNotFoundError):
                 shutil.copyfile(place.with_name(place.name + part), copied)
         grew = _state(log) != before[1]
-        # the log is only added to as long as the file stays the same
+        # the log only grows as long as the file stays the same
         if _state(place) == before[0] and (not grew or not left):
             return Copied(copy, copy.with_name(copy.name + "-wal").exists(), index, grew)
     raise StoreUnavailable(f"{place} is being written to now: try again when that is done")

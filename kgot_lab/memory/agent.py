@@ -15,8 +15,7 @@ from kgot_lab.text.cleaning import FENCES, fenced, harmless, whole
 from kgot_lab.text.words import STOP_WORDS, named_words
 from kgot_lab.types import LLM, Message, Prompt, Triple
 
-# What passes between an agent and a memory of its turns: what was told, what came of it, and who keeps
-# copies.
+# The interface between an agent and a memory of its turns: messages, outcomes, and objects that keep copies.
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class NotifiesChanges(Protocol):
 
 KNOWN_ENTITIES = "[Known Entities]"
 _MOST_KEYWORDS = 40  # of a message
-_ATTRIBUTES = 5  # of an entity that a context shows, the newest
+_ATTRIBUTES = 5  # attributes of an entity in a context, the newest
 _ASKING = frozenset(
     "what when where which who whom whose why how do does did has have had he she his her i me my you your we our".split()
 )
@@ -177,7 +176,7 @@ class EntityMemory:
     def __init__(self, max_entities: int = 100):
         require_count(max_entities, 1, "max_entities")
         self.max_entities = max_entities
-        self._about: dict[str, dict[tuple[str, str], None]] = {}  # the one spoken of last comes last
+        self._about: dict[str, dict[tuple[str, str], None]] = {}  # the most recently mentioned is last
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -249,7 +248,7 @@ class AgentConfig:
     own_turn: bool = True
     repairs: int = 0
     observers: Sequence[AgentObserver] = ()
-    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))  # when a triple is learnt
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))  # returns the time of a turn
 
 
 @dataclass(frozen=True)
@@ -325,7 +324,7 @@ class Agent:
             else self.config.system
         )
         said = list((*self.memory.messages, *earlier, asked)[-self.memory.max_messages :])
-        while said[0].role != "user":  # models refuse a conversation that begins with their own words
+        while said[0].role != "user":  # models refuse a conversation that begins with a reply
             del said[0]
         text: str = whole(checked_reply(self.provider, Prompt((Message("system", system), *said))).text)
         self.memory.add(*earlier, asked, Message("assistant", text), turn=told.turn)
@@ -340,7 +339,7 @@ class Agent:
             return TurnOutcome()
         try:
             found = memory.extracted(told.text, repairs=self.config.repairs)
-        except Exception as error:  # whatever a model sends, or fails by, the turn goes on
+        except Exception as error:  # whatever the model sends or raises, the turn continues
             events.append(TurnEvent("extraction failed", f"{type(error).__name__}: {words_of(error)}"))
             found = Extraction()
         if found.refused:

@@ -22,10 +22,10 @@ from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.text.words import SentenceRules, content_words, named_words, sentences
 from kgot_lab.types import LLM, Document, Message, Prompt, Triple
 
-# Facts read from text sentence by sentence, and kept only where the sentence says them: a form that a small
-# model can write.
+# Facts extracted sentence by sentence, and kept only if the sentence states them: a format that a small model
+# can write.
 
-_LONGEST = 300  # characters of a fact; what is longer is a sentence that was copied
+_LONGEST = 300  # characters of a fact; longer ones are copied sentences
 EXTRACT = (
     "You turn a sentence into knowledge graph facts, one a line: subject | relation | object. The title in brackets says what the sentence "
     "is about: write full names, never he, she or it. Relations and objects are short. Only what the sentence says."
@@ -141,7 +141,7 @@ def _existing_supports(triple: Triple, store: Store) -> tuple[Support, ...]:
     return tuple(support for edge in same for support in supports_of(edge.properties))
 
 
-# Times as a text states them: a year, month or day that stands in it, and none that a model made up.
+# Times that a text states: a year, month or day that occurs in it, and none that a model invented.
 
 # since when, and until when (excluded); None where the text does not say
 StatedTimes = tuple[datetime | None, datetime | None]
@@ -183,7 +183,7 @@ def _names_month(month: int, numbers: set[int], text: str) -> bool:
 
 
 ExtractionMode = Literal["schema", "grounded"]
-SPEAKER = "user"  # what a fact calls the one who speaks of himself
+SPEAKER = "user"  # how a fact names the speaker
 _MOST_TOKENS = 6000  # of a text that is read
 _MOST_SENTENCES = 50  # of a text that is read sentence by sentence
 _MOST_PART = 200  # characters of a subject, relation or object
@@ -360,8 +360,7 @@ def _is_grounded(triple: Triple, there: frozenset[str], text: str) -> bool:
     )
 
 
-# A model that takes triples from texts for a memory, in one of two ways, and the names that relations go by
-# there.
+# A model that extracts triples from texts for a memory, in one of two ways, and the aliases of relations.
 
 
 class Extractor:

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 CLAIMS_NAMESPACE = "kgot_claims"
 _ERASED_FROM = ("facts", "claims", "premises", "versions", "answers", "answer_facts", "fact_keys")
-# Without samples of texts (see `_made`) the server takes everything for rare: tables are joined in the order
-# they are named in (join_collapse_limit), and standings looked up claim by claim (OFFSET).
+# Without statistics of texts (see `_made`) the server assumes that everything is rare: tables are joined in
+# the order in which they are named (join_collapse_limit), and standings are looked up claim by claim
+# (OFFSET).
 _STANDINGS_OF_EACH = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
-_TEXT = 'TEXT COLLATE "C"'  # ids and names in the order of their bytes, as in SQLite
+_TEXT = 'TEXT COLLATE "C"'  # ids and names in byte order, as in SQLite
 _NAMED = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
 _SETTINGS = f"""SET search_path = {{namespace}}, pg_temp; SET lock_timeout = {round(LONGEST_WAIT * 1000)};
 SET client_min_messages = warning; SET standard_conforming_strings = on;
@@ -56,14 +57,14 @@ class PostgresTables:
         self._lock = int.from_bytes(
             hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest(), "big", signed=True
         )
-        self._over: LabError | None = None  # why it can be used no more
+        self._over: LabError | None = None  # why it can no longer be used
         self._within: Connection | None = None  # in a transaction, of the thread that has the lock
         self._changing = False
         self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._circle = Circle()
         self._link = PostgresLink(self._where, self._greet, self._circle)
         tell_of_forks(self)
-        self.rows("SELECT 1")  # says at once what there is to say of the server and the schema
+        self.rows("SELECT 1")  # reports errors of the server and the schema at once
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.namespace}>"
@@ -138,7 +139,7 @@ class PostgresTables:
         self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
         self._within, self._waiting, self._changing = None, [], False
 
-    # --- inside ---
+    # --- internal ---
 
     def _refuse_over(self) -> None:
         if self._over is not None:
@@ -303,7 +304,7 @@ class PostgresClaims(PostgresTables):
           WHERE relnamespace = %s::regnamespace AND relkind = 'r'
             AND (atttypid = 'text'::regtype OR relname = 'fact_keys' AND attname = 'key')"""
         for table, column in connection.execute(texts, (quoted(self.namespace),)).fetchall():
-            # else erased texts stay in the server's samples
+            # otherwise erased texts stay in the server's statistics
             connection.execute(f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0")
 
 

@@ -27,11 +27,10 @@ from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 
-# SQLite files of memory: searched for damage before anything is written, and what an error of SQLite's
-# means for who uses one.
+# SQLite files of memory: the search for damage before anything is written, and errors that say what to do.
 
 LONGEST_WAIT = 30.0  # seconds to wait for another process that is writing
-_CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
+_CHECKED = 32_000_000  # bytes of a file that is searched for damage at each opening, in about a second
 
 
 def refuse_damaged(connection: sqlite3.Connection, path: Path | None) -> None:
@@ -67,7 +66,7 @@ def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-_MOST_ROWS = 2**62  # what a database takes as a limit
+_MOST_ROWS = 2**62  # the largest limit that a database accepts
 TRIPLE_TABLES = (
     """CREATE TABLE triples (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -83,10 +82,10 @@ TRIPLE_TABLES = (
     "CREATE INDEX idx_object ON triples(object)",
     "CREATE INDEX idx_relation ON triples(relation)",
 )
-# Without an index of words a search reads every row. It holds no text of its own (content=''), and is given
-# the words as `spaced_words` cuts them, so that both stores find the same; the ascii tokenizer then cuts at
-# the spaces only. It changes in the transaction that changes the triples. Rows that another program adds come
-# in with our next transaction, by their ids, which AUTOINCREMENT never gives twice.
+# Without an index of words a search reads every row. It stores no text (content=''), and gets the words as
+# `spaced_words` splits them, so that both stores find the same. The ascii tokenizer then splits only at the
+# spaces. It changes in the transaction that changes the triples. Rows that another program adds are indexed
+# in this store's next transaction, by their ids, which AUTOINCREMENT never reuses.
 WORD_INDEX = """CREATE VIRTUAL TABLE IF NOT EXISTS triple_words
     USING fts5(subject, relation, object, content='', tokenize='ascii')"""
 _COLUMNS = ("id", "subject", "relation", "object", "confidence", "source_turn", "created_at")
@@ -112,7 +111,7 @@ class SQLiteTripleStore:
         self.path = Path(db_path).expanduser()
         require_path(self.path)
         self._lock = RLock()
-        self._away = ""  # why nothing can be asked any more
+        self._away = ""  # why it can no longer be used
         with self._plainly():
             if holds_something(self.path):
                 check_before_opening(self.path, lambda alone: _refuse_other_tables(alone, self.path))
@@ -171,7 +170,7 @@ class SQLiteTripleStore:
         """
         given = deletable(subject, relation, object)
         with self._writing() as connection:
-            _index_new(connection)  # what is not in the index could not be taken out of it
+            _index_new(connection)  # a row that is not in the index could not be removed from it
             those, values = f"FROM triples {_where(given)}", tuple(given.values())
             gone = connection.execute(f"SELECT id, subject, relation, object {those}", values).fetchall()
             connection.executemany(_UNINDEX, map(_worded, gone))
@@ -283,13 +282,13 @@ def _opened(path: Path) -> sqlite3.Connection:
     try:
         connection.create_function("holds_text", 4, _holds_text, deterministic=True)
         refuse_damaged(connection, path)
-        connection.execute("BEGIN IMMEDIATE")  # another process may be making the tables too
+        connection.execute("BEGIN IMMEDIATE")  # another process may be creating the tables too
         _refuse_other_tables(connection, path)
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in TRIPLE_TABLES:
                 connection.execute(statement)
         connection.execute(WORD_INDEX)
-        _index_new(connection)  # of a file that another program made by the same tables
+        _index_new(connection)  # for a file that another program made with the same tables
         connection.execute("COMMIT")
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")

@@ -25,7 +25,7 @@ from kgot_lab.memory.tables import CLAIMS_LAYOUT, SCRUBBED, TO_SCRUB, ClaimRow, 
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.stores.opening import resolved
 
-# A file of tables: how it is opened, told from others, and found to be damaged before anything is written.
+# A file of tables: opening, recognition, and the search for damage before anything is written.
 
 
 def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
@@ -71,10 +71,10 @@ def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) 
     refuse_damaged(connection, path)
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        # before there is a log, so that the file's head says from the first what it is
+        # before there is a log, so that the file's head identifies it from the beginning
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            # another process may have made them
+            # another process may have created them
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 _make(connection, layout)
     _refuse_foreign_head(connection, path, layout)
@@ -232,7 +232,7 @@ def _in_sqlite(statement: str) -> str:
     return _EACH.sub(r"json_each(\1) AS \2", _ANY.sub(r"IN (SELECT value FROM json_each(\1))", statement))
 
 
-# Opening tables: by the name of a file, in memory, or by the address of a PostgreSQL server.
+# Open tables by the name of a file, in memory, or by the address of a PostgreSQL server.
 
 _Opened = TypeVar("_Opened", bound=TableStorage)
 # as libpq takes it: host=… dbname=…
@@ -276,7 +276,7 @@ def opened_at(
             raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
         resolved(place)
         return on_server(place)
-    # else a file would be made whose name may be a password
+    # otherwise a file would be created whose name may be a password
     if isinstance(place, str) and _IN_PAIRS.match(place):
         raise BadInput(
             f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs"

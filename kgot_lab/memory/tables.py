@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol, Self
 
 from kgot_lab.memory.triple_store import LONGEST_TEXT, spaced_words
 
-# By what facts are looked up: the words of their texts, and their ends. Keys are numbers, since a word may
-# be of any length.
+# Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
+# any length.
 
 
 def word_key(word: str) -> int:
@@ -44,12 +44,12 @@ def _number(kind: str, text: str) -> int:
     )
 
 
-# All SQL of the claims, in what SQLite and PostgreSQL have in common; `= ANY(:names)` takes a list.
+# All SQL of the claims, in the common subset of SQLite and PostgreSQL. `= ANY(:names)` takes a list.
 #
-# What may change is a row of `versions`, never rewritten but for the change that closed it: the standing of
-# a claim (taken, queued, accepted or rejected, with its confidence), its drops, the cardinality declared of
-# a relation, and what a name was merged into. Changes are numbered in the order of their times, so what was
-# known at a time is what was known after the last change until then.
+# Everything that may change is a row of `versions`, never rewritten except by the change that closed it: the
+# standing of a claim (taken, queued, accepted or rejected, with its confidence), its drops, the declared
+# cardinality of a relation, and what a name was merged into. Changes are numbered in the order of their
+# times, so what was known at a time is what was known after the last change until then.
 
 CLAIM_TABLES = (  # what has no primary key may be of any length, which no index of PostgreSQL takes but one of hashes
     "CREATE TABLE facts (id TEXT PRIMARY KEY, subject TEXT NOT NULL, relation TEXT NOT NULL, object TEXT NOT NULL)",
@@ -274,12 +274,12 @@ class Layout:
     """The tables of one kind of storage: common statements, and then those of SQLite and PostgreSQL."""
 
     name: str  # what it holds: "claims"
-    application: int  # how a file of this kind is told from any other
+    application: int  # application id of a file of this kind
     tables: tuple[str, ...]
     indexes: tuple[str, ...] = ()
     sqlite: tuple[str, ...] = ()
     postgres: tuple[str, ...] = ()
-    later: tuple[LaterTable, ...] = ()  # a version each, in their order
+    later: tuple[LaterTable, ...] = ()  # one version each, in order
     repeatable: bool = False  # run again, its statements change nothing: so they are where a place says that it is of version 0
 
     @property
@@ -307,8 +307,7 @@ CLAIMS_LAYOUT = Layout(
 )  # "kglc"
 
 
-# What keeps tables: the statements of one file, run in transactions; SQLite here, another engine behind the
-# same methods.
+# The interface of tables: the statements of one file, run in transactions, with SQLite or another engine.
 
 ClaimRow = tuple[Any, ...]
 
@@ -356,4 +355,4 @@ class ClaimStorage(TableStorage, Protocol):
     They run the statements of the `tables` module.
     """
 
-    def scrub(self) -> None: ...  # what was deleted leaves every file
+    def scrub(self) -> None: ...  # removes the bytes of deleted rows from every file

@@ -94,12 +94,11 @@ def newest_of(store: ReadTriples, most: int) -> list[Triple]:
     return store.all()[-most:] if most else []
 
 
-# What both triple stores mean by a triple that can be kept, by a keyword, and by the order of what a search
-# finds.
+# The rules of both triple stores: valid triples, keywords, and the order of search results.
 
-LONGEST_TEXT = 10_000  # of a subject, relation or object: what is longer is a document
+LONGEST_TEXT = 10_000  # of a subject, relation or object: a longer one is a document
 MOST_KEYWORDS = 200  # of one search
-_MOST_TURN = 2**62  # what a database holds as a whole number
+_MOST_TURN = 2**62  # the largest integer of a database
 _QUOTES = {'"': '"', "“": "”", "„": "“"}
 
 
@@ -262,7 +261,7 @@ def ranking_key(matched: int, triple: Triple) -> tuple[int, float, bool, datetim
     return matched, triple.confidence, created is not None, created or datetime.max.replace(tzinfo=UTC), turn
 
 
-# Triples in this process, gone with it: for trying out, and for some ten thousand triples.
+# Triples in the memory of this process, for experiments and for up to some ten thousand triples.
 
 
 class _Kept(NamedTuple):

@@ -12,7 +12,7 @@ _HINT = (
 )
 
 _NO_MEMORY = "no sandbox could be started for want of memory: free some, or raise the limit (ulimit -v)."
-_SHORTAGES = {  # what a system says, in lower case, when there is a sandbox and it cannot be started now
+_SHORTAGES = {  # messages of a system, in lower case, that has a sandbox which cannot be started now
     "too many open files": "no sandbox could be started, because this process may open no more files: raise the limit (ulimit -n 1024).",
     **dict.fromkeys(
         (

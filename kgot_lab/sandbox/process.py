@@ -31,8 +31,8 @@ from kgot_lab.io.processes import tell_of_forks
 from kgot_lab.sandbox.replies import Malformed, account_of, accounts, part, removal_of
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
-# How much memory a sandbox takes: all of its processes together, since the limit of one says nothing of how
-# many there are.
+# The memory of a sandbox: of all its processes together, because the limit of one does not bound their
+# number.
 
 _PROCESSES = Path("/proc")
 
@@ -69,23 +69,24 @@ def _listed(folder: Path) -> list[str]:
 
 def _read(path: Path) -> str:
     try:
-        # a process may call itself by bytes that are no text
+        # a process may have a name that is not valid text
         return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # it ended in the meantime, or this is no Linux
+    except OSError:  # it ended in the meantime, or this is not Linux
         return ""
 
 
 _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
 MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
-_MOST_SAID = 1 << 16  # bytes of what a program says that are read for its reason
-# how Docker, bubblewrap, Go and others begin it
+_MOST_SAID = 1 << 16  # bytes of a program's output that are read for its reason
+# how error messages of Docker, bubblewrap, Go and others begin
 _REASON = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)
-_MARGIN = "# \t"  # Java's last words have a margin
+_MARGIN = "# \t"  # Java's crash messages have a margin
 _JAVA = "Error occurred during initialization of VM"
-_GRACE = 2.0  # seconds the worker may take longer than the statement it stops
-_LOOK = 0.1  # seconds between two looks at how much memory a sandbox takes
-_SLACK_MB = 256  # what an engine takes besides what a statement may have
-MOST_PENDING = 5_000  # changes that one statement may wait for; with more, the graph is loaded afresh before its clock runs
+_GRACE = 2.0  # seconds that the worker may take in addition to the statement
+_LOOK = 0.1  # seconds between two checks of a sandbox's memory
+_SLACK_MB = 256  # memory of an engine in addition to that of a statement
+# changes that one statement may wait for; with more, the graph is loaded again before its time starts
+MOST_PENDING = 5_000
 
 BOOT = """
 import importlib, sys, types
@@ -106,7 +107,7 @@ CLEAN = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
-FOLDER = Path(__file__).parent  # of it a worker is shown the folder `worker` and that of its engine
+FOLDER = Path(__file__).parent  # a worker sees its folder `worker` and that of its engine
 
 
 def clean(memory_mb: int) -> dict[str, str]:
@@ -148,9 +149,9 @@ class Sandbox:
     def __init__(self, launch: Launch, *, seconds: float = 5.0, memory_mb: int = 512):
         self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
         self._truth = Truth()
-        # what the worker does not know yet; None: it must be told everything
+        # changes that the worker does not know yet; None if it needs the whole graph
         self._pending: list[Diff] | None = None
-        self._waiting = 0  # how many elements that is
+        self._waiting = 0  # the number of elements in them
         self._worker: _Worker | None = None
         self._lock = threading.RLock()
         tell_of_forks(self)
@@ -249,7 +250,7 @@ class Sandbox:
                 how, payload = worker.ask(request, seconds + _GRACE, self.memory_mb)
             except _Broken as error:
                 self.close()
-                # perhaps by another's hand: nobody knows that it was the statement
+                # another process may have killed it: it was not necessarily the statement
                 lost = isinstance(error, _Lost)
                 told = (
                     "the sandbox ended or stopped while it ran the statement; it"
@@ -259,7 +260,7 @@ class Sandbox:
                 raise QueryFailed(statement, f"{told} starts afresh ({error})") from None
             except (
                 BaseException
-            ):  # an interrupt: the answer would come later and be taken for the next statement's
+            ):  # an interrupt: the answer would arrive later and be taken for that of the next statement
                 self.close()
                 raise
         if how == b"=" and len(payload) > most:
@@ -336,14 +337,14 @@ class _Worker:
             try:
                 self.errors = opened.enter_context(tempfile.TemporaryFile())
                 self.process = _starter(os.getpid()).submit(_started, launch, self.errors).result()
-            except (OSError, RuntimeError) as error:  # no file, no process, or no thread may be had
+            except (OSError, RuntimeError) as error:  # no file, process or thread is available
                 raise SandboxError(f"the {launch.kind} sandbox could not be started: {error}") from None
             opened.pop_all()  # closed by _end
         self.stop = weakref.finalize(self, _end, self.process, self.errors, os.getpid())
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self._in, False)
-        self._most_mb = 0.0  # that its processes may take together while they answer; 0: as much as they like
+        self._most_mb = 0.0  # that its processes may use together while they answer; 0 for no limit
         try:
             self._receive(time.monotonic() + launch.patience)
             self._idle = tree_of(self.process.pid)
@@ -437,7 +438,7 @@ def _gist(said: str) -> str:
     if (
         java := next((number for number, line in enumerate(lines) if line.startswith(_JAVA)), None)
     ) is not None:
-        return ": ".join(lines[java : java + 2])  # the reason stands in its next line
+        return ": ".join(lines[java : java + 2])  # the reason is in the next line
     return next((line for line in lines if _REASON.match(line)), lines[0] if lines else "")
 
 
@@ -471,7 +472,7 @@ def _end(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> No
     if os.getpid() == parent:
         _killed(process)
     else:
-        process.returncode = 0  # it is not the child's to wait for
+        process.returncode = 0  # the child must not wait for it
     for pipe in (process.stdin, process.stdout, errors):
         if pipe is not None:
             pipe.close()
@@ -480,8 +481,8 @@ def _end(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> No
 def _killed(process: subprocess.Popen[bytes]) -> None:
     with suppress(
         ProcessLookupError, PermissionError
-    ):  # the latter where only ended processes are left, on macOS
-        if process.returncode is None:  # else its number may be another's by now
-            # its session: where no wall ends them with it, what it started would stay
+    ):  # the latter on macOS, if only ended processes are left
+        if process.returncode is None:  # otherwise its number may have been reused
+            # its session: without a PID namespace its children would stay
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()

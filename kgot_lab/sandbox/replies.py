@@ -14,7 +14,7 @@ from kgot_lab.types import Edge, Json, Node
 
 _MAX_DEPTH = 64
 _MAX_MESSAGE = 2_000
-MOST_VALUES = 1_000_000  # values in one reply: what they cost this process is known before they are made
+MOST_VALUES = 1_000_000  # values in one reply: their cost to this process is known before they are created
 MOST_CHANGED = 50_000  # nodes and edges that one statement may change
 # in one pass and in no memory of its own, also where the last has no end
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)

@@ -71,15 +71,15 @@ class EmbeddedStore:
     ):
         self._alone = RLock()
         self._known = Truth()
-        self._words: WordIndex | None = None  # made at the first search
-        self._held: HeldValues | None = None  # made when it is first asked what the graph holds
+        self._words: WordIndex | None = None  # created at the first search
+        self._held: HeldValues | None = None  # created at the first call of `holds`
         self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe, self._seconds = unsafe, seconds
         self._execute, self._open, self._told = execute, open or self._sandbox, False
         self._calculator = Calculator(unsafe=unsafe, seconds=seconds)
         self._path = None if path is None else Path(path).expanduser()
         self._place = f"in {self._path}" if self._path else "in this process"
-        self._over = ""  # why it can be used no more
+        self._over = ""  # why it can no longer be used
         self._log: DiffLog | None = None
         if self._path is not None:
             self._reopen(self._path)
@@ -199,7 +199,7 @@ class EmbeddedStore:
             self._over = self._over or ELSEWHERE
         self._alone = RLock()
 
-    # --- looking around ---
+    # --- queries ---
 
     @_alone
     def schema(self) -> Schema:
@@ -266,7 +266,7 @@ class EmbeddedStore:
     def _ends(self, id: str) -> Iterator[str]:
         return (end for source, _, target, _ in self._truth.incident[id] for end in (source, target))
 
-    # --- inside ---
+    # --- internal ---
 
     def _require_open(self) -> None:
         if self._over:
@@ -333,7 +333,7 @@ class EmbeddedStore:
             self._take(diff)
         except (
             BaseException
-        ):  # interrupted, or out of memory, when it was on disk already: the graph is read from there again
+        ):  # interrupted or out of memory after the write to disk: the graph is read from there again
             if self._log is not None:
                 self._log.close()
             raise
@@ -345,7 +345,7 @@ class EmbeddedStore:
                 self._execute.apply(diff)
             except (
                 Exception
-            ):  # what is kept is kept: the sandbox is told the whole graph before the next statement
+            ):  # the diff is stored in any case: the sandbox gets the whole graph before the next statement
                 self._told = False
 
     def _take(self, diff: Diff) -> None:
@@ -382,7 +382,7 @@ def _recount(counts: Counter[str], gone: Iterator[str], came: Iterator[str]) -> 
             del counts[name]
 
 
-# A graph that is written to in Python with NetworkX.
+# The embedded Python store: NetworkX in the sandbox.
 
 
 def fact_of(edge: Edge) -> str:
@@ -450,7 +450,7 @@ PYTHON = Dialect(
         "facts(about=None, relation=None, hops=1) lists facts near a name, or all, as dicts: subject, relation, object, own properties.\n"
         "names(label=None) lists node ids. G.nodes[id] is a node's properties with its label; an edge's data has its type under relation."
     ),
-    # in single quotes, since a model puts statements into JSON, where it forgets to escape double ones
+    # in single quotes, because a model puts statements into JSON and forgets to escape double quotes there
     write_example="add('Marie Curie', 'won', 'Nobel Prize in Physics', subject_label='Person', object_label='Prize', year=1903)",
     read_example="result = facts('Marie Curie')",
     add=_adds,

@@ -58,7 +58,7 @@ class DiffLog:
         self._file = _locked(self.path)
         try:
             found = _sound(read_chain(_whole(self._file, self.path), self.path), self.path)
-            self.records = list(found.records)  # those that were there at opening
+            self.records = list(found.records)  # the records at opening
             if found.torn:
                 warnings.warn(
                     f"{self.path}: {found.torn}. The file as it was is kept as {set_aside(self.path).name}",
@@ -106,7 +106,7 @@ class DiffLog:
             raise
         except (
             BaseException
-        ):  # interrupted: whether the record is there is read from the disk when the log is opened again
+        ):  # interrupted: whether the record is on disk is found out when the log is opened again
             self._file.close()
             raise
 
@@ -115,7 +115,7 @@ class DiffLog:
         if not self._file.closed:
             with suppress(
                 OSError
-            ):  # the mark of the last record; the record itself was put on the disk when it was written
+            ):  # the mark of the last record; the record itself was synced when it was written
                 os.fsync(self._file.fileno())
         self._file.close()
 
@@ -136,7 +136,7 @@ class DiffLog:
         everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
         records = [_record(everything)] if everything else []
         fresh, check, size = _fresh_file(self.path, records)
-        self._file.close()  # of the file that has just lost its name
+        self._file.close()  # the file whose name was just taken by the new one
         self._file = fresh
         self._version = CHAINED
         self._size = size
@@ -173,7 +173,7 @@ class DiffLog:
         try:
             os.ftruncate(self._file.fileno(), self._size)
         except OSError as error:
-            self._file.close()  # whoever opens it next cuts the torn line off
+            self._file.close()  # the next opening cuts off the torn line
             raise StoreUnavailable(
                 f"{self.path}: a write failed and could not be taken back, so the store was closed: {error}"
             ) from None
@@ -246,7 +246,7 @@ def salvage(path: Path) -> Salvaged:
         try:
             _fresh_file(path, records)[0].close()
         except BaseException:
-            kept.unlink(missing_ok=True)  # the damaged file is still in its place
+            kept.unlink(missing_ok=True)  # the damaged file is still in place
             raise
     return Salvaged(kept, f"kept {len(records):,} of {counted(written, 'write')}")
 
@@ -312,7 +312,7 @@ def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
         lines.append(line_of(record, check))
         check = check_of(lines[-1])
     whole = b"".join(lines)
-    place = Path(os.path.realpath(path))  # a link goes on leading to its file
+    place = Path(os.path.realpath(path))  # a symbolic link keeps pointing to its file
     beside = place.with_name(place.name + ".new")
     file: io.FileIO | None = None
     try:
@@ -377,7 +377,7 @@ def _locked(path: Path) -> io.FileIO:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and not stat.S_ISREG(path.stat().st_mode):
                 raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
-            # unbuffered, so that nothing of a failed write is left for a later one
+            # unbuffered, so that nothing of a failed write remains for a later one
             file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
         except OSError as error:
             raise StoreUnavailable(f"{path}: cannot be opened: {error}") from None
@@ -391,7 +391,7 @@ def _locked(path: Path) -> io.FileIO:
             file.close()
             told = f"{path}: this store is open already, here or in another process; close it there or give another path"
             raise StoreUnavailable(told) from None
-        file.close()  # another put a new file in its place in the meantime
+        file.close()  # another process has replaced the file in the meantime
 
 
 def _whole(file: io.FileIO, path: Path) -> bytes:
@@ -401,7 +401,7 @@ def _whole(file: io.FileIO, path: Path) -> bytes:
     """
     start = file.read(len(FRESH)) or b""
     if len(start) == len(FRESH):
-        read_chain(start, path)  # before all of what may be a very large file of somebody else is read
+        read_chain(start, path)  # before reading all of what may be a very large file of another program
     return start + (file.readall() or b"")
 
 

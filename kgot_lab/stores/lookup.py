@@ -14,7 +14,7 @@ from kgot_lab.text.words import folded_words
 from kgot_lab.types import Edge, Json, Node
 
 _WORD = re.compile(r"\w+")
-_NAME_WEIGHT = 2.0  # a word in a node's name says more than one in its properties
+_NAME_WEIGHT = 2.0  # weight of a word in a node's name, relative to one in its properties
 
 
 class WordIndex:
@@ -69,13 +69,13 @@ def _texts(value: Json) -> Iterator[str]:
             yield from _texts(item)
 
 
-# Whether a graph holds a value, and which edges there are between some nodes: what the evidence for an
-# answer is checked against.
+# Whether a graph contains a value, and the edges between some nodes: the evidence for an answer is checked
+# with these.
 #
-# A store answers without reading all of its graph to this process where it can; one that cannot is asked by
-# its search and its neighbours.
+# A store answers without sending its whole graph to this process if it can. For a store that cannot, its
+# search and neighbours are used.
 
-_MOST = 50  # nodes that are looked at in a store that can only search
+_MOST = 50  # nodes inspected in a store that can only search
 
 
 def holds_value(store: Browsable, value: Scalar) -> bool:
@@ -150,7 +150,7 @@ class HeldValues:
         self._times.update(value for element in came for value in scalars_of(element))
 
 
-# Walks over edges, level by level: they enumerate nodes, not walks, however dense the graph is.
+# Breadth-first walks over edges: they enumerate nodes, not walks, however dense the graph is.
 
 
 def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict[str, int]:
@@ -176,7 +176,8 @@ def path_between(
 
     Bidirectional search: expands the smaller of the two frontiers.
     """
-    sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})  # how each node was reached
+    # the edge by which each node was reached
+    sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})
     frontiers = [[source], [target]]
     meeting = source if source == target else None
     for _ in range(most):

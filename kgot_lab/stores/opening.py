@@ -63,12 +63,10 @@ _SUFFIXES = {
     **dict.fromkeys((".sqlite", ".sqlite3", ".db"), "sqlite"),
     **dict.fromkeys((".log", ".jsonl"), "in_memory"),
 }
-# what else a store may be named by
+# other names of a store
 _ADDRESSES = ("bolt://HOST", "http://HOST/query", "postgresql://HOST/NAME", "FILE.sqlite", "FILE.log")
 _TEXTS = ("uri", "query_url", "update_url", "url", "user", "password", "database", "namespace", "token")
-_OPTIONS: Mapping[
-    str, tuple[type, ...]
-] = {  # what the values of options are, where that is one and the same for all stores
+_OPTIONS: Mapping[str, tuple[type, ...]] = {  # the values of options that are the same for all stores
     **dict.fromkeys(_TEXTS, (str,)),
     **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
     "path": (str, Path),
@@ -205,7 +203,7 @@ def _check_address(kind: str, address: str) -> None:
         parts = urlsplit(address)
         whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
     except ValueError as error:
-        # whose message may hold a part of a password
+        # the message may contain a part of a password
         why = "its host is none, or its port no number" if "@" in address else error
         raise BadInput(f"the address of the store {kind!r} cannot be used: {why}") from None
     if kind in SERVERS and (parts.username or parts.password):
@@ -238,7 +236,7 @@ STORES: dict[str, Callable[..., Store]] = {
 
 # --- for a run ---
 
-# that a model writes to
+# stores that a model can write to
 RUN_STORES = ("in_memory", "cypher_embedded", "sparql_embedded", "cypher_server", "sparql_server", "fused")
 _LOGINS = {  # never on a command line
     "cypher_server": {
@@ -320,7 +318,7 @@ def reopen_store(
     return empty_store(where, at, unsafe=unsafe, namespace=namespace, keep=there)
 
 
-# --- the namespaces of a server ---
+# --- namespaces of a server ---
 
 SERVERS = ("cypher_server", "sparql_server")
 
@@ -372,7 +370,7 @@ def _login(kind: str) -> dict[str, str]:
     return {name: os.environ[key] for name, key in _LOGINS.get(kind, {}).items() if key in os.environ}
 
 
-# One graph that is asked in several languages: written to in one, mirrored into the others.
+# One graph in several languages: written in one, mirrored to the others.
 
 
 class Fused:
@@ -384,7 +382,7 @@ class Fused:
 
     def __init__(self, main: Store, *mirrors: Store):
         self._main, self.readers = main, mirrors
-        self._alone = RLock()  # a write is made in all of them before the next
+        self._alone = RLock()  # a write is applied to all stores before the next
 
     def __repr__(self) -> str:
         return f"<Fused: {', '.join(map(repr, (self._main, *self.readers)))}>"

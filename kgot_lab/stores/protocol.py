@@ -38,14 +38,14 @@ class Dialect:
     write_example: str
     read_example: str
     add: Callable[[Sequence[Fact]], str] = field(repr=False)  # the statement that adds some facts
-    # the one that reads the facts within some hops of some names
+    # the statement that reads the facts within some hops of some names
     about: Callable[[Sequence[str], int], str] = field(repr=False)
     paths: Callable[[Sequence[str], Mapping[str, float], int], str] = field(repr=False)
-    # the one that reads the chains of sentences from some names: names, how much each sentence is worth by
-    # its node, how many rows
-    node: Callable[[Node], str] = field(repr=False)  # a node as the language spells it, for a prompt
+    # the statement that reads chains of sentences: names, relevance score of each sentence by its node,
+    # number of rows
+    node: Callable[[Node], str] = field(repr=False)  # a node in the notation of the language, for a prompt
     edge: Callable[[Edge], str] = field(repr=False)
-    # of a read statement: what it would say of any graph
+    # of a read statement: its constants
     own_words: Callable[[str], OwnWords] = field(default=_nothing, repr=False)
 
 

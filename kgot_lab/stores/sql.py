@@ -22,7 +22,7 @@ from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
 SqlTable = Literal["nodes", "edges"]
-_DEEPEST = 500  # lists and dicts within each other: what Python and the engines read without trouble
+_DEEPEST = 500  # nested lists and dicts that Python and the engines can read
 
 
 class Change(NamedTuple):
@@ -317,11 +317,10 @@ def _refuse_tricks(statement: str, comment: str) -> None:
         )
 
 
-# SQL, as the prompts describe it, and the statements that are written by rule; `kgot_lab.stores.sql` says
-# which tables there are.
+# SQL, as the prompts describe it, and the statements built by rule. The module docstring describes the tables.
 
-LONGEST_PART = 60  # characters of a name that other names may contain
-_QUOTED = ", ".join(f'"{column}"' for column in PATH_COLUMNS)  # since end is a word of the language
+LONGEST_PART = 60  # characters of a name that is matched as a part of other names
+_QUOTED = ", ".join(f'"{column}"' for column in PATH_COLUMNS)  # quoted, because end is a keyword
 
 
 def sql_literal(text: str) -> str:

@@ -18,7 +18,7 @@ from kgot_lab.stores.protocol import OwnWords, Scalar
 
 LONGEST_STATEMENT = 250_000
 OPEN, CLOSE = "open", "close"
-# OPEN, CLOSE, or how tightly an operator binds: 1 the least, and 0 for what ends all chains, as a comma does
+# OPEN, CLOSE, or the precedence of an operator: 1 the lowest, and 0 for what ends all chains, such as a comma
 Mark = str | int
 
 
@@ -41,7 +41,7 @@ def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:
     For a + b * c * d OR e, a parser builds a tree as deep as its chains are long: one OR, one +, two *. An
     operator of lower precedence ends the chains of those of higher precedence.
     """
-    # of each open bracket, the links of its chains by how tightly they bind
+    # of each open bracket, the links of its chains by precedence
     frames: list[dict[int, int]] = [{}]
     links = 0
     for mark in marks:
@@ -70,8 +70,8 @@ def require_few(parts: int, most: int, what: str) -> None:
         )
 
 
-# What a read statement in Python says by itself, whatever the graph holds; and what all languages need to
-# find that out.
+# The constants of a read statement in Python, whatever the graph contains, and what all languages need to
+# find them.
 
 LITERAL = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d[\d.]*|true|false)"""
 
@@ -138,7 +138,7 @@ def _fixed_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
                 yield from _fixed_items(item)
 
 
-# The statements over which a server went away: a store sends none of them a second time.
+# Statements during which a server went away: a store does not send them again.
 
 
 class LostStatements:
@@ -162,7 +162,7 @@ class LostStatements:
             raise ServerLost(statement) from error
 
 
-# What may be given to a store, checked before an engine sees it.
+# Checks of the arguments of a store, before an engine sees them.
 
 
 def require_statement(statement: object) -> None:
@@ -179,14 +179,13 @@ def require_words(words: object) -> None:
     require(words, str, "a store is searched for the words of a text")
 
 
-# What every language is asked for when paths of sentences are read, so that all give the same rows in the
-# same order.
+# The path query of all languages, so that all return the same rows in the same order.
 #
-# `PATH_COLUMNS` are the columns of a row, "" where a path has no such part; the best come first, ties by
-# `PATH_ORDER`. A path that begins with a fact has no `place_1`: its first sentence and source are the
-# fact's own.
+# `PATH_COLUMNS` are the columns of a row, "" where a path has no such part. The best paths come first, ties
+# by `PATH_ORDER`. A path that begins with a fact has no `place_1`: its first sentence and source are those of
+# the fact.
 
-_DIGITS = 6  # of a worth behind the point: every engine reads so short a number exactly
+_DIGITS = 6  # decimals of a score: every engine reads such a short number exactly
 
 
 class PathQuery(NamedTuple):

@@ -38,7 +38,7 @@ from kgot_lab.memory.claims.justification import (
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
 
-_FEW = 0.1  # the share of subjects that may have several objects in a relation that is suggested to have a single one
+_FEW = 0.1  # share of subjects with several objects up to which a relation is suggested as single
 
 
 class Beliefs:

@@ -16,7 +16,7 @@ from kgot_lab.errors import BadInput, described_value, require, require_count, s
 from kgot_lab.text.cleaning import counted, whole
 from kgot_lab.types import Json, Triple
 
-# Times as the storages keep them: whole microseconds since 1970 in UTC, made from aware times only.
+# Times as they are stored: whole microseconds since 1970 in UTC, converted from aware times only.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STEP = timedelta(microseconds=1)
@@ -212,7 +212,7 @@ def probability(value: float, what: str) -> float:
     return float(value)
 
 
-# What the claims tell of a change, of a time and of themselves: values to read.
+# Records of changes and periods.
 
 Cardinality = Literal["single", "many"]
 # taken: its confidence was enough; the next three are review
@@ -281,7 +281,7 @@ class Fallen:
 class Erased:
     """How much an erasure took out of every file."""
 
-    change: int | None  # None where nothing was there to erase
+    change: int | None  # None if there was nothing to erase
     facts: int
     claims: int
     answers: int

@@ -200,7 +200,7 @@ class Claims(Beliefs):
         source = plain_text(source, "a source")
         return erase_claims(self, sql.FROM_SOURCE, lambda: {"source": source}, by)
 
-    # --- what relations and names mean ---
+    # --- cardinalities and names ---
 
     def declare(self, relation: str, cardinality: Cardinality, *, by: str = "") -> int | None:
         """Declare whether a subject has a "single" object in a relation at one time, or "many".
@@ -258,7 +258,7 @@ class Claims(Beliefs):
                 raise BadInput(f"{shortly(other)} is merged into no other name")
             return change.close("merged", other)
 
-    # --- what happened ---
+    # --- records ---
 
     def claim(self, id: str) -> Claim:
         """Return a claim as it was learnt, by its id.
@@ -357,7 +357,7 @@ class Claims(Beliefs):
         return fact_ids([names.read(plain_triple(fact, "a fact"))], names)
 
 
-# Opening claims: by the name of a file, in memory, or by the address of a PostgreSQL server.
+# Open claims by the name of a file, in memory, or by the address of a PostgreSQL server.
 
 
 def open_claims(

@@ -179,7 +179,7 @@ class ClaimMemory:
     def _notify_copies(self, turn: str | None) -> Iterator[None]:
         try:
             yield
-        finally:  # also where another process still reads the file: its bytes go later, the copies now
+        finally:  # also if another process still reads the file: its bytes are removed later, the copies now
             for keeper in self._keepers:
                 keeper.let_go(turn, self.claims.holds)
 

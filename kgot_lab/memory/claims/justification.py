@@ -127,8 +127,7 @@ def combined_confidence(claims: Iterable[InForce | Claim]) -> float:
     return 1 - math.prod(1 - best[source] for source in sorted(best))
 
 
-# Names that mean one thing: merges as a layer on reading, under which every fact keeps the names it was
-# learnt with.
+# Merged names: merges are applied on reading, and every fact keeps the names it was learnt with.
 
 
 class Aliases:
@@ -170,9 +169,9 @@ class Aliases:
         ]
 
 
-# The part of the claims that decides about some facts: what they rest on, and what rests on them.
+# The claims that decide about some facts: what these rest on, and what rests on them.
 
-NOW = 2**62  # a change that comes after all
+NOW = 2**62  # a change after all others
 
 
 def aliases(storage: ClaimStorage, known: int = NOW) -> Aliases:
@@ -242,8 +241,8 @@ def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Alia
     ]
 
 
-# What answers when: facts of one subject and relation over valid time, the later one in the place of the
-# earlier.
+# Answers over time: facts of one subject and relation over valid time, where a later one replaces an earlier
+# one.
 
 
 class Stretch(NamedTuple):

@@ -139,7 +139,7 @@ class ReviewLedger:
                 storage, "drop", claim
             )
 
-    # --- what decisions teach ---
+    # --- calibration ---
 
     def judgements(self) -> list[JudgedClaim]:
         """Return every claim that a person decided on, with the current decision."""
@@ -199,7 +199,7 @@ class ReviewLedger:
                 write_claim(storage, corrected)
             with what_fell(self.claims.storage, change, [claim, corrected.id]) as told:
                 _stand(change, claim, "rejected", learnt.confidence)
-                # not "accepted": its confidence was given to another fact
+                # not "accepted": its confidence applied to another fact
                 _stand(change, corrected.id, "taken", learnt.confidence)
                 if open_versions(storage, "drop", corrected.id):
                     change.close("drop", corrected.id)
@@ -219,7 +219,7 @@ def isotonic(pairs: Iterable[tuple[float, float]]) -> Callable[[float], float]:
     by_x: dict[float, list[float]] = defaultdict(list)
     for x, y in pairs:
         by_x[x].append(y)
-    steps: list[tuple[float, int, float, float]] = []  # sum of y, how many, first x, last x
+    steps: list[tuple[float, int, float, float]] = []  # sum of y, count, first x, last x
     for x, ys in sorted(by_x.items()):
         step = (sum(ys), len(ys), x, x)
         while steps and steps[-1][0] * step[1] >= step[0] * steps[-1][1]:  # the mean before is not below
@@ -231,8 +231,8 @@ def isotonic(pairs: Iterable[tuple[float, float]]) -> Callable[[float], float]:
     return lambda x: float(interp(x, xs, means))
 
 
-# One who reviews: the claims that wait, one at a time, decisions that are on file at once, and the last one
-# taken back.
+# A reviewer: the waiting claims one at a time, decisions that are stored at once, and an undo of the last
+# one.
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class Weighed:
 
     confidence: float
     calibrated: float
-    idle: str  # why nothing would begin to hold with it, "" where something would
+    idle: str  # why no fact would start to hold with it, "" if one would
     single: bool  # its relation has one object at a time, so that the others contradict it
     # what holds of the same subject and relation; of a single one, at the same time
     others: tuple[Triple, ...]
@@ -272,7 +272,7 @@ class Reviewer:
             tuple[int, str]
         ] = []  # the changes that undo takes back, and the claim each decided on
 
-    # --- looking ---
+    # --- navigation ---
 
     @property
     def in_view(self) -> Queued | None:
@@ -338,7 +338,7 @@ class Reviewer:
             raise BadInput(f"no claim that waits has an id that begins with {shortly(beginning)}: {listed}")
         return waiting[0]
 
-    # --- deciding ---
+    # --- decisions ---
 
     def decide(
         self, claim: str, verdict: str, *, confidence: float | None = None, object: str | None = None
@@ -358,7 +358,7 @@ class Reviewer:
             raise UnknownName("verdict", verdict, decisions)
         if verdict != "override" and (confidence, object) != (None, None):
             raise BadInput("another confidence or another object is given with override")
-        with self.claims.storage.changing():  # so that nobody decides between the look and the decision
+        with self.claims.storage.changing():  # so that nobody decides between the check and the decision
             if not self.ledger.waits(claim):
                 raise self._no_longer(claim)
             report = decisions[verdict]()

@@ -22,7 +22,7 @@ from kgot_lab.memory.triple_store import (
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 
-MOST_LOOKED_AT = 1_000  # facts that a search begins with, of each word and in all
+MOST_LOOKED_AT = 1_000  # facts that a search reads first, for each word and in total
 _MOST_KEYS = 100  # of one statement: SQLite takes 500 parts of a UNION
 
 
@@ -147,14 +147,14 @@ def _tellable(triples: Iterable[Triple]) -> list[Triple]:
     return [each for each in triples if max(map(len, each.identity)) <= LONGEST_TEXT]
 
 
-# Names that may mean one thing, proposed with reasons: nothing is merged here.
+# Names that may mean the same thing, proposed with reasons. Nothing is merged here.
 
 _HONORIFICS = frozenset(
     "mr mrs ms miss dr prof professor sir dame lord lady king queen president st saint the".split()
 )
-_LONGEST = 100  # characters of what may be a name
-_MOST = 50  # names that share a word and are compared with each other: a word of more tells nothing
-_SHARED = 2  # neighbours that two names have to share to be proposed for these and a word in common
+_LONGEST = 100  # characters of a name
+_MOST = 50  # names with a common word up to which they are compared: a more frequent word says nothing
+_SHARED = 2  # common neighbours that two names with a common word need to be proposed
 
 NameWords = tuple[str, ...]
 

@@ -89,7 +89,8 @@ def making(
     """
     who = plain_text(by, "who makes a change (by)", blank=True)
     with storage.changing():
-        clock = instant(now(), "now")  # read within: to wait for another process is not to go back in time
+        # read inside the transaction, because waiting for another process must not turn back time
+        clock = instant(now(), "now")
         yield ClaimChange(storage, {"clock": clock, "who": who, "action": action, "undoes": undoes})
 
 
@@ -181,8 +182,7 @@ def write_fact(storage: ClaimStorage, fact: Triple) -> None:
     )
 
 
-# Facts and sources taken out of every table and file for good: a person's right, and not what retracting
-# is.
+# Erasure of facts and sources from every table and file, which is a person's right. It is not retraction.
 
 
 def erase_claims(
@@ -261,10 +261,9 @@ def _resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]) -> se
     )
 
 
-# Changes taken back: what a change opened is closed, and what it closed is opened again as it was; no model
-# is asked.
+# Undo: what a change opened is closed, and what it closed is opened again as it was, without a model.
 
-_LARGEST = 2**63 - 1  # number that a database takes
+_LARGEST = 2**63 - 1  # the largest integer of a database
 
 
 def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:

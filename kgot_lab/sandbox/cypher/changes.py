@@ -28,11 +28,11 @@ from kgot_lab.sandbox.cypher.mapping import (
 )
 from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, free_id, json_value
 
-# One statement in ArcadeDB: a transaction that leaves nothing behind, its rows, and what it touched.
+# One statement in ArcadeDB: a transaction that is always rolled back, its rows, and the records it touched.
 #
-# The engine's own record events say what a statement touched, so what that costs follows the statement and
-# not the graph. Java alone keeps them: a listener written in Python would be called for every record. Runs
-# inside the sandbox: imports the standard library and its sisters only.
+# The engine's record events report what a statement touched, so the cost depends on the statement and not on
+# the graph. Only Java collects them: a listener written in Python would be called for every record. Runs
+# inside the sandbox: imports the standard library and modules of the sandbox only.
 
 _LANGUAGE = "opencypher"
 
@@ -126,7 +126,7 @@ class CypherStatements:
             if time.monotonic() > self._deadline:
                 raise TimedOut
             there = rid not in ended or self._database.exists(rid)
-            # it was there before; the engine gives a number out again
+            # it existed before: the engine reuses record numbers
             if ended[rid] + there > made[rid] and rid in ended:
                 if isinstance(first[rid], self._database.vertex):
                     done.gone_nodes.append(rid)
@@ -202,12 +202,10 @@ class CypherChanges:
 
     def __init__(self, database: Database, known: Known, touched: Touched, name: Callable[[str], str]):
         self._database, self._known, self._touched, self._name = database, known, touched, name
-        self._ids: dict[
-            str, str
-        ] = {}  # the ids that nodes have now, by record number, where they are not as before
-        self._made: dict[str, list[str]] = {}  # by id, the record numbers of nodes that were made under it
-        self._said: dict[str, dict[str, Any]] = {}  # the properties that those were made with
-        # the record numbers of nodes that were made under an id that was there, or that others got as well
+        self._ids: dict[str, str] = {}  # the current ids of nodes, by record number, if changed
+        self._made: dict[str, list[str]] = {}  # record numbers of nodes created under an id, by id
+        self._said: dict[str, dict[str, Any]] = {}  # the properties with which those were created
+        # record numbers of nodes created under an id that existed, or that others got as well
         self._again: set[str] = set()
         self._bases: dict[
             str, list[str]
@@ -291,7 +289,7 @@ class CypherChanges:
             _, old_labels, old = self.nodes.get(id) or self._as_before(id)
             kept = self._bases.setdefault(id, old_labels)
             labels, properties = [*kept, *sorted({*old_labels, *labels} - set(kept))], {**old, **properties}
-        self.nodes.pop(id, None)  # so that it comes after the removal of what had the id before
+        self.nodes.pop(id, None)  # so that it comes after the removal of the element that had the id before
         self.nodes[id] = [id, labels, properties]
         self._ids[node.rid] = id
 
@@ -333,7 +331,7 @@ class CypherChanges:
         new = [edge for edge in there if edge.rid in self._touched.new or edge.source not in self._known.ids]
         old = [edge for edge in there if edge not in new]
         new.sort(key=lambda edge: canonical(edge_properties(edge.stored)))
-        alone = before in ((), ("",))  # one edge without a key of its own, as nearly always
+        alone = before in ((), ("",))  # one edge without its own key, the usual case
         left = (
             list(before[len(gone) :])
             if alone
@@ -342,7 +340,7 @@ class CypherChanges:
         if alone and any(self._between(edge, before=True) == between for edge in old):
             left = []  # it is there, perhaps under another key
         given = {own_key(edge.stored): edge for edge in old if alone or "_key" in edge.stored}
-        # a statement may have changed keys, or replaced all properties, the key among them
+        # a statement may have changed keys, or replaced all properties including the key
         if old and not alone:
             rids = {edge.rid for edge in there}
             found = self._database.edges_between(there[0].type, there[0].source, there[0].target)

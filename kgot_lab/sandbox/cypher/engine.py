@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 StoredProperties = dict[str, Any]
-_NO_LABEL = "~NO_LABEL~"  # the engine's own name for the type of nodes without labels
-OWN = "\u00a4"  # begins the name of a type that is not named after its label or relation
-_AT_ONCE = 100_000  # rows that cross into Java in one text
+_NO_LABEL = "~NO_LABEL~"  # the engine's name for the type of nodes without labels
+OWN = "\u00a4"  # first character of types not named after their label or relation
+_AT_ONCE = 100_000  # rows that are passed to Java in one text
 _INDEXED = 100  # nodes of one label from which on an index finds them by id
-_LONGEST_KEY = 2_000  # characters of an id that an index takes
+_LONGEST_KEY = 2_000  # characters of an id that an index accepts
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Database:
         self.java: Callable[[str], Any] = jpype.JClass
         self.throwable: Any = jpype.JException
         self.db = self.java("com.arcadedb.database.DatabaseFactory")(str(folder)).create()
-        self.java("java.util.logging.LogManager").getLogManager().reset()  # the engine is silent from here on
+        self.java("java.util.logging.LogManager").getLogManager().reset()  # no more log output
         self._schema = self.db.getSchema()
         self._array = jpype.JArray(jpype.JObject)
         self._rid = self.java("com.arcadedb.database.RID")
@@ -134,7 +134,7 @@ class Database:
             shown.getOrCreateProperty("id", self.java("com.arcadedb.schema.Type").STRING)
             shown.createTypeIndex(self.java("com.arcadedb.schema.Schema$INDEX_TYPE").LSM_TREE, False, "id")
 
-    # --- many records, outside of a transaction ---
+    # --- many records, outside transactions ---
 
     @contextmanager
     def loading(self, edges: int) -> Iterator[Any]:
@@ -329,11 +329,11 @@ def _texts(rows: list[StoredProperties]) -> Iterator[str]:
         yield json.dumps([_outside(row) for row in rows[at : at + _AT_ONCE]])
 
 
-# Starts the Java that ArcadeDB's package brings, in this process.
+# Start the Java virtual machine of ArcadeDB's package in this process.
 #
 
-# a quick start and little memory besides the heap; no file is written but the database, nor the log that the
-# engine would keep in whatever folder it was started from
+# a fast start and little memory besides the heap; no file is written except the database, not even the log
+# that the engine would keep in the working directory
 _OPTIONS = (
     "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto", "-Xrs", "-XX:ErrorFile=/dev/null",
     "-XX:-CreateCoredumpOnCrash", "-XX:+DisplayVMOutputToStderr", "-Djava.awt.headless=true", "-Dfile.encoding=UTF8",
@@ -341,8 +341,8 @@ _OPTIONS = (
     "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED", "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )  # fmt: skip
-# small pages without a search for gaps load fast, and nothing outlives the worker; no statement reads a file
-# or an address
+# small pages without a search for gaps load fast, and nothing outlives the worker; no statement can read a
+# file or an address
 _SETTINGS = {
     "txWAL": "false", "bucketReuseSpaceMode": "low", "bucketDefaultPageSize": "16384",
     "opencypher.loadCsv.allowFileUrls": "false", "opencypher.loadCsv.allowRemoteUrls": "false",
@@ -365,4 +365,4 @@ def start(memory_mb: int) -> None:
     library = str(home / "jre/lib/server/libjvm.so")
     jpype.startJVM(library, f"-Xmx{memory_mb}m", *_OPTIONS, *settings, classpath=jars, convertStrings=False)
     system = jpype.JClass("java.lang.System")
-    system.setOut(system.err)  # standard output belongs to the replies
+    system.setOut(system.err)  # standard output is reserved for replies

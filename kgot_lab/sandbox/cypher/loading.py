@@ -16,16 +16,15 @@ from kgot_lab.sandbox.cypher.engine import OWN, Database, StoredProperties
 from kgot_lab.sandbox.cypher.mapping import backticked, stored_edge, stored_node
 from kgot_lab.sandbox.worker.values import Account
 
-# What ArcadeDB calls a label or a relation: its own name wherever the engine takes it, and another where
-# not.
+# ArcadeDB's names of labels and relations: the same name if the engine accepts it, and another if not.
 #
-# The engine keeps labels and relations under one roof, so that a name is one or the other, and in files
-# named after them. A graph may have both an Award and an edge AWARD that is written Award too, or a label
-# with a comma: such a name is kept under another, and statements that use it are rewritten, at the places
-# where the engine's own parser sees a label or a relation.
+# In the engine a name is either a label or a relation, and files are named after both. A graph may have both
+# an Award and an edge AWARD that is also written Award, or a label with a comma: such a name is stored under
+# another, and statements that use it are rewritten, at the positions where the engine's own parser finds a
+# label or a relation.
 
 _NODES, _EDGES = "nodes", "edges"
-# characters of a file's name as the engine spells it, of one label and of all that a node has
+# characters of a file's name in the engine's encoding, for one label and for all labels of a node
 _LONGEST, _LONGEST_TOGETHER = (100, 160)
 _NOT_TAKEN = frozenset("~,*")
 _PLACES = {
@@ -142,10 +141,10 @@ class TypeNames:
         there = self._database.kind(name)
         used = bool(there) and not self._database.empty(name)
         taken = used and there != kind
-        # a label and a relation that come together: the label has the name
+        # a label and a relation of the same name: the label keeps it
         yields = both and kind == _EDGES and not used
         if _usable(name) and not taken and not yields:
-            if there not in ("", kind):  # left by a statement that was undone
+            if there not in ("", kind):  # left by a statement that was rolled back
                 self._database.drop_type(name)
             return name
         type = (
@@ -198,9 +197,9 @@ def _kind(place: Any) -> str:
 
 
 Between = tuple[str, str, str]  # source, type, target
-_FEW = 300  # new elements that are added one by one
+_FEW = 300  # new elements up to which they are added one by one
 _ONE_EDGE = ("",)
-_ENDS = frozenset(("_src", "_dst"))  # what the bulk loader calls an edge's ends
+_ENDS = frozenset(("_src", "_dst"))  # the bulk loader's names of an edge's ends
 
 
 @dataclass
@@ -301,7 +300,7 @@ class _Put:
 
     def _remove(self) -> None:
         for claim in self._edges:
-            # else it came and went since the last statement
+            # otherwise it was created and deleted since the last statement
             if len(claim) == 4 and self._known.has_edge(_between(claim), claim[3]):
                 self._database.remove(self._rid_of(claim))
                 self._known.remove_edge(_between(claim), claim[3])

@@ -47,7 +47,7 @@ def main() -> None:
             graph.clear()
         graph.put(request.get("nodes", ()), request.get("edges", ()))
         send(*(_reply(graph, request) if "do" in request else (READY,)))
-    os._exit(0)  # Java would take its time
+    os._exit(0)  # Java takes long to exit
 
 
 def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
@@ -75,7 +75,7 @@ class CypherGraph:
         self._number, self._known = number, Known()
         self._database = Database(self._folder / str(number))
         self._names, self._statements = TypeNames(self._database), CypherStatements(self._database)
-        self._left: set[str] = set()  # types that a statement made and that nothing may have
+        self._left: set[str] = set()  # types that statements created, which may be empty
 
     def clear(self) -> None:
         """Remove everything."""

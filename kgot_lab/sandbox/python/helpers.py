@@ -26,7 +26,7 @@ PATH_ORDER = (
     *("start", "place_1", "place_2", "end", "name", "relation", "subject", "object"),
     *("sentence_1", "source_1", "sentence_2", "source_2"),
 )
-FACT_WORTH = 1.0  # of a fact that is a step of a path; sentences are worth what they are said to be
+FACT_WORTH = 1.0  # relevance score of a fact in a path; sentences have their own
 _Row = dict[str, Any]
 
 

@@ -16,7 +16,7 @@ import networkx as nx
 
 Owner = tuple[Hashable, ...]  # (node,) or (source, target, key)
 _Part = TypeVar("_Part", bound="Tracked")
-Before = dict[Any, Any] | None  # an element's attributes before the statement; None: it was not there
+Before = dict[Any, Any] | None  # an element's attributes before the statement, or None if it did not exist
 
 
 def untracked(value: Any) -> Any:
@@ -274,8 +274,8 @@ def track(graph: TrackedGraph) -> Journal:
     return journal
 
 
-# --- growing a graph that is not watched: NetworkX's own ways would tell the journal of each dictionary,
-# which takes five times as long ---
+# --- adding to a graph that is not tracked: NetworkX's own methods would notify the journal of each
+# dictionary, which takes five times as long ---
 
 
 def plant_node(journal: Journal, id: str, attributes: dict[str, Any]) -> None:

@@ -31,12 +31,12 @@ from kgot_lab.sandbox.python.tracking_graph import (
 from kgot_lab.sandbox.worker.fork_server import serve
 from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, json_value, limited, node_id
 
-# From a journal to what a statement claims to have changed, in the one form the store keeps.
+# From a journal to the claims of a statement, in the one form that the store keeps.
 #
-# A node is [id, labels, properties], an edge [source, type, target, key, properties]; without the last
-# parts it says "this one is gone". In the graph, a label is the attribute `label` (several: also `labels`),
-# and an edge's key is its type, which it repeats as `relation`. A property that has one of these names gets
-# an underscore at its end.
+# A node is [id, labels, properties], an edge [source, type, target, key, properties]. Without the last parts
+# it means that the element was removed. In the graph, a label is the attribute `label` (several: also
+# `labels`), and an edge's key is its type, which is repeated as `relation`. A property with one of these
+# names gets an underscore at its end.
 
 # where models put an edge's type, in order of trust
 TYPE_NAMES = ("relation", "relationship", "label", "type")
@@ -65,7 +65,7 @@ def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Acco
     for claim in edges:
         if len(claim) == 4:
             source, type, target, key = claim
-            # else it came and went since the last statement
+            # otherwise it was created and deleted since the last statement
             if graph.has_edge(source, target, edge_key(type, key)):
                 graph.remove_edge(source, target, edge_key(type, key))
     graph.remove_nodes_from([claim[0] for claim in nodes if len(claim) == 1])
@@ -267,7 +267,7 @@ def _properties(attributes: Mapping[Any, Any], of: str, reserved: tuple[str, ...
     return {name[:-1] if name.rstrip("_") in reserved else name: value for name, value in named.items()}
 
 
-FILE = "<statement>"  # how a traceback names the model's own lines
+FILE = "<statement>"  # the name of the model's code in a traceback
 _MAX_MESSAGE = 600
 MAX_PRINTED = 100_000
 _MISSING = object()
@@ -316,7 +316,7 @@ class Printed(io.StringIO):
 
 def answer_request(do: str, text: str, journal: Journal) -> dict[str, Any]:
     """Run a write, a read or a computation and return nodes and edges, rows or text, or an error."""
-    random.seed(0)  # a replay meets the same chance
+    random.seed(0)  # a replay gets the same random numbers
     sys.stdin, sys.stdout = io.StringIO(), Printed()
     sys.stderr = sys.stdout
     try:

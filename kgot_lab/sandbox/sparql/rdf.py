@@ -74,7 +74,7 @@ _INTEGERS = {
 }
 
 
-_KEPT = 1 << 16  # names whose spelling is remembered
+_KEPT = 1 << 16  # names whose encoding is cached
 
 
 class Literal(NamedTuple):
@@ -252,18 +252,18 @@ def _property_triples(subject: str, properties: Values) -> Iterator[RdfTriple]:
         yield subject, ORDER, literal_of(order)
 
 
-# What triples say of a property graph, whoever wrote them: the other half of the mapping in `rdf`.
+# The other half of the mapping: the property graph that triples describe, whoever wrote them.
 #
-# Anything that is not spelled as `rdf` spells it is read as if it were. Several literals are a sorted list;
-# xsd:decimal and the integer types are numbers; language-tagged text, dates and other types are text; an
-# RDF list of literals is a list property. rdfs:label is the property "label"; a literal rdf:type is a
-# label. A described triple is there even if the plain one is not; facts described twice are one edge where
-# their values agree, and parallel edges where they do not; an IRI among an edge's properties is its name as
-# text. A blank node that is more than a description gets an id: its name, or its label and a number, the
-# same whenever the same triples are read.
+# Triples in another form than that of this module are read as if they had it. Several literals are a sorted
+# list. xsd:decimal and the integer types are numbers. Language-tagged text, dates and other types are text.
+# An RDF list of literals is a list property. rdfs:label is the property "label". A literal rdf:type is a
+# label. A described triple exists even if the plain one does not. Facts described twice are one edge if their
+# values agree, and parallel edges if they do not. An IRI among an edge's properties is its name as text. A
+# blank node that is more than a description gets an id: its name, or its label and a number, the same
+# whenever the same triples are read.
 
 _FIRST, _REST, _NIL = f"{RDF}first", f"{RDF}rest", f"{RDF}nil"
-_MOST_ROUNDS = 32  # how far around a blank node is looked at to tell it from others
+_MOST_ROUNDS = 32  # hops around a blank node that are used to distinguish it from others
 _Values = dict[str, Any]
 
 

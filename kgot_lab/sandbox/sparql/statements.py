@@ -78,7 +78,7 @@ _REFUSED = {
     ),
 }
 _DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
-_DEEPEST = 100  # engines read brackets by recursion: some thousands of them end the process
+_DEEPEST = 100  # engines parse brackets by recursion: some thousands of them crash the process
 _MOST_SAID = 400  # Oxigraph's messages go on with every character that a name may have
 _GLUED = tuple("GRAPH FROM USING WITH SERVICE LOAD DESCRIBE".split())  # GRAPHex:g can be read as GRAPH ex:g
 
@@ -285,12 +285,12 @@ def explained(message: str, statement: str) -> str:
     return f"{said} (near {line[max(0, column - 20) : column + 30].strip()!r})"
 
 
-# What a SPARQL query found, as rows of JSON.
+# The results of a SPARQL query as rows of JSON.
 #
-# A solution is a dictionary: names of things by their ids, literals by their values; a variable without a
+# A solution is a dictionary: names of things by their ids, literals by their values. A variable without a
 # value is left out, and a solution without any is no row. ASK gives one row, true or false. A graph gives a
-# row for each triple: subject, relation, object. A query whose variables are those of FACT gives one row
-# for each fact, with the fact's properties in it by name.
+# row for each triple: subject, relation, object. A query whose variables are those of FACT gives one row for
+# each fact, with the fact's properties in it by name.
 
 FACT = ("subject", "relation", "object", "fact", "property", "value")
 

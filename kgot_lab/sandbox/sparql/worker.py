@@ -47,10 +47,10 @@ from kgot_lab.sandbox.worker.values import Account, RefusedValue
 if TYPE_CHECKING:
     import pyoxigraph as ox
 
-# From triples that came and went to the nodes and edges that a statement changed.
+# From added and removed triples to the nodes and edges that a statement changed.
 #
-# Only what the triples touch is looked at: the touched nodes, and the touched groups of edges, those of one
-# type from one node to another.
+# Only what the triples touch is inspected: the touched nodes, and the touched groups of edges (those of one
+# type from one node to another).
 
 Group = tuple[str, str, str]  # source, type and target, as names
 
@@ -240,7 +240,7 @@ class SparqlGraph:
         self.ox = pyoxigraph
         self.store = pyoxigraph.Store()
 
-    # --- what the parent says of the graph ---
+    # --- loading ---
 
     def clear(self) -> None:
         """Remove everything."""
@@ -273,7 +273,7 @@ class SparqlGraph:
             self.store.remove(self._quad(triple))
         self.store.extend(self._quad(triple) for triple in new if triple not in old)
 
-    # --- what is known of a thing ---
+    # --- queries ---
 
     def about(self, subject: str) -> Iterator[RdfTriple]:
         """Return the triples with a subject.

@@ -51,7 +51,7 @@ def serve(holder: Holder) -> None:
             holder.clear()
         holder.put(request.get("nodes", ()), request.get("edges", ()))
         if "do" in request:
-            gc.freeze()  # the collector of a fork must not write to every page of the graph
+            gc.freeze()  # the garbage collector of a fork must not write to every page of the graph
             send(*_run_in_fork(request, holder, instructions))
         else:
             send(READY)
@@ -109,9 +109,9 @@ def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: 
         "MEMLOCK": 0,
     }
     for name, most in limits.items():
-        if instructions is not None or name in ("CPU", "FSIZE", "CORE"):  # other systems know not all of them
+        if instructions is not None or name in ("CPU", "FSIZE", "CORE"):  # not all systems know the others
             kind = getattr(resource, f"RLIMIT_{name}")
-            # what this machine allows may be less, and nothing can raise it
+            # the limits of this machine may be lower, and cannot be raised
             allowed = resource.getrlimit(kind)[1]
             most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
             resource.setrlimit(kind, (most, most))

@@ -42,7 +42,7 @@ _AARCH64 = {
     "getgid": 176, "getegid": 177, "gettid": 178, "sysinfo": 179, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222,
     "fadvise64": 223, "mprotect": 226, "madvise": 233, "getrandom": 278, "statx": 291, "close_range": 436, "faccessat2": 439,
 }  # fmt: skip
-# what an engine with threads and files of its own needs besides
+# what an engine with its own threads and files also needs
 _ENGINE_X86_64 = {
     "msync": 26, "mincore": 27, "flock": 73, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "rename": 82, "mkdir": 83, "rmdir": 84,
     "link": 86, "unlink": 87, "chmod": 90, "fchmod": 91, "statfs": 137, "fstatfs": 138, "mkdirat": 258, "unlinkat": 263, "renameat": 264,
@@ -77,7 +77,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 
 
 TableOfCalls = TypeVar("TableOfCalls")
 Instruction = tuple[int, int, int, int]
-JudgedCall = tuple[int, int, tuple[int, ...]]  # a call, the place of one argument, and the values it may have
+JudgedCall = tuple[int, int, tuple[int, ...]]  # a call, the index of one argument, and its allowed values
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -204,4 +204,4 @@ def die_with(parent: int) -> None:
     """
     _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(9))
     if os.getppid() != parent:
-        os._exit(1)  # it ended before we asked
+        os._exit(1)  # the parent ended before the request

@@ -8,11 +8,11 @@ import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-_MAX_DEPTH = 32  # no honest property nests deeper, and every reader of JSON can follow
-# the properties that may name a node which a statement gave no id, in order of trust
+_MAX_DEPTH = 32  # no sensible property is nested deeper, and every JSON parser supports it
+# the properties that may name a node without an id, in order of preference
 _NAMED_BY = ("id", "name", "title", "label")
 MAX_ITEMS = 100_000  # an endless generator is stopped here
-Account = list[Any]  # what a statement says that it changed of one node or edge, as JSON
+Account = list[Any]  # the claim of a statement about one node or edge, as JSON
 
 
 class RefusedValue(Exception):

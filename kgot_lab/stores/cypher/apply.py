@@ -28,9 +28,9 @@ from kgot_lab.types import Diff, Edge, Node
 if TYPE_CHECKING:
     from neo4j import SummaryCounters, Transaction
 
-BATCH = 5_000  # rows that one statement takes
+BATCH = 5_000  # rows per statement
 
-Locate = Callable[[Iterable[str]], dict[str, str]]  # where the nodes of some ids are, as far as there are any
+Locate = Callable[[Iterable[str]], dict[str, str]]  # returns the element ids of the nodes that exist
 _Rows = list[list[Any]]
 
 _NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row RETURN n.id, labels(n), properties(n)"
@@ -63,9 +63,9 @@ class Application:
 
     def __init__(self, ask: Ask, aside: Ask, locate: Locate, namespace: str):
         self._ask, self._aside, self._locate, self._namespace = ask, aside, locate, namespace
-        self._places: dict[str, str] = {}  # of nodes
+        self._places: dict[str, str] = {}  # element ids of nodes
         self._edge_places: dict[Identity, str] = {}
-        self.moved: set[str] = set()  # nodes that need not be where they were
+        self.moved: set[str] = set()  # nodes whose element id may have changed
 
     def run(self, diff: Diff) -> dict[str, str]:
         """Check a diff, apply it, and return the element ids of its nodes.
@@ -83,7 +83,7 @@ class Application:
         self._change(diff)
         return self._places
 
-    # --- does it fit? ---
+    # --- check ---
 
     def _check(self, diff: Diff) -> None:
         """Check the elements that the diff touches by the rules of `Truth.check`."""
@@ -122,7 +122,7 @@ class Application:
         for end in (source, target):
             known.incident.setdefault(end, {})[edge.identity] = None
 
-    # --- making it true ---
+    # --- apply ---
 
     def _remove(self, diff: Diff) -> None:
         self._all(
@@ -249,12 +249,12 @@ def _require_same(kept: object, given: object, what: str) -> None:
         raise BadInput(f"the server keeps {what} {given!r} as {kept!r}, so that nothing was changed")
 
 
-# What a statement added to a namespace, found without reading the rest, where the server's counts prove
-# that it did no more.
+# What a statement added to a namespace, found without reading the rest if the server's counters prove that it
+# did nothing else.
 #
-# Most statements that a model writes only add. What they made is not yet noted as known. When the server
-# counts nothing removed, and no property or label set but those of what was made, nothing else has changed:
-# whatever something new has was set, and so counted.
+# Most statements that a model writes only add. New elements are not yet marked as known. If the counters show
+# no removals, and no properties or labels set except those of new elements, nothing else has changed:
+# everything that a new element has was set, and therefore counted.
 
 _NEW_NODES = "MATCH (n {_run: $run}) WHERE n._kept IS NULL RETURN elementId(n), labels(n), properties(n)"
 _NEW_EDGES = (
@@ -333,14 +333,13 @@ def _require(holds: bool) -> None:
         raise NotOnlyAdded
 
 
-# Writers of one namespace go one after the other, for a server has no lock for a node that is not there
-# yet.
+# Writers of one namespace take turns, because a server cannot lock a node that does not exist yet.
 #
-# Each namespace has a node of its own, which does not bear its mark, so that no statement meets it. A write
-# sets it before it reads anything. A server with locks then lets the next writer wait until the commit; one
-# without (ArcadeDB) refuses the later of two commits, and that write is made again. Where two stores made
-# such a node at once, both are set from then on: whoever writes sees at least its own and all that were
-# there before, so that any two writers have one in common.
+# Each namespace has a node of its own without the namespace's mark, so that no statement matches it. A write
+# sets it before it reads anything. A server with locks then blocks the next writer until the commit. One
+# without (ArcadeDB) refuses the later of two commits, and that write is repeated. If two stores created such
+# a node at the same time, both nodes are set from then on: every writer sees at least its own node and all
+# that existed before, so any two writers have one in common.
 
 _OWN = "MATCH (w:KgotLabWriters {of: $run}) WHERE w._run IS NULL "  # else a statement could make one that is another namespace's
 _TAKE = _OWN + "SET w.written = w.written + $step RETURN w.written"
@@ -384,8 +383,8 @@ class Turns:
                 transaction.rollback()
             with (
                 self._link.writing() as transaction
-            ):  # of its own, so that others see it before this one writes
-                start = random.getrandbits(40)  # so that it is never taken for one that was deleted
+            ):  # its own transaction, so that others see the node before this one writes
+                start = random.getrandbits(40)  # random, so that it is never mistaken for a deleted one
                 transaction.run(_MAKE, run=self._namespace, start=start).consume()
 
     def require_unwritten(self, turn: Turn) -> None:
@@ -419,7 +418,7 @@ class Turns:
     def _take(self, transaction: Transaction) -> list[int]:
         from neo4j.exceptions import Neo4jError
 
-        step = random.randrange(1, 1 << 20)  # so that two who set it at once do not set the same
+        step = random.randrange(1, 1 << 20)  # random, so that two writers do not set the same value
         with ended_after(_WAIT, self._link.cut) as late:
             try:
                 return sorted(
@@ -427,7 +426,7 @@ class Turns:
                     for (number,) in transaction.run(_TAKE, run=self._namespace, step=step).values()
                 )
             except Exception as error:
-                # somebody deletes the namespace
+                # the namespace is being deleted
                 if isinstance(error, Neo4jError) and (error.code or "").endswith(".EntityNotFound"):
                     raise Overtaken from error
                 if not late.is_set():

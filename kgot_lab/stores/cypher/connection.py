@@ -18,13 +18,13 @@ from kgot_lab.sandbox.cypher.mapping import backticked
 if TYPE_CHECKING:
     from neo4j import Driver, Session, Transaction
 
-# a query of ours and its parameters; the rows as lists of columns
+# runs an internal query with its parameters and returns the rows as lists of columns
 Ask = Callable[[str, Mapping[str, Any]], list[list[Any]]]
 
 Given = TypeVar("Given")
 
-_TRIES = 30  # how often a change is tried that meets others
-_PAUSE = 0.8  # seconds at most before it is tried again, at random, so that two do not meet again
+_TRIES = 30  # tries of a change that conflicts with others
+_PAUSE = 0.8  # seconds: the longest random pause between tries
 GRACE = 1.0  # seconds after which a server that ignores its time limit is cut off
 _PATIENCE = {
     "connection_timeout": 5.0,
@@ -62,7 +62,7 @@ class BoltLink:
         self.database, self.name = database, _USER_INFO.sub("//", uri) + (f"/{database}" if database else "")
         self._make: Callable[[], Driver] = lambda: _driver(uri, user, password)
         self._driver: Driver | None = None
-        self._over = ""  # why it can be used no more
+        self._over = ""  # why it can no longer be used
         self._lock = threading.RLock()
         tell_of_forks(self)
 
@@ -147,7 +147,7 @@ class BoltLink:
             try:
                 transaction.commit()
             except Neo4jError:
-                raise  # the server says that it kept nothing
+                raise  # the server says that it stored nothing
             except Exception as error:
                 raise StoreUnavailable(
                     f"{self.name} went away while it was keeping a change ({_line(error)}): the change may be there or not; "
@@ -258,7 +258,7 @@ def _driver(uri: str, user: str, password: str) -> Driver:
 def bolt_reason(error: Exception) -> str:
     """Return the server's error message."""
     reason = str(getattr(error, "message", None) or error).strip()
-    if reason.startswith("Error executing Cypher command"):  # all that ArcadeDB says then
+    if reason.startswith("Error executing Cypher command"):  # ArcadeDB gives no more details in this case
         reason += " (it gives no reason; ArcadeDB refuses, for one, a relation that is named like a label)"
     return reason
 

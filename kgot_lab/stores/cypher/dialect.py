@@ -22,7 +22,7 @@ from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.statements import path_query
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
-# Values and names as Cypher spells them.
+# Values and names in Cypher notation.
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = str.maketrans(
@@ -40,7 +40,7 @@ def cypher_literal(value: Json) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if value == _LEAST and isinstance(value, int):
-        return f"({_LEAST + 1} - 1)"  # its digits alone are too large a number
+        return f"({_LEAST + 1} - 1)"  # its digits alone exceed the largest integer
     if isinstance(value, float) and not math.isfinite(value):
         return f"({'-' if value < 0 else ''}{0 if math.isnan(value) else 1}.0 / 0.0)"
     return repr(value)
@@ -171,7 +171,7 @@ CYPHER = Dialect(
         "Use only ids, labels, relation types and properties that the graph has, spelled as there; a name with spaces stands between "
         "backticks. Quote text with '."
     ),
-    # in single quotes, since a model puts statements into JSON, where it forgets to escape double ones
+    # in single quotes, because a model puts statements into JSON and forgets to escape double quotes there
     write_example=(
         "MERGE (a:Person {id: 'Marie Curie'}) MERGE (b:Prize {id: 'Nobel Prize in Physics'}) MERGE (a)-[r:WON]->(b) SET r.year = 1903"
     ),
@@ -187,7 +187,7 @@ CYPHER = Dialect(
 __all__ = ["CYPHER", "cypher_literal", "name", "refuse_unless_cypher_read", "refuse_unless_cypher_write"]
 
 
-# A graph that is written to in Cypher with ArcadeDB, in the sandbox.
+# The embedded Cypher store: ArcadeDB in the sandbox.
 
 
 class CypherEmbedded(EmbeddedStore):

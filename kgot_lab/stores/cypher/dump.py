@@ -189,7 +189,7 @@ _ALL = (  # one row for each node: one for each edge would cost twice as much
 MARK_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[0] SET n += row[1]"
 _MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r += row[2]"
 
-_Stored = dict[str, Any]  # properties as the database has them
+_Stored = dict[str, Any]  # properties as stored in the database
 
 
 class DuplicateId(Exception):
@@ -235,7 +235,7 @@ class BoltRow(NamedTuple):
     place: str
     labels: list[str]
     properties: _Stored
-    edges: list[list[Any]]  # each place, type, place of the target, properties
+    edges: list[list[Any]]  # each is (element id, type, element id of the target, properties)
 
 
 @dataclass(frozen=True)
@@ -423,7 +423,7 @@ def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, 
             canonical([sorted(row.labels), node_properties(timeless(row.properties))]),
         ),
     ):
-        # a statement replaced all properties: it is the same node still
+        # a statement replaced all properties, but it is still the same node
         before = was[row.place].id if row.place in was else ""
         id = (
             before

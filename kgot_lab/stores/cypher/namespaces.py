@@ -62,13 +62,13 @@ def _deleted(turns: Turns, namespace: str) -> int:
         return number
 
 
-# Keeps a Cypher statement to one namespace of a database: every node that a pattern may find or make bears
-# the namespace's mark.
+# Confine a Cypher statement to one namespace of a database: every node that a pattern may match or create
+# gets the namespace's mark.
 #
-# A statement meets nodes by patterns alone, and no edge leads out of a namespace, so a statement whose
-# patterns are marked sees and touches nothing else. Patterns are parsed strictly, and what surrounds them
-# is only scanned for more of them; what is not understood is refused. Runs after the list of clauses in
-# `clauses`, on which it relies: no other clause or function reaches a node.
+# A statement reaches nodes only by patterns, and no edge leaves a namespace, so a statement whose patterns
+# are marked reads and changes nothing else. Patterns are parsed strictly, and the text around them is only
+# scanned for further patterns. What cannot be parsed is refused. This runs after the check of clauses in
+# `statements`, on which it relies: no other clause or function reaches a node.
 
 _SUBQUERIES = ("EXISTS", "COUNT", "COLLECT")
 
@@ -132,7 +132,7 @@ class _Parser(Patterns):
         while self.at < len(self.tokens):
             self.step()
 
-    # --- what surrounds patterns ---
+    # --- outside patterns ---
 
     def step(self) -> None:
         """Parse one token, or everything that it opens."""
@@ -143,7 +143,7 @@ class _Parser(Patterns):
             if token.text == "(" and self.begins_path():
                 known = self.known
                 self.path(reading=True)
-                self.known = known  # what a pattern in an expression names is gone after it
+                self.known = known  # variables of a pattern in an expression are out of scope after it
             else:
                 self.open(Frame(OPENING[token.text]))
         elif token.text in OPENING.values():

@@ -22,14 +22,14 @@ from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.text.words import folded_words
 from kgot_lab.types import Edge, Node
 
-# the properties that say of a node which namespace it is in, and that its store knows it
+# the properties that mark the namespace of a node, and that its store knows it
 OWN_PROPERTIES = ("_run", "_kept")
 OPENING = {"(": ")", "[": "]", "{": "}"}
 NO_TOKEN = CypherToken("sign", "")
 _ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")
 _SELECTING = frozenset("ANY ALL SHORTEST GROUP GROUPS PATH PATHS".split())
 _SHORTEST = ("SHORTESTPATH", "ALLSHORTESTPATHS")
-_DEEPEST = 100  # brackets within each other; each is a call of a function here
+_DEEPEST = 100  # nested brackets; each costs a recursive call here
 
 
 @dataclass
@@ -40,8 +40,8 @@ class Frame:
     """
 
     closing: str
-    outer: frozenset[str] | None = None  # the variables to go back to, where it is a subquery
-    base: frozenset[str] = frozenset()  # those that each part of a UNION begins with
+    outer: frozenset[str] | None = None  # the variables of the outer scope, for a subquery
+    base: frozenset[str] = frozenset()  # the variables at the beginning of each part of a UNION
     hands_out: bool = False
     returned: frozenset[str] = frozenset()
 
@@ -58,7 +58,7 @@ class Patterns:
         self.pairs = _pairs(self.tokens)
         self.at, self.walks = 0, False
         self.added: list[tuple[int, str]] = []
-        # variables that are bound for sure; a doubtful one is marked, and the server refuses it
+        # variables that are certainly bound; an uncertain one is marked, and the server refuses it
         self.known: frozenset[str] = frozenset()
         self.frames: list[Frame] = [Frame("")]
 
@@ -280,11 +280,11 @@ def _pairs(tokens: list[CypherToken]) -> dict[int, int]:
     return pairs
 
 
-# Looks around in a namespace of a Bolt server without reading all of it: a step of a walk is one question,
-# wherever it starts from.
+# Search a namespace of a Bolt server without reading all of it: one step of a walk is one query, from however
+# many nodes.
 #
-# A node is found by the server's own id for it, its place, which is remembered since it was last seen;
-# where another node or none is there now, and for a node never seen before, all nodes are scanned once.
+# A node is found by its element id (its place), remembered since it was last seen. If another node or none
+# has that id now, or the node was never seen, all nodes are scanned once.
 
 _SCAN = (  # a map is looked up, a list would be searched for each node
     "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
@@ -306,7 +306,7 @@ WITH n, name, reduce(score = 0, word IN $words | score + CASE WHEN name CONTAINS
   + CASE WHEN text CONTAINS word THEN size(word) ELSE 0 END) AS score
 WHERE score > 0
 RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMIT $most
-"""  # long words count more, for they are rarer
+"""  # long words have a higher weight, because they are rarer
 
 
 _PART = "any(key IN keys(x) WHERE NOT key IN ['id', '_run', '_kept', '_labels', '_key'] AND {test})"
@@ -359,7 +359,7 @@ class Looking:
         """
         known = [[id, self.places[id]] for id in ids if id in self.places]
         rows = self._ask(_EDGES, {"rows": known}) if known else []
-        if len({row[0] for row in rows}) < len(ids):  # some have moved, or were never seen
+        if len({row[0] for row in rows}) < len(ids):  # some have moved, or are unknown
             rows = self._ask(_EDGES, {"rows": [list(each) for each in self.locate(self._ask, ids).items()]})
         edges: dict[str, list[Edge]] = {row[0]: [] for row in rows}
         for id, leaves, type, other, stored, place in rows:

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 _STRANGE = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
 _LEAVING = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m._run <> $run RETURN count(r)"
-_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # as stores of earlier versions left them
+_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # written by stores of earlier versions
 _NODES = "MATCH (n {_run: $run}) RETURN count(n)"
 _EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
-ALLOWANCE = 600.0  # seconds that a statement's transaction may go on for, so that what it changed can be read
+ALLOWANCE = 600.0  # seconds that a statement's transaction may last, so that its changes can be read
 
 
 class CypherServer:
@@ -86,7 +86,7 @@ class CypherServer:
             raise BadInput("a namespace is a text that is not blank")
         self.namespace, self._seconds = namespace, seconds
         self._mark = cypher_literal(namespace)
-        # whether the server's counts can be relied on; tried at the first statement
+        # whether the server's counters are reliable; tested at the first statement
         self._counts: bool | None = None
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
@@ -257,7 +257,7 @@ class CypherServer:
         self._calculator.close()
         self._link.close()
 
-    # --- looking around ---
+    # --- queries ---
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
@@ -307,7 +307,7 @@ class CypherServer:
         with self._told():
             return self._looking.edges_between(ids)
 
-    # --- the namespaces of a database ---
+    # --- namespaces of a database ---
 
     @classmethod
     def namespaces(cls, uri: str, **login: Any) -> Mapping[str, GraphSize]:
@@ -327,7 +327,7 @@ class CypherServer:
         with closing(_link(uri, **login)) as link:
             delete_bolt_namespace(link, namespace)
 
-    # --- inside ---
+    # --- internal ---
 
     def _take(self, wipe: bool) -> None:
         """Check that the database exists, and that the namespace belongs to a store and is not connected to

@@ -26,10 +26,10 @@ from kgot_lab.stores.statements import (
     require_statement,
 )
 
-# Cypher in pieces: words, texts, numbers and signs, and which words open a clause.
+# Cypher tokens: words, texts, numbers and signs, and which words open a clause.
 #
-# What a string, a comment or backticks hold is no word. Where servers read a text in different ways
-# (escapes, line ends), it is refused.
+# Words in strings, comments and backticks do not count. Text that servers read in different ways (escapes,
+# line ends) is refused.
 
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)
@@ -41,9 +41,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NUMBER = re.compile(r"\d[\d_]*([eE]\d+)?[fFdD]?|\d[\d_]*[eE]|0[xX][\da-fA-F_]+|0[oO]?[0-7_]+")
-# some servers resolve it before they look at the language, and some do not
+# some servers resolve it before parsing, others do not
 _ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")
-_SIGNS = frozenset("\"'`\\/*\n\r\v\f\x85\u2028\u2029")  # what must then not come of it
+_SIGNS = frozenset("\"'`\\/*\n\r\v\f\x85\u2028\u2029")  # characters that an escape must not produce
 _LINE_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029](?!$)")
 
 READS = frozenset("MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP OFFSET LIMIT UNION CALL YIELD".split())
@@ -56,7 +56,7 @@ class CypherToken:
     """A token of a statement, with its position."""
 
     kind: str  # text, quoted, number, word, sign
-    text: str  # a word in upper case; of a text or a quoted name nothing
+    text: str  # a word in upper case; empty for a text or a quoted name
     start: int = 0
     end: int = 0
 
@@ -89,7 +89,7 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
             raise RefusedClause(f"put a space after the number in {text[:40]!r}")
         elif text == "/" and statement.startswith(
             "/*", found.start()
-        ):  # said at the first: each other would be sought to the end
+        ):  # raised at the first, since searching the end of each other would be slow
             raise RefusedClause("a comment that begins with /* has no end")
         elif text in ("'", '"', "`"):
             raise RefusedClause(f"a text that begins with {text} has no end")
@@ -109,11 +109,11 @@ def is_name(before: CypherToken, previous: CypherToken, following: CypherToken) 
     return previous.text in (".", ":", "$") or (previous.text in ("{", ",") and following.text == ":")
 
 
-# How large a Cypher statement may be: the depth of its expressions, and the number of its clauses and
+# Limits of the size of a Cypher statement: the depth of its expressions, and the number of its clauses and
 # patterns.
 #
-# ArcadeDB drops the connection at some 2,000 patterns of one MATCH or 4,000 steps of one path, and needs
-# seconds to read 120 brackets.
+# ArcadeDB drops the connection at about 2,000 patterns of one MATCH or 4,000 steps of one path, and needs
+# seconds to parse 120 brackets.
 
 _BRACKETS, _DEPTH, _PARTS = 50, 100, 750
 _BINDING = {
@@ -148,7 +148,7 @@ def require_small(tokens: Sequence[CypherToken]) -> None:
 
 
 def _marks(tokens: Sequence[CypherToken]) -> Iterator[Mark]:
-    opened: list[str] = []  # what closes each open bracket; END may be the name of a variable, too
+    opened: list[str] = []  # the closing sign of each open bracket; END may also name a variable
     for before, token, after in _around(tokens):
         if token.text in _CLOSING:
             yield from [_BINDING[token.text]] if token.text in _BINDING else []
@@ -356,7 +356,7 @@ def _listed(clauses: frozenset[str]) -> str:
     )
 
 
-# What a read statement in Cypher says by itself: columns that are literals, whatever the graph holds.
+# The constants of a read statement in Cypher: columns that are literals, whatever the graph contains.
 
 _ALIAS = re.compile(rf"^{LITERAL}(?:\s+AS\s+`?(\w+)`?)?$", re.I | re.S)
 _NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{LITERAL}\s+AS\s+`?(\w+)`?", re.I | re.S)

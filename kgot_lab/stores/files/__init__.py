@@ -18,9 +18,9 @@ from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes,
 from kgot_lab.stores.files.node_links import read_edge_list, read_json_graph
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
 
-# Graphs in Turtle files: any file can be read, and what was written is read back without loss.
+# Turtle files: any file can be read, and what was written is read back without loss.
 
-_MOST_SAID = 500  # characters of what a parser says, which may be most of the file
+_MOST_SAID = 500  # characters of a parser's message, which may quote most of the file
 
 
 def read_turtle(path: Path | str) -> PropertyGraph:
@@ -74,7 +74,7 @@ _READERS: dict[str, Callable[[Path], PropertyGraph]] = {
     ".csv": read_edge_list,
     ".tsv": read_edge_list,
 }
-FORMS: dict[str, Write] = {  # what can be written, by name
+FORMS: dict[str, Write] = {  # writers by format
     "apoc": partial(write_snapshot, variant="apoc"),
     "networkx": partial(write_snapshot, variant="networkx"),
     "graphml": write_graphml,

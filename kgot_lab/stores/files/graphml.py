@@ -29,8 +29,8 @@ from kgot_lab.types import Json
 if TYPE_CHECKING:
     import networkx as nx
 
-# A first walk through a GraphML file: what NetworkX would lose without a word is refused by line, or
-# counted so that it can be told.
+# A first pass through a GraphML file: what NetworkX would silently lose is refused with its line, or counted
+# and reported.
 
 _SPACE = "http://graphml.graphdrawing.org/xmlns"
 _NUMBERS = {"int": int, "integer": int, "long": int, "float": float, "double": float}
@@ -110,7 +110,7 @@ class _Walker:
         self._edges: dict[tuple[str, ...], int] = {}
         self._values: list[
             tuple[str, str, str, int]
-        ] = []  # key, text, whose and line: a key may be declared behind them
+        ] = []  # key, text, owner and line: a key may be declared after its use
 
     def walked(self, data: bytes) -> GraphmlWalk:
         self._parser.Parse(data, True)
@@ -231,7 +231,7 @@ def _value(text: str, type: str) -> Json:
 
 
 _ENCODED = "json:"
-# what XML 1.0 cannot hold, and \r, which it does not keep
+# characters that XML 1.0 cannot represent, and \r, which it does not preserve
 _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -277,18 +277,18 @@ def read_graphml_with_notes(path: Path | str) -> NamedGraph:
         data = read_regular(path)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read as GraphML: {error}") from None
-    if wide_encoding(data).startswith("utf-32"):  # UTF-16 is told by every parser of XML
+    if wide_encoding(data).startswith("utf-32"):  # every XML parser recognizes UTF-16
         require_narrow(data, path)
     try:
         walk = walk_graphml(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a key without a type is read as text
             read = nx.read_graphml(BytesIO(data), force_multigraph=True)
-    except Exception as error:  # whatever a broken file makes a parser do
+    except Exception as error:  # a broken file can make a parser raise anything
         raise BadInput(
             f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}"
         ) from None
-    if read.number_of_edges() != walk.edges:  # ids such as 1 and 01, or a `key` that several have
+    if read.number_of_edges() != walk.edges:  # ids such as 1 and 01, or a `key` that several edges have
         told = f"of {counted(walk.edges, 'edge')} only {read.number_of_edges():,} can be told apart by their ids or keys"
         raise BadInput(f"{path}: cannot be read as GraphML: {told}: give each an id of its own")
     _completed(read, walk)

@@ -108,7 +108,7 @@ class PostgresLink:
             broken = isinstance(error, psycopg.OperationalError) and (
                 connection.closed or (error.sqlstate or "").startswith(_GONE)
             )
-            ours = self._connection is connection  # a forked child left it to its parent
+            ours = self._connection is connection  # a forked child detached it
             if (
                 not broken
                 and ours
@@ -194,7 +194,7 @@ def _parts(psycopg: Any, where: str) -> dict[str, Any]:
     """
     authority, _, path = where.partition("://")[2].partition("?")[0].partition("/")
     try:
-        if authority.count("@") <= 1 and "@" not in path:  # else the driver cuts a password in two
+        if authority.count("@") <= 1 and "@" not in path:  # otherwise the driver splits a password
             parts = dict(psycopg.conninfo.conninfo_to_dict(where))
             if all(not port or port.isdecimal() for port in str(parts.get("port", "")).split(",")):
                 return parts

@@ -37,9 +37,9 @@ POSTGRES_NODE = "id, labels::text, properties::text"
 POSTGRES_EDGE = "edges.source, edges.type, edges.target, edges.key, edges.properties::text"
 _IDENTITY = ("source", "type", "target", "key")
 
-# jsonb keeps a number's digits and not how it was written: 1e+16 would come back as an integer, and -0.0
-# without its sign. So the first is written out with .0 behind it, and the second as a zero of more digits
-# than anyone writes.
+# jsonb keeps a number's digits but not its notation: 1e+16 would be returned as an integer, and -0.0 without
+# its sign. So the first is written out with a final .0, and the second as a zero with an unusual number of
+# digits.
 _VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|-0\.0(?![0-9])|-?[0-9.]+e\+[0-9]+')
 MINUS_ZERO = "0." + "0" * 42
 
@@ -109,7 +109,7 @@ def value_of_postgres(text: str, of: str = "a value") -> Json:
     except (
         ValueError,
         RecursionError,
-    ) as error:  # integers of thousands of digits, thousands of lists in each other
+    ) as error:  # integers of thousands of digits, thousands of nested lists
         raise BadInput(f"{of} cannot be read: {error}") from None
 
 
@@ -248,12 +248,12 @@ def _copy(connection: Connection, where: str, rows: Iterable[tuple[str, ...]]) -
                 copy.write_row(row)
 
 
-# What PostgreSQL is asked to find: nodes by words, nodes within hops, and paths.
+# Searches in PostgreSQL: nodes by words, nodes within hops, and paths.
 
-_MOST_WORDS = 500  # words of a question that are looked up
+_MOST_WORDS = 500  # words of a query that are looked up
 
-# Any word will do, as it is in an id and stemmed in the properties. Words that say little (the, who) count
-# only if there are no others.
+# Any word matches, as it is in an id and stemmed in the properties. Stop words (the, who) count only if there
+# are no others.
 SEARCH = f"""
 WITH each AS (
   SELECT lexeme AS plain, ts_lexize('pg_catalog.english_stem', lexeme) AS stems
@@ -351,7 +351,7 @@ def _edge(connection: Connection, identity: Identity) -> Edge:
     row = connection.execute(
         f"SELECT {POSTGRES_EDGE} FROM edges WHERE (source, type, target, key) = (%s, %s, %s, %s)", identity
     ).fetchone()
-    assert row is not None  # one snapshot holds the whole walk
+    assert row is not None  # the whole walk is in one snapshot
     return edge_of_postgres(row)
 
 

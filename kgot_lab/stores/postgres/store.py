@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 POSTGRES = sql_dialect("SQL (PostgreSQL)", collation="C")
-_MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
-_ROW = 100  # bytes that a row costs besides its text
+_MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
+_ROW = 100  # overhead of a row in bytes, besides its text
 _TOO_LONG = (
     "an id, or the ends, the type and the key of an edge together, are longer than PostgreSQL can index, about 2,700 bytes;"
     " nothing was changed: keep long text in a property"
@@ -83,10 +83,10 @@ class Postgres:
         self._url, self._server = url, None if url else Server(path)
         self._role: str | None = None
         self._wipe = wipe
-        self._over = ""  # why it can be used no more
+        self._over = ""  # why it can no longer be used
         circle = Circle()
-        self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # makes tables, loads
-        # runs statements, and all that only looks
+        self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # creates tables, loads
+        # runs statements and queries
         self._link = PostgresLink(self._where, self._greet, circle)
         try:
             for link in (self._own, self._link):
@@ -127,7 +127,7 @@ class Postgres:
                 f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._limit}"
             ) as connection:
                 refuse_calls(connection, statement)
-                # in binary the server takes no more than one statement
+                # with the binary format the server accepts only one statement
                 connection.execute(sent, parameters or None, binary=True)
                 return _journalled(connection)
         except psycopg.Error as error:
@@ -201,7 +201,7 @@ class Postgres:
         """Mark the store as closed in a forked child, since connections and server are the parent's."""
         self._over = self._over or ELSEWHERE
 
-    # --- looking around ---
+    # --- queries ---
 
     def graph(self) -> PropertyGraph:
         """Return the whole graph in its current state, oldest elements first."""
@@ -283,7 +283,7 @@ class Postgres:
         )
         return tuple(map(edge_of_postgres, self._link.rows(asked, (among, among))))
 
-    # --- inside ---
+    # --- internal ---
 
     @property
     def _limit(self) -> str:
@@ -359,7 +359,7 @@ def _found(connection: Connection, asked: str, parameters: _Parameters, statemen
     rows: list[Json] = []
     size = 0
     stream = cast("Generator[tuple[str], None, None]", connection.cursor().stream(asked, parameters or None))
-    with closing(stream) as texts:  # which stops the server too, if not all of it was taken
+    with closing(stream) as texts:  # closing also stops the server if not all rows were read
         for (text,) in texts:
             size += len(text) + _ROW
             if size > _MAX_RESULT:

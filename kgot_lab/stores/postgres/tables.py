@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 _MARK = "graph of kgot_lab, version 1"
-VECTORS = "public"  # the schema pgvector is put in, where it is not there already
+VECTORS = "public"  # the schema in which pgvector is installed if it is missing
 _PATIENCE = 30  # seconds to wait for another store that is writing
-_OLDEST = 14  # of PostgreSQL; gives generated columns, xid8 and SQL functions with a body that is parsed once
+_OLDEST = 14  # of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
 
-# Text search reads the first 100,000 characters, as a tsvector holds no more than 1 MB. Punctuation becomes
-# space: PostgreSQL takes a/b for a file and a.b for a host, and finds neither by its parts. Ids are names: no
+# Text search reads the first 100,000 characters, because a tsvector holds at most 1 MB. Punctuation becomes
+# spaces: PostgreSQL parses a/b as a file and a.b as a host, and finds neither by its parts. Ids are names: no
 # stemming and no stop words (The Who). Properties are prose.
 TABLES = r"""
 CREATE FUNCTION spaced(words text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -225,7 +225,7 @@ def _role(connection: Connection, namespace: str, login: bool) -> str | None:
             found = connection.execute(question, (role,)).fetchone()
             if found is None:
                 create_role(connection, role)
-            if login and found != (True,):  # our own server: nobody else comes in, so it needs no password
+            if login and found != (True,):  # private server: nobody else can connect, no password needed
                 connection.execute(
                     named("ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role)
                 )
@@ -250,7 +250,7 @@ def create_role(connection: Connection, role: str) -> None:
         with connection.transaction():
             connection.execute(named("CREATE ROLE {role}", role=role))
     except (errors.DuplicateObject, errors.UniqueViolation):
-        pass  # a store in another database of the server made it in the meantime
+        pass  # a store in another database of the server created it in the meantime
 
 
 def refuse_unfit_server(connection: Connection) -> None:
@@ -279,7 +279,7 @@ def settle(connection: Connection, namespace: str) -> None:
 
     The path contains the namespace's schema, then that of pgvector.
     """
-    # in this order temporary tables hide none of ours
+    # in this order temporary tables cannot hide those of this package
     schemas = (namespace, vector_schema(connection) or VECTORS, "pg_temp")
     connection.execute(
         f"SET search_path = {', '.join(map(quoted, schemas))};"
@@ -287,8 +287,8 @@ def settle(connection: Connection, namespace: str) -> None:
     )
 
 
-# Which statements may be sent to PostgreSQL, beyond what the role they run as is denied, and what the
-# server's errors say of them.
+# Which statements may be sent to PostgreSQL, beyond what their role is denied, and the messages of the
+# server's errors.
 
 _TOKEN = re.compile(
     r"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|(?P<name>"(?:[^"]|"")*"|[^\W\d][\w$]*)|(?P<sign>\S)""", re.DOTALL

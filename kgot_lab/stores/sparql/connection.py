@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_RESULT = 1_000_000  # bytes of an answer to a statement that a model wrote
-_PATIENCE = 600.0  # seconds for what this store asks of its own accord: reading and writing whole graphs
+_PATIENCE = 600.0  # seconds for internal requests: reading and writing whole graphs
 _ROWS, _TRIPLES = "application/sparql-results+json", "application/n-triples"
 
 
@@ -74,7 +74,7 @@ class SparqlLink:
         is missing.
         """
         try:
-            import httpx  # brought by openai
+            import httpx  # a dependency of openai
         except ImportError:
             raise NotInstalled("stores", "httpx") from None
         update_url = update_url or _update_url(query_url)
@@ -141,7 +141,7 @@ class SparqlLink:
             httpx.ReadError,
             httpx.WriteError,
             httpx.RemoteProtocolError,
-        ) as error:  # it was connected, so the statement was on its way
+        ) as error:  # it was connected, so the statement was sent
             raise ServerLost(text, self._safe(str(error))) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             where = f"{self._safe(url)} cannot be reached{through_proxy(url)}"
@@ -218,10 +218,9 @@ def _term(term: Mapping[str, str]) -> Term:
     return Literal(term["value"], term["datatype"]) if "datatype" in term else Literal(term["value"])
 
 
-# The namespaces of a SPARQL server, each a named graph with a mark: what they are called, how much each
-# holds, and how one goes.
+# The namespaces of a SPARQL server, each a named graph with a mark: their names, sizes and deletion.
 
-# the graph that says which graphs are ours, and what it says of each
+# the graph that lists the graphs of this package, and its triples for each
 VERSIONS_GRAPH, VERSION_IRI = (f"{META}versions", f"{META}version")
 _OURS = f"{{ SELECT DISTINCT ?graph {{ GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }} }} }}"
 _NO_EDGE = ", ".join(f"<{each}>" for each in (TYPE, *DESCRIBING))

@@ -44,9 +44,10 @@ from kgot_lab.stores.statements import (
 )
 from kgot_lab.types import Diff, Edge, Node, Rows
 
-# The statement in SPARQL that reads paths of sentences.
+# The SPARQL query that reads paths of sentences.
 #
-# A path is sought by names and worth alone; what its sentences say is looked up for those that are kept.
+# A path is found by names and scores alone. The texts of its sentences are looked up only for the paths that
+# are returned.
 
 NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
 _SAYS, _MENTIONS = spelled(iri_of(SAYS_SENTENCE)), spelled(iri_of(MENTIONS_NAME))
@@ -65,7 +66,7 @@ _COLUMNS = {
     },
     "worth": "?sum",
 }
-# Flat and with bound ends, since Oxigraph looks at all edges there are for an OPTIONAL within another one.
+# Flat and with bound ends, because Oxigraph reads all edges for an OPTIONAL nested in another one.
 _TEXTS = (
     "OPTIONAL { ?a rdf:object ?o ; rdf:predicate ?p ; rdf:subject ?s } "
     f"OPTIONAL {{ ?b rdf:object ?told ; rdf:predicate {_SAYS} ; rdf:subject ?to }}\n"
@@ -143,12 +144,12 @@ def _values(variables: str, rows: Sequence[Sequence[str]]) -> str:
     return f"VALUES ({' '.join(f'?{variable}' for variable in variables.split())}) {{ {told} }}"
 
 
-# How large a SPARQL statement may be: the depth of its expressions and groups, and the number of patterns
-# that an engine has to join.
+# Limits of the size of a SPARQL statement: the depth of its expressions and groups, and the number of
+# patterns that an engine must join.
 #
-# Oxigraph 0.5 ends, with all that it serves, at some 2,700 times BIND, MINUS, VALUES or AS, and at some
-# 7,000 times +, || or UNION. Joining 100 patterns takes it seconds, and 200 minutes in which nothing stops
-# it: the time grows with the fourth power.
+# Oxigraph 0.5 crashes, with everything that it serves, at about 2,700 BIND, MINUS, VALUES or AS, and at about
+# 7,000 +, || or UNION. Joining 100 patterns takes it seconds, and 200 minutes during which nothing stops it:
+# the time grows with the fourth power.
 
 _BRACKETS, _DEPTH, _PARTS = 100, 250, 100
 _BINDING = {
@@ -164,7 +165,7 @@ _BINDING = {
     "?": 7,
     **dict.fromkeys(("=", "!=", "<", ">", "<=", ">=", "IN", "NOT"), 4),
 }
-_TOLD = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())  # words before braces that hold no pattern
+_TOLD = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())  # words before braces without a pattern
 _TOP, _PATTERN, _TELLING, _LIST, _EXPRESSION = "top", "pattern", "telling", "list or path", "expression"
 # a piece, the kind of bracket that it stands in, and the kind that it opens, if it does
 _Placed = tuple[str, str, str]
@@ -242,8 +243,8 @@ def _parts(placed: Sequence[_Placed]) -> int:
     )
 
 
-# What a read statement in SPARQL says by itself: variables that are bound to constants, whatever the graph
-# holds.
+# The constants of a read statement in SPARQL: variables that are bound to constants, whatever the graph
+# contains.
 
 _BOUND = re.compile(
     rf"\(\s*(?:{LITERAL}|<[^<>\s]*>|\w*:[\w%.-]+)(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)", re.I | re.S
@@ -387,7 +388,7 @@ SPARQL = Dialect(
 )
 
 
-# A graph that is written to in SPARQL with Oxigraph, in the sandbox.
+# The embedded SPARQL store: Oxigraph in the sandbox.
 
 
 class SparqlEmbedded(EmbeddedStore):

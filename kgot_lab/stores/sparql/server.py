@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
 _Result = TypeVar("_Result")
-_TRIES = 20  # how often a write starts again because somebody else was faster
-_PAUSE = 0.2  # seconds at most before it does, at random, so that two do not meet again
+_TRIES = 20  # restarts of a write because another writer was faster
+_PAUSE = 0.2  # seconds: the longest random pause before a restart
 _REMEMBERED = 32  # writes that a version names: whoever was followed by fewer before looking still finds that the own one was done
 
 
@@ -96,7 +96,7 @@ class SparqlServer(EmbeddedStore):
         self._link = SparqlLink.to(query_url, update_url, token)
         self._place = str(self._link)
         self._lost = LostStatements()
-        self._version = tuple[str, ...]()  # of the server's graph as the copy has it
+        self._version = tuple[str, ...]()  # of the server's graph, as loaded in the copy
         self._size, self._exact = 0, True  # how many triples that is; whether it is spelled as ours
         try:
             self._claim(adopt=adopt, wipe=wipe)
@@ -169,7 +169,7 @@ class SparqlServer(EmbeddedStore):
         super().forked()
         self._over = self._over or ELSEWHERE
 
-    # --- looking around, in the copy ---
+    # --- queries, on the copy ---
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
@@ -216,7 +216,7 @@ class SparqlServer(EmbeddedStore):
         self._refresh()
         return edges_among(ids, super().neighbours)
 
-    # --- the namespaces of a server ---
+    # --- namespaces of a server ---
 
     @classmethod
     def namespaces(
@@ -308,7 +308,7 @@ class SparqlServer(EmbeddedStore):
             self._run_update(
                 f"INSERT {{ {self._mark(_new())} }} WHERE {{ FILTER NOT EXISTS {{ {self._mark('?any')} }} }}"
             )
-        version = self._marked()  # read before the graph: what comes in between is noticed by the next write
+        version = self._marked()  # read before the graph: the next write detects any change in between
         triples = (
             self._asked(f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").triples
             or ()
@@ -409,7 +409,7 @@ class SparqlServer(EmbeddedStore):
             for word, versions, triples in (("DELETE", self._version, removed), ("INSERT", new, added))
         )
         text = f"{first}{' '.join(parts)} WHERE {{ {self._unchanged()} }}"
-        self._version = ()  # not known until the server shows the own name
+        self._version = ()  # unknown until the server shows this write's name
         failed: _NotTaken | None = None
         try:
             self._run_update(text)

@@ -41,7 +41,7 @@ SUMS = (
 
 
 def _sum_of(kind: str, row: str) -> str:
-    # as bytes: a damaged text may be no text at all
+    # as bytes: a damaged text may not be valid UTF-8
     return f"checksum({', '.join(f'CAST({row}.{column} AS BLOB)' for column in _COLUMNS[kind])})"
 
 
@@ -52,7 +52,7 @@ SUMMING = {
     for event in ("INSERT", "UPDATE")
 }
 NOT_AS_WRITTEN = "is not as it was written"
-GUARDING = {  # those of a connection come before those of the file, which take the checksum away
+GUARDING = {  # triggers of a connection run before those of the file, which remove the checksum
     f"sound_{kind}_before_{event}": f"CREATE TEMP TRIGGER sound_{kind}_before_{event} BEFORE {event} ON main.{kind}"
     f" WHEN (SELECT sum FROM sums WHERE kind = '{kind}' AND number = OLD.number) <> {_sum_of(kind, 'OLD')}"
     f" BEGIN SELECT RAISE(ABORT, 'a row of {kind} {NOT_AS_WRITTEN}'); END"
@@ -184,7 +184,7 @@ def _begun(connection: sqlite3.Connection) -> bool:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
 
 
-# SQLite's own log beside a graph's file: what a damaged one makes SQLite pass over in silence.
+# SQLite's own log beside a graph's file: which parts SQLite silently skips if it is damaged.
 
 # of the log; of a page in it: number, size of the file at a commit, salts
 _HEAD, _FRAME = (struct.Struct(">8I"), struct.Struct(">4I"))
@@ -242,7 +242,7 @@ def damage_to_log(copied: Copied) -> str:
 @dataclass(frozen=True)
 class _Log:
     salts: bytes = b""
-    whole: int = 0  # pages up to the end of the last change that is sound
+    whole: int = 0  # pages up to the end of the last valid change
     lost: int = 0  # changes after damage
     torn: bool = False  # something follows the last change
 
@@ -275,7 +275,7 @@ def _log_on_file(path: Path) -> _Log:
 class _Index:
     salts: bytes
     pages: int  # of the log, those of whole changes
-    kept: int  # those of them that are in the file itself too
+    kept: int  # those of them that are also in the file itself
 
 
 def _index_of(data: bytes) -> _Index | None:
@@ -309,14 +309,14 @@ def warn_of_lost(before: WalFrames | None, connection: sqlite3.Connection, path:
     if before is None or not before.ends:
         return
     try:
-        # waits for a process that has written its pages and not yet said so to the others
+        # waits for a process that has written its pages and not yet published them
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
     except sqlite3.OperationalError:  # one that writes for long: whoever opens the file next looks
         return
     taken = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
     now = wal_frames(path)
-    if taken < 0 or now is None or now.salts != before.salts:  # another process begun it anew in the meantime
+    if taken < 0 or now is None or now.salts != before.salts:  # another process restarted it meanwhile
         return
     if lost := sum(before.ends[taken:]):
         kept = set_aside(path.with_name(path.name + "-wal"))

@@ -36,11 +36,11 @@ from kgot_lab.stores.sqlite.damage import (
 )
 from kgot_lab.stores.sqlite.tables import GRAPH_TABLES, INDEX_SINCE, JOURNAL, RECORDERS, Connection, Guard
 
-APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
+APPLICATION = 0x6B676C62  # "kglb": the application id of files made by this package
 VERSION = 2  # 1 had no checksums of rows
 _PATIENCE = 30.0  # seconds to wait for another process that is writing
 _OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
-CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
+CHECKED = 32_000_000  # bytes of a file that is searched for damage at each opening, in about a second
 # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
 MOST_READ = MOST_KEPT + 1_000_000
 MOST_WRITTEN = 2 * MOST_READ  # a row of the journal holds an element before and after
@@ -54,7 +54,7 @@ class Opened:
 
     writer: Connection
     reader: Connection
-    guard: Guard  # of the writer, asleep but while a statement is looked at
+    guard: Guard  # of the writer, active only while a statement is prepared
     read_guard: Guard
     # the database and its log as they were opened, by device and number; none in memory
     files: Mapping[str, tuple[int, int]]
@@ -231,7 +231,7 @@ def _connected(uri: str, most: int = MOST_WRITTEN) -> Connection:
 def _prepare(writer: Connection, path: Path | None) -> None:
     """Create the tables in a new file, and set the options of the connection."""
     if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
-        writer.execute("BEGIN IMMEDIATE")  # another process may be making them too
+        writer.execute("BEGIN IMMEDIATE")  # another process may be creating them too
         if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
             for statement in GRAPH_TABLES:
                 writer.execute(statement)
@@ -357,7 +357,7 @@ def _guarded(writer: Connection, reader: Connection) -> Opened:
 
 
 def _files_of(writer: sqlite3.Connection) -> dict[str, tuple[int, int]]:
-    _asked(writer, "SELECT count(*) FROM sqlite_master")  # the log is made when something is first read
+    _asked(writer, "SELECT count(*) FROM sqlite_master")  # the log is created at the first read
     file = str(writer.execute("PRAGMA database_list").fetchone()[2])
     found = {name: _told_of(name) for name in (file, f"{file}-wal") if file}
     return {name: (there.st_dev, there.st_ino) for name, there in found.items() if there is not None}

@@ -19,9 +19,9 @@ from kgot_lab.stores.sqlite.tables import Connection, edge_of_sqlite, node_of_sq
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node
 
-# What can be kept of a damaged SQLite graph: the rows that are as they were written.
+# Recover from a damaged SQLite graph the rows that are unchanged since they were written.
 
-# the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)
+# the bytes that every process with the file open locks (sqlite.org/c3ref/io_methods, os_unix.c)
 _SHARED, _SHARES = (0x40000002, 510)
 
 
@@ -89,7 +89,7 @@ def _require_alone(place: Path) -> None:
 
     Nothing is written.
     """
-    if os.name == "nt":  # which lets nobody replace a file that another has open
+    if os.name == "nt":  # Windows does not allow replacing a file that another process has open
         return
     import fcntl
 

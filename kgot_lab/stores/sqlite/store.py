@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 SQLITE = sql_dialect("SQL (SQLite)", collation="BINARY")
-NAME_WEIGHT = 5.0  # a word in a node's name says more than one in its properties
-_STEPS = 5_000  # instructions of SQLite's machine, well under a millisecond, between two looks at the clock
-_COMMON = 1_000  # nodes that a word must be in before it can count as common
-_TOGETHER = 500  # ids in one question
-MANY_ROWS = 2_000  # rows that are quicker put in without a trigger for each
+NAME_WEIGHT = 5.0  # weight of a word in a node's name, relative to one in its properties
+_STEPS = 5_000  # virtual machine instructions between two checks of the time, well under a millisecond
+_COMMON = 1_000  # nodes that must contain a word before it can count as common
+_TOGETHER = 500  # ids per query
+MANY_ROWS = 2_000  # rows from which on inserting is faster without a trigger for each
 
 _NODES, _EDGES = SELECTED["nodes"], SELECTED["edges"]
 _SEARCH = (
@@ -89,7 +89,7 @@ class Sqlite:
         self._path = None if str(path) == ":memory:" else Path(path).expanduser()
         self.seconds = seconds
         self._lock = threading.RLock()
-        self._over = "was closed; open a new Sqlite store"  # why it can be used no more, when it can not
+        self._over = "was closed; open a new Sqlite store"  # why it can no longer be used, once it cannot
         self._opened: Opened | None = opened_file(self._path)
         tell_of_forks(self)
 
@@ -123,7 +123,7 @@ class Sqlite:
             try:
                 graph.writer.execute(
                     f"EXPLAIN {statement}", parameters
-                ).close()  # the guard is asked, and nothing is run
+                ).close()  # calls the guard without running anything
             finally:
                 # the full-text index writes to tables of its own, which a statement may not
                 graph.guard.awake = False
@@ -214,7 +214,7 @@ class Sqlite:
             self._opened, self._over = None, ELSEWHERE
         self._lock = threading.RLock()
 
-    # --- looking around ---
+    # --- queries ---
 
     def graph(self) -> PropertyGraph:
         """Return the whole graph in its current state, oldest elements first."""
@@ -297,7 +297,7 @@ class Sqlite:
         asked = f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number"
         return tuple(self._edges(self._asked(asked, (json.dumps(list(ids), ensure_ascii=False),))))
 
-    # --- inside ---
+    # --- internal ---
 
     def _telling(self, terms: list[str]) -> list[str]:
         """Return the terms that occur in at most a tenth of all nodes, or all terms if there are none.

@@ -76,8 +76,8 @@ JOURNAL = (
 )
 
 
-# A connection that loses no exception: SQLite swallows what is raised within a callback and reports an
-# error of its own.
+# A connection that preserves exceptions: SQLite swallows what a callback raises and reports an error of its
+# own.
 
 
 class Connection(sqlite3.Connection):
@@ -121,10 +121,10 @@ class Connection(sqlite3.Connection):
         return noting
 
 
-# Rows of an SQLite graph as values, and a question as its full-text index reads one.
+# Rows of an SQLite graph as values, and the terms of a full-text query.
 
-_MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
-_MOST_WORDS = 500  # words of a question that are looked up
+_MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
+_MOST_WORDS = 500  # words of a query that are looked up
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -223,10 +223,10 @@ def terms_of(words: str) -> list[str]:
     return [f'"{term}"' for term in terms][:_MOST_WORDS]
 
 
-# Which actions a statement may take in an SQLite file.
+# Which actions a statement may perform in an SQLite file.
 
 _TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *RECORDERS, *SUMMING, *FORGETTING}
-# where the full-text index keeps itself
+# the tables of the full-text index
 _SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
 _READABLE = {
     "nodes",
@@ -241,8 +241,8 @@ _READABLE = {
     "sums",
 } | _SHADOWS
 _FUNCTIONS = set(
-    # Not here, since no time limit would stop them: instr, replace, trim and json_patch, whose time is length
-    # times length.
+    # Excluded because no time limit stops them: instr, replace, trim and json_patch, whose time is quadratic
+    # in length.
     "abs avg bm25 ceil ceiling char checksum coalesce count cume_dist date datetime dense_rank exp first_value floor glob group_concat hex"
     " highlight ifnull iif json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object"
     " json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln"
