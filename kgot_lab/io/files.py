@@ -1,4 +1,4 @@
-"""Read regular files as UTF-8, write files whole or not at all, and find bundled data."""
+"""Read regular files as UTF-8, write files atomically, and locate bundled data."""
 
 import codecs
 import errno

@@ -1,4 +1,4 @@
-"""Ask servers with bounds on time and size, and through the proxy that the environment names."""
+"""HTTP requests with limits of time and size, through the proxy that the environment names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}
 
 
 class UnusableBody(Exception):
-    """The body of an answer is too long, or is packed in a way that cannot be unpacked."""
+    """The body of a response is too long, or compressed in a way that cannot be decompressed."""
 
 
 def client_library() -> Any:

@@ -94,7 +94,7 @@ ELSEWHERE = "was opened in another process, of which this one is a fork, which c
 
 
 class Inherited(Protocol):
-    """Something opened that a forked child gets a copy of."""
+    """An open resource of which a forked child gets a copy."""
 
     def forked(
         self,
@@ -105,9 +105,7 @@ _there: weakref.WeakSet[Inherited] = weakref.WeakSet()
 
 
 def tell_of_forks(opened: Inherited) -> None:
-    """Have `forked` called in every child that is forked while this object is there, before anything else
-    runs in it.
-    """
+    """Call `forked` in every forked child while this object exists, before anything else runs there."""
     _begin()
     _there.add(opened)
 

@@ -52,8 +52,9 @@ class TurnOutcome:
 
 
 class LearningMemory(Protocol):
-    """A memory that an agent notes its turns in and is reminded by: of triples (KnowledgeGraphMemory) or of
-    claims (ClaimMemory).
+    """A memory in which an agent stores its turns, and from which it gets a context.
+
+    It stores triples (KnowledgeGraphMemory) or claims (ClaimMemory).
     """
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
@@ -137,7 +138,10 @@ class AgentObserver(Protocol):
 
 
 class ConversationMemory:
-    """The last messages of a conversation, at most `max_messages`. Raises BadInput."""
+    """The last messages of a conversation, at most `max_messages`.
+
+    Raises BadInput for an invalid setting.
+    """
 
     def __init__(self, max_messages: int = 50):
         require_count(max_messages, 1, "max_messages")
@@ -146,7 +150,7 @@ class ConversationMemory:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages, the oldest first."""
+        """The messages, oldest first."""
         return tuple(message for _, message in self._of_turns)
 
     def add(self, *messages: Message, turn: str = "") -> None:
@@ -159,11 +163,11 @@ class ConversationMemory:
         self._of_turns = (*self._of_turns, *((turn, message) for message in messages))[-self.max_messages :]
 
     def forget(self, turn: str) -> None:
-        """Forget the messages of a turn."""
+        """Delete the messages of a turn."""
         self._of_turns = tuple(each for each in self._of_turns if each[0] != turn)
 
     def clear(self) -> None:
-        """Forget the conversation."""
+        """Delete the conversation."""
         self._of_turns = ()
 
 
@@ -180,7 +184,7 @@ class EntityMemory:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The things, the one that was spoken of last first."""
+        """The names of the entities, the most recently mentioned first."""
         return tuple(reversed(self._about))
 
     def note(self, triples: Iterable[Triple]) -> None:
@@ -229,7 +233,7 @@ class EntityMemory:
         return "\n".join([KNOWN_ENTITIES, *lines]) if lines else ""
 
     def clear(self) -> None:
-        """Forget every thing."""
+        """Delete all entities."""
         self._about.clear()
 
 
@@ -253,7 +257,7 @@ class AgentConfig:
 
 @dataclass(frozen=True)
 class TurnEvent:
-    """Something that happened in a turn and is no answer."""
+    """An event of a turn other than the answer."""
 
     kind: Literal["learnt", "to review", "refused", "not read", "extraction failed", "observer failed"]
     told: str

@@ -127,7 +127,7 @@ class KnowledgeGraphMemory:
         return self.store.count()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self.store.clear()
 
     def to_dict(self) -> dict[str, Json]:

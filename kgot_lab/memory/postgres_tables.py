@@ -1,6 +1,4 @@
-"""Tables in a schema of a PostgreSQL server: many processes may read them and, one after the other, write to
-them.
-"""
+"""Tables in a schema of a PostgreSQL server, which many processes may read, and write one after the other."""
 
 from __future__ import annotations
 

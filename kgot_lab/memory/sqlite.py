@@ -34,7 +34,7 @@ _CHECKED = 32_000_000  # bytes of a file that is searched for damage at each ope
 
 
 def refuse_damaged(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Raise StoreDamaged where the pages of a file that is not too large do not fit together."""
+    """Raise StoreDamaged if the pages of a file that is not too large are inconsistent."""
     pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     if pages * size <= _CHECKED:
         said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]

@@ -92,7 +92,7 @@ def _make(connection: sqlite3.Connection, layout: Layout) -> None:
 
 
 def _bring_up(connection: sqlite3.Connection, layout: Layout) -> None:
-    """Give a file of an earlier version the tables that it lacks."""
+    """Add the missing tables to a file of an earlier version."""
     connection.execute("BEGIN IMMEDIATE")
     with connection:
         version = _number(connection, "user_version")

@@ -132,11 +132,11 @@ class Launch:
 
 
 class _Broken(Exception):
-    """The worker cannot be talked to any more."""
+    """The worker can no longer be used."""
 
 
 class _Lost(_Broken):
-    """The worker ended or stopped, which a statement may do to it and others may too."""
+    """The worker ended or stopped, because of a statement or something else."""
 
 
 class Sandbox:

@@ -21,7 +21,7 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 class Malformed(Exception):
-    """A reply that no honest statement writes."""
+    """A reply that no correct worker sends."""
 
 
 def parsed(payload: bytes) -> dict[str, Json]:

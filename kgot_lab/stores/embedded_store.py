@@ -463,7 +463,7 @@ PYTHON = Dialect(
 
 
 class InMemory(EmbeddedStore):
-    """A store whose statements are Python."""
+    """A store for Python statements."""
 
     dialect = PYTHON
     language = "python"

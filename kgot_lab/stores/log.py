@@ -120,7 +120,7 @@ class DiffLog:
         self._file.close()
 
     def forked(self) -> None:
-        """Let a child's copy of the file go: the lock is the parent's, and would else outlast its closing."""
+        """Close a forked child's copy of the file, whose lock would otherwise outlast the parent's."""
         self._file.close()
 
     def compact(self, truth: Truth) -> None:
@@ -179,9 +179,7 @@ class DiffLog:
             ) from None
 
     def _refuse_if_moved(self) -> None:
-        """Raise StoreUnavailable where the file is no longer the one that was opened, or something else wrote
-        to it.
-        """
+        """Raise StoreUnavailable if the file was replaced, or another program wrote to it."""
         ours = os.fstat(self._file.fileno())
         try:
             there: os.stat_result | None = self.path.stat()

@@ -25,13 +25,13 @@ class WordIndex:
         self._size = 0
 
     def add(self, node: Node) -> None:
-        """Take a node's words in."""
+        """Add the words of a node."""
         self._size += 1
         for word, weight in _weights(node).items():
             self._nodes.setdefault(word, {})[node.id] = weight
 
     def remove(self, node: Node) -> None:
-        """Take a node's words out, as they were when it was added."""
+        """Remove the words of a node, which must be as they were when it was added."""
         self._size -= 1
         for word in _weights(node):
             nodes = self._nodes[word]

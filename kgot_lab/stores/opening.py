@@ -30,9 +30,7 @@ Where = str | Path
 
 @dataclass(frozen=True)
 class _Home:
-    """The module and class of a kind of store, and which of its options `at` is: for an address, and for a
-    file or folder.
-    """
+    """The module and class of a kind of store, and its options for `at`: an address, and a file or folder."""
 
     module: str
     name: str
@@ -196,9 +194,7 @@ def _placed(kind: str, home: _Home, at: Where) -> dict[str, Where]:
 
 
 def _check_address(kind: str, address: str) -> None:
-    """Raise BadInput for an address that names no host, or a port that is none, without showing a password in
-    it.
-    """
+    """Raise BadInput for an address without a host or with an invalid port, without showing a password."""
     try:
         parts = urlsplit(address)
         whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port

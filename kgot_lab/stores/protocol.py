@@ -60,7 +60,7 @@ class Schema:
 
 
 class GraphStore(Protocol):
-    """A graph that takes statements in its own language."""
+    """A graph with statements in its own language."""
 
     @property
     def dialect(self) -> Dialect: ...
@@ -72,7 +72,7 @@ class GraphStore(Protocol):
 
 
 class Browsable(Protocol):
-    """A store that can be looked into without reading all of it."""
+    """A store that can be queried without reading all of it."""
 
     def schema(self) -> Schema: ...
     def neighbours(self, id: str) -> tuple[Edge, ...]: ...
@@ -95,7 +95,7 @@ class Holding(Protocol):
 
 
 class GraphSize(NamedTuple):
-    """How many nodes and edges there are."""
+    """The number of nodes and edges."""
 
     nodes: int
     edges: int

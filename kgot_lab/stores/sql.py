@@ -220,8 +220,9 @@ def touched(diff: Diff) -> tuple[list[str], list[Identity]]:
 
 
 def refuse_misfit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
-    """Raise BadInput unless a diff fits a graph of which these are the touched nodes, the touched edges and
-    the edges at removed nodes.
+    """Raise BadInput unless a diff fits the graph.
+
+    `nodes` and `edges` are the touched nodes, the touched edges and the edges at removed nodes.
     """
     known, held = {node.id: node for node in nodes}, {edge.identity: edge for edge in edges}
     for edge in held.values():
@@ -329,8 +330,9 @@ def sql_literal(text: str) -> str:
 
 
 def sql_dialect(name: str, *, collation: str = "BINARY") -> Dialect:
-    """SQL as a prompt describes it, for an engine whose statements are these and that calls the comparison of
-    texts by bytes so.
+    """Describe SQL for a prompt.
+
+    `name` is the name of the dialect, and `collation` the engine's name for the comparison of texts by bytes.
     """
     return Dialect(
         name=name,

@@ -1,7 +1,7 @@
-"""Bound the size of statements, find the constants they state, remember those a server went away over, and check
-the query for paths.
+"""Limit the size of statements, find their constants, and check path queries.
 
-Bounds are counted over the words of a statement, so that one that breaks them is not parsed by anybody.
+Also remembers statements during which a server went away. Sizes are counted in the words of a statement, so
+that no parser sees one that exceeds the limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TooLarge(Exception):
 
 
 def require_length(statement: str) -> None:
-    """Raise TooLarge for a statement of more characters than are looked at."""
+    """Raise TooLarge for a statement with too many characters."""
     if len(statement) > LONGEST_STATEMENT:
         raise TooLarge(
             f"the statement has {len(statement):,} characters; {LONGEST_STATEMENT:,} is the most: write several smaller ones"
@@ -63,7 +63,7 @@ def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:
 
 
 def require_few(parts: int, most: int, what: str) -> None:
-    """Raise TooLarge for more of something than an engine can plan."""
+    """Raise TooLarge for more parts than an engine can plan."""
     if parts > most:
         raise TooLarge(
             f"the statement has {parts:,} {what}; {most:,} is the most: write several smaller ones"
@@ -166,7 +166,7 @@ class LostStatements:
 
 
 def require_statement(statement: object) -> None:
-    """Raise BadInput unless a statement is a text, and QueryFailed for one that no engine can be sent."""
+    """Raise BadInput unless a statement is a text, and QueryFailed for one that cannot be encoded."""
     require(statement, str, "a statement is a text")
     try:
         str(statement).encode()

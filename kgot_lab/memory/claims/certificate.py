@@ -94,7 +94,7 @@ class CertifiedFact:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources of its supports, each once."""
+        """The distinct sources of its supports."""
         return tuple(dict.fromkeys(claim.source for claim in self.supports))
 
     @property
@@ -151,12 +151,12 @@ class Certificate:
 
     @property
     def states(self) -> frozenset[FactState]:
-        """The states that its facts are in."""
+        """The states of its facts."""
         return frozenset(fact.state for fact in self.facts)
 
     @property
     def weak(self) -> tuple[CertifiedFact, ...]:
-        """The facts that do not simply hold."""
+        """The facts that are in another state than holding."""
         return tuple(fact for fact in self.facts if fact.state != "holds")
 
     @property

@@ -1,6 +1,4 @@
-"""Define a claim (a reason to believe a fact: source, speaker, validity, premises), its times, and the reports of
-changes.
-"""
+"""Claims (reasons to believe facts: source, speaker, validity, premises), times, and reports of changes."""
 
 from __future__ import annotations
 
@@ -279,7 +277,7 @@ class Fallen:
 
 @dataclass(frozen=True)
 class Erased:
-    """How much an erasure took out of every file."""
+    """The number of items that an erasure removed from every file."""
 
     change: int | None  # None if there was nothing to erase
     facts: int
@@ -303,9 +301,7 @@ class Period:
 
 @dataclass(frozen=True)
 class ClaimPeriod:
-    """How a claim stood from one change until another: its standing, the confidence it had, and who changed
-    it.
-    """
+    """The status of a claim between two changes: its standing, its confidence, and who changed it."""
 
     standing: Standing
     confidence: float | None
@@ -360,8 +356,9 @@ class Decided:
 
 @dataclass(frozen=True)
 class Suggested:
-    """A cardinality for a relation, from the data: how many of its subjects have an object, and how many have
-    several.
+    """A suggested cardinality of a relation.
+
+    It is derived from how many of its subjects have an object, and how many have several.
     """
 
     relation: str

@@ -246,7 +246,7 @@ def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Alia
 
 
 class Stretch(NamedTuple):
-    """The facts that answer between two times in microseconds, None for open ends."""
+    """The facts that answer between two times in microseconds, with None for an open end."""
 
     facts: tuple[Triple, ...]
     since: int | None

@@ -30,7 +30,7 @@ from kgot_lab.types import Triple
 
 @dataclass(frozen=True)
 class Reviewed:
-    """How often claims of a relation were accepted, of those a person decided on."""
+    """The number of claims of a relation that a person decided on, and how many were accepted."""
 
     decided: int
     accepted: int
@@ -42,7 +42,7 @@ class Reviewed:
 
 
 class JudgedClaim(NamedTuple):
-    """How sure a claim of a relation was, and whether the person who decided on it accepted it."""
+    """The relation and confidence of a claim, and whether the person who decided on it accepted it."""
 
     relation: str
     confidence: float
@@ -50,8 +50,9 @@ class JudgedClaim(NamedTuple):
 
 
 class ReviewLedger:
-    """The review of some claims: who accepts, rejects or overrides them is in the log of the claims, and
-    `Claims.undo` takes it back.
+    """The review of claims.
+
+    The log of the claims says who accepts, rejects or overrides them, and `Claims.undo` undoes it.
     """
 
     def __init__(self, claims: Claims) -> None:
@@ -94,7 +95,7 @@ class ReviewLedger:
         )
 
     def reject(self, claim: str, *, by: str = "") -> Fallen:
-        """Let a claim count for nothing, also when it is learnt again."""
+        """Reject a claim, which then stays rejected if it is learnt again."""
         return self._decide(
             "reject", claim, by, lambda change, number: _stand(change, claim, "rejected", number)
         )
@@ -251,7 +252,7 @@ class Weighed:
 
     @property
     def sure(self) -> str:
-        """How sure it is, in words."""
+        """The confidence in words."""
         if self.calibrated == self.confidence:
             return f"Confidence {self.confidence:.2f}, not calibrated: too few decisions yet, or they agree with it."
         return f"Confidence {self.confidence:.2f}; of claims as sure as this one, {self.calibrated:.0%} were accepted."
@@ -285,15 +286,13 @@ class Reviewer:
         return f"Nothing waits. A claim does whose confidence is below {self.claims.accept_from:g} (accept_from) when it is learnt."
 
     def reload(self) -> None:
-        """Read the queue again, and stay at the claim that was looked at, or go on to the next one that still
-        waits.
-        """
+        """Read the queue again, and stay at the claim in view or go to the next one that still waits."""
         before, self.queue = self.queue[self.place :] + self.queue[: self.place], self.ledger.queue()
         places = {each.claim.id: place for place, each in enumerate(self.queue)}
         self.place = next((places[each.claim.id] for each in before if each.claim.id in places), 0)
 
     def move(self, by: int) -> None:
-        """Look at a claim further on, or back, around the end."""
+        """Move the view forward or back in the queue, around its end."""
         if self.queue:
             self.place = (self.place + by) % len(self.queue)
 

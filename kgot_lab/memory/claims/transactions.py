@@ -1,4 +1,4 @@
-"""Change the claims: number, time and effect of a change, erasure for good, and undo."""
+"""Change the claims: number, time and effect of a change, permanent erasure, and undo."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ClaimChange:
         return self.number
 
     def open(self, kind: str, key: str, value: str, number: float | None = None) -> int:
-        """Let something be so from now on."""
+        """Set a value from now on."""
         change = self.begin()
         self.storage.rows(
             sql.OPEN_VERSION, {"kind": kind, "key": key, "value": value, "number": number, "change": change}

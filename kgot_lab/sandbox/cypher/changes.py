@@ -38,7 +38,7 @@ _LANGUAGE = "opencypher"
 
 
 class TimedOut(Exception):
-    """A statement took longer than it may."""
+    """A statement exceeded its time limit."""
 
 
 class Spent(Exception):
@@ -326,7 +326,7 @@ class CypherChanges:
         return source, self._name(edge.type), target
 
     def _settle(self, between: Between, gone: list[EdgeRecord], there: list[EdgeRecord]) -> None:
-        """Give each edge between two nodes its key: its own, or the one it had, or the next that is free."""
+        """Assign a key to each edge between two nodes: its own, or its previous one, or the next free one."""
         before = self._known.keys.get(between, ())
         new = [edge for edge in there if edge.rid in self._touched.new or edge.source not in self._known.ids]
         old = [edge for edge in there if edge not in new]

@@ -1,6 +1,4 @@
-"""Start ArcadeDB and its Java in this process, with no more of it than a worker needs: types, and records by
-their number.
-"""
+"""Start ArcadeDB and its Java in this process, and access types, and records by number."""
 
 from __future__ import annotations
 
@@ -86,7 +84,7 @@ class Database:
         return int(self.db.countType(type, True)) == 0
 
     def drop_type(self, type: str) -> None:
-        """Forget a type without records, and those below it."""
+        """Drop a type without records, and its subtypes."""
         for below in list(self._schema.getType(type).getSubTypes()):
             if self._schema.existsType(below.getName()):
                 self.drop_type(str(below.getName()))
@@ -121,8 +119,9 @@ class Database:
         return name
 
     def index(self, type: str, longest: int) -> None:
-        """Let a type's nodes be found by id, from some number of nodes on, and unless the longest of their
-        ids is too long for an index.
+        """Create an index of a type's nodes by id.
+
+        This is done from some number of nodes on, and unless the longest id is too long for an index.
         """
         if type == _NO_LABEL:
             return

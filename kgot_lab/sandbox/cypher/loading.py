@@ -217,7 +217,7 @@ class Known:
     longest: int = 0  # characters of an id
 
     def add_node(self, id: str, labels: list[str], rid: str) -> None:
-        """Note where a node is now."""
+        """Record the record number of a node."""
         self.ids.pop(self.rids.get(id, ""), None)
         self.rids[id], self.ids[rid] = rid, id
         self.labels.pop(id, None)
@@ -237,12 +237,12 @@ class Known:
         return key in self.keys.get(between, ())
 
     def add_edge(self, between: Between, key: str) -> None:
-        """Note an edge."""
+        """Record an edge."""
         before = self.keys.get(between, ())
         self.keys[between] = (*before, key) if before or key else _ONE_EDGE
 
     def remove_edge(self, between: Between, key: str) -> None:
-        """Forget an edge."""
+        """Remove the record of an edge."""
         left = tuple(each for each in self.keys[between] if each != key)
         if left:
             self.keys[between] = left

@@ -29,7 +29,7 @@ _MAX_MESSAGE = 600
 
 
 class _TooLong(Exception):
-    """The rows of a statement are more than may be returned."""
+    """The rows of a statement exceed the limit."""
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
 
 
 class CypherGraph:
-    """The graph as statements in Cypher meet it."""
+    """The graph for statements in Cypher."""
 
     def __init__(self) -> None:
         self._folder = _folder()

@@ -171,7 +171,7 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         object_label: str | None = None,
         **properties: Any,
     ) -> None:
-        """Add a fact, and its two nodes where they are missing."""
+        """Add a fact, and its two nodes if they are missing."""
         node(subject, subject_label)
         node(object, object_label)
         ends, type = (node_id(subject), node_id(object)), node_id(relation)

@@ -35,7 +35,7 @@ class Journal:
         self.edges: dict[tuple[Hashable, Hashable, Hashable], Before] = {}
 
     def touch(self, owner: Owner) -> None:
-        """Remember an element as it is now, if this is the first time it is touched."""
+        """Save the current state of an element if this is the first time it is touched."""
         if not self.on:
             return
         if len(owner) == 1:
@@ -44,13 +44,13 @@ class Journal:
             self.edge(*owner)
 
     def node(self, node: Hashable) -> None:
-        """Remember a node as it is now, if this is the first time it is touched."""
+        """Save the current state of a node if this is the first time it is touched."""
         if self.on and node not in self.nodes:
             attributes = self.graph._node.get(node)
             self.nodes[node] = None if attributes is None else untracked(attributes)
 
     def edge(self, source: Hashable, target: Hashable, key: Hashable) -> None:
-        """Remember an edge as it is now, if this is the first time it is touched."""
+        """Save the current state of an edge if this is the first time it is touched."""
         if self.on and (source, target, key) not in self.edges:
             attributes = self.graph._succ.get(source, {}).get(target, {}).get(key)
             self.edges[source, target, key] = None if attributes is None else untracked(attributes)

@@ -288,7 +288,7 @@ class _Element:
         self.order: Any = None
 
     def take(self, predicate: str, object: Term) -> None:
-        """Learn one triple that is no edge."""
+        """Add one triple that is no edge."""
         if predicate == TYPE and object != RESOURCE:
             self.labels[object.text if isinstance(object, Literal) else name_of(object)] = None
         elif predicate in DESCRIBING:

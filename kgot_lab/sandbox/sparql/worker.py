@@ -56,7 +56,7 @@ Group = tuple[str, str, str]  # source, type and target, as names
 
 
 class Triples(Protocol):
-    """Triples that are spelled as the mapping spells them, and can be looked up."""
+    """A set of triples in the form of the mapping that can be queried."""
 
     def about(self, subject: str) -> Iterator[RdfTriple]: ...
     def naming(self, object: str) -> Iterator[RdfTriple]: ...
@@ -232,7 +232,7 @@ def _require_name(what: str, name: str) -> None:
 
 
 class SparqlGraph:
-    """The graph as statements in SPARQL meet it."""
+    """The graph for statements in SPARQL."""
 
     def __init__(self) -> None:
         import pyoxigraph

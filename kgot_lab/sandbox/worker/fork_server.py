@@ -28,8 +28,9 @@ RESULT = 3  # the only descriptor a statement has
 
 
 class Holder(Protocol):
-    """A graph in the form that statements of one language run against. Nodes and edges are claims, as in
-    `claims`.
+    """A graph for the statements of one language.
+
+    Nodes and edges are claims, as in `claims`.
     """
 
     def clear(self) -> None: ...
@@ -58,9 +59,7 @@ def serve(holder: Holder) -> None:
 
 
 def withdraw() -> None:
-    """Become the user that the environment names, if it names one, and let no other process look into this
-    one.
-    """
+    """Switch to the user that the environment names, if any, and hide this process's memory from others."""
     if user := os.environ.pop("RUN_AS", ""):
         seccomp.become(int(user))
     if sys.platform == "linux":

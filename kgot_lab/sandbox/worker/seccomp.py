@@ -96,7 +96,7 @@ def program(machine: str = "") -> bytes:
 
 
 def engine_program(machine: str = "") -> bytes:
-    """Build the filter for this process if it has threads and files of its own, as BPF instructions.
+    """Build the filter for this process, which may have its own threads and files, as BPF instructions.
 
     Raises OSError as `program` does.
     """
@@ -142,8 +142,9 @@ def _assembled(
 
 
 def _only_with(number: int, argument: int, allowed: tuple[int, ...]) -> list[Instruction]:
-    """Allow one call, but only with these values in the low half of one argument (the kernel reads no more of
-    these).
+    """Allow one call, but only with these values in the low half of one argument.
+
+    The kernel reads only that half of these arguments.
     """
     tests = [step for value in allowed for step in ((_EQUALS, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
     body = [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument), *tests, (_RETURN, 0, 0, _REFUSE)]

@@ -57,8 +57,9 @@ _CHANGE_LABELS = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row {change
 
 
 class Application:
-    """One diff on its way into the database: `ask` speaks inside of its transaction, `aside` outside, where a
-    refusal does no harm.
+    """The application of one diff to the database.
+
+    `ask` runs queries inside its transaction, `aside` outside, where a refusal does no harm.
     """
 
     def __init__(self, ask: Ask, aside: Ask, locate: Locate, namespace: str):
@@ -313,14 +314,14 @@ def added(ask: Ask, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
 
 
 def _mark_nodes(ask: Ask, ids: dict[str, str]) -> None:
-    """Give new nodes their ids, which no other node may have."""
+    """Assign ids to new nodes, which no other node may have."""
     if ids:
         ask(MARK_NODES, {"rows": [[place, {"id": id, "_kept": True}] for place, id in ids.items()]})
         _require(ask(_OF_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
 
 
 def _mark_edges(ask: Ask, edges: list[list[Any]]) -> None:
-    """Mark new edges, none of which may have its source, type and target in common with another."""
+    """Mark new edges, none of which may have the source, type and target of another."""
     if edges:
         alike = {(edge[0], edge[3], edge[4]) for edge in edges}
         _require(len(alike) == len(edges) and not any("_key" in edge[6] for edge in edges))

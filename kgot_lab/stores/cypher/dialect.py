@@ -1,7 +1,7 @@
-"""Describe Cypher for the prompts, write statements by rule, and open the embedded store (ArcadeDB).
+"""Describe Cypher for the prompts, build statements by rule, and open the embedded store (ArcadeDB).
 
-The list of clauses is the first of two fences: the engine's or the driver's read mode is the second, and
-neither alone suffices.
+The list of clauses is the first of two barriers. The read mode of the engine or driver is the second, and
+neither is sufficient alone.
 """
 
 from __future__ import annotations

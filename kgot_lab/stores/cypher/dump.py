@@ -247,7 +247,7 @@ class Dump:
 
     @cached_property
     def at_place(self) -> dict[str, Identity]:
-        """Which edge is where."""
+        """The identity of each edge by its element id."""
         return {edge.place: edge.identity for edge in self.edges.values()}
 
     def places(self) -> dict[str, str]:

@@ -336,7 +336,7 @@ class Looking:
         self.places: dict[str, str] = {}
 
     def moved(self, gone: Iterable[str], places: Mapping[str, str]) -> None:
-        """Forget where some nodes were, and note where some are."""
+        """Drop the element ids of some nodes, and record those of others."""
         for id in gone:
             self.places.pop(id, None)
         self.places.update(places)

@@ -1,4 +1,4 @@
-"""A graph on a server that speaks Bolt, such as Neo4j, written to in Cypher with Neo4j's own driver."""
+"""A graph on a Bolt server such as Neo4j, written in Cypher with Neo4j's own driver."""
 
 from __future__ import annotations
 
@@ -386,7 +386,7 @@ class CypherServer:
         return self._link.explained(lambda reason: QueryFailed(statement, sent.unmarked(reason)))
 
     def _told(self) -> AbstractContextManager[None]:
-        """Our own queries: when the server refuses one, the store cannot be used."""
+        """Raise StoreUnavailable if the server refuses an internal query."""
         return self._link.explained(
             lambda reason: StoreUnavailable(f"{self._link.name} does not understand this store: {reason}")
         )

@@ -136,7 +136,7 @@ _NONE = CypherToken("sign", "")
 
 
 def require_small(tokens: Sequence[CypherToken]) -> None:
-    """Raise TooLarge for a statement that an engine might not survive."""
+    """Raise TooLarge for a statement that may crash an engine."""
     read = [
         CypherToken(token.kind, "") if token.kind == "word" and is_name(two_before, before, after) else token
         for two_before, before, token, after in zip(
@@ -229,8 +229,9 @@ def refuse_unless_cypher_read(statement: str) -> None:
 
 
 def refuse_unless_cypher_write(statement: str) -> None:
-    """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph: no files, no
-    schema, no servers.
+    """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph.
+
+    Files, schema and servers are not allowed.
     """
     _check(statement, "write", READS | WRITES)
 

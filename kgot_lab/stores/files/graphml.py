@@ -1,8 +1,7 @@
-"""Graphs as GraphML, which most graph programs read: written and read by NetworkX, with the attributes of
-`exchange.to_networkx`.
+"""Read and write GraphML with NetworkX, with the attributes of `exchange.to_networkx`.
 
-XML has no lists, maps or nulls, and forbids some characters: such a value is the text `json:` and its JSON,
-as is a text that begins so.
+Most graph programs read it. XML has no lists, maps or nulls, and forbids some characters: such a value is
+stored as the text `json:` and its JSON, and so is a text that begins with `json:`.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def walk_graphml(data: bytes) -> GraphmlWalk:
 
 
 class _Walker:
-    """The parts of a file that are open at a line, outermost first, each with its attributes."""
+    """The open elements of a file at a line, outermost first, each with its attributes."""
 
     def __init__(self) -> None:
         self.found = GraphmlWalk()

@@ -1,5 +1,6 @@
-"""Read graphs from JSON ({"nodes": […], "links": […]} or "edges", as NetworkX, D3 and vis.js have them) and from
-tables of edges (CSV, TSV).
+"""Read graphs from JSON objects with nodes and links, and from edge lists (CSV, TSV).
+
+The object is {"nodes": […], "links": […]} or has "edges", as in NetworkX, D3 and vis.js.
 """
 
 from __future__ import annotations

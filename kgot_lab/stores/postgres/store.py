@@ -1,5 +1,6 @@
-"""A graph in PostgreSQL, for the layers above that search and remember: tables of nodes and edges, and an
-index of their words.
+"""A graph in PostgreSQL: tables of nodes and edges, and an index of their words.
+
+For the layers above that search and remember.
 """
 
 from __future__ import annotations

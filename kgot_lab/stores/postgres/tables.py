@@ -342,8 +342,9 @@ def functions_called(statement: str) -> list[str]:
 
 
 def refuse_calls(connection: psycopg.Connection[Any], statement: str) -> None:
-    """Raise QueryFailed where a statement calls a function that may do more than compute: one the server
-    calls volatile.
+    """Raise QueryFailed if a statement calls a function that the server declares as volatile.
+
+    Such a function may do more than compute.
     """
     names = functions_called(statement)
     found = (

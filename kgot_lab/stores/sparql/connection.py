@@ -1,4 +1,4 @@
-"""Speak the SPARQL 1.1 protocol over HTTP: queries, updates, errors, and the namespaces of a server (named graphs)."""
+"""Use the SPARQL 1.1 protocol over HTTP: queries, updates, errors, and namespaces (named graphs)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ServerAnswer:
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """How long a request may take, in seconds, and how many bytes its answer may have."""
+    """Limits of a request: time in seconds and size of the answer in bytes."""
 
     seconds: float = _PATIENCE
     size: float = math.inf

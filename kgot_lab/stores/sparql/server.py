@@ -1,4 +1,4 @@
-"""A graph on a server that speaks the SPARQL 1.1 protocol: RDF4J, Oxigraph and others."""
+"""A graph on a server with the SPARQL 1.1 protocol: RDF4J, Oxigraph and others."""
 
 from __future__ import annotations
 
@@ -376,7 +376,7 @@ class SparqlServer(EmbeddedStore):
         return dict.fromkeys(old), dict.fromkeys(new)
 
     def _respell(self) -> None:
-        """Spell the server's whole graph as this store does."""
+        """Rewrite the server's whole graph in the form of this store."""
         everything = triples_of(self._truth.nodes.values(), self._truth.edges.values())
         clear = f"DELETE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }} WHERE {{ {self._unchanged()} GRAPH <{self._graph}> {{ ?s ?p ?o }} }} ;\n"
         self._size = 0

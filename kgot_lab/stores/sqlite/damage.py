@@ -94,7 +94,7 @@ def newest(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def fill_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> None:
-    """Give the rows that came after those of these numbers their checksums."""
+    """Add checksums to the rows that were added after those of the given numbers."""
     for kind, number in numbers.items():
         connection.execute(
             f"INSERT INTO sums SELECT '{kind}', number, {_sum_of(kind, kind)} FROM {kind} WHERE number > ?",
@@ -108,13 +108,13 @@ def lacks_sums(connection: sqlite3.Connection) -> bool:
 
 
 def fill_sums(connection: sqlite3.Connection) -> None:
-    """Give the rows that have no checksum one."""
+    """Add checksums to the rows that have none."""
     for statement in _FILL:
         connection.execute(statement)
 
 
 def can_sum(connection: sqlite3.Connection) -> None:
-    """Let a connection reckon checksums."""
+    """Enable a connection to compute checksums."""
     connection.create_function("checksum", -1, _checksum, deterministic=True)
 
 
@@ -171,7 +171,7 @@ def _damage_in(connection: sqlite3.Connection, schema: Sequence[str]) -> str:
 
 
 def _begun(connection: sqlite3.Connection) -> bool:
-    """Begin a transaction, one that could write if no other process is writing now."""
+    """Begin a transaction that can write if no other process is writing."""
     (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute("PRAGMA busy_timeout = 0")
     try:
@@ -194,7 +194,7 @@ _INDEX, _INDEX_VERSION = struct.Struct("=I"), 3_007_000
 
 @dataclass(frozen=True)
 class WalFrames:
-    """The pages of a log that were written since it was begun: for each, whether a transaction ends with it."""
+    """The pages written to a log since it was started: for each, whether a transaction ends with it."""
 
     salts: tuple[int, int]
     ends: Sequence[bool]
@@ -303,8 +303,9 @@ def _place(after_head: int, page: int) -> int:
 
 
 def warn_of_lost(before: WalFrames | None, connection: sqlite3.Connection, path: Path) -> None:
-    """Warn where SQLite, having just opened the file, takes less from its log than was there before: a page
-    of it is damaged.
+    """Warn if SQLite, having just opened the file, used less of its log than there was before.
+
+    This means that a page of the log is damaged.
     """
     if before is None or not before.ends:
         return

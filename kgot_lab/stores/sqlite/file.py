@@ -50,7 +50,7 @@ MOST_PATTERN = 250
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """The two connections to one graph: only the first can write."""
+    """The two connections to one graph, of which only the first can write."""
 
     writer: Connection
     reader: Connection
@@ -85,7 +85,7 @@ class Opened:
         _LOCKED_ELSEWHERE.update(self.files.values())
 
     def close(self) -> None:
-        """Close both, the writer last: it tidies the file up."""
+        """Close both connections, the writer last, which cleans up the file."""
         self.reader.close()
         self.writer.close()
         _OPEN.discard(self)
@@ -132,10 +132,10 @@ def opened_file(path: Path | None) -> Opened:
 
 @contextmanager
 def in_bulk(writer: sqlite3.Connection) -> Iterator[None]:
-    """Let many rows come, in a transaction, without a trigger for each: nothing is journalled, and they are
-    indexed and summed up together.
+    """Disable the triggers for each row while many rows are added in a transaction.
 
-    Nothing may be deleted meanwhile, since a new row could get its number.
+    Nothing is journalled, and the rows are indexed and get their checksums together. Nothing may be deleted
+    meanwhile, since a new row could reuse its number.
     """
     before, triggers = newest(writer), RECORDERS | ARRIVING
     there = {
@@ -330,7 +330,7 @@ def is_open_in_process(path: Path) -> bool:
 
 
 def require_closed(path: Path) -> None:
-    """Raise StoreUnavailable where a store of this process has a file open."""
+    """Raise StoreUnavailable if a store of this process has a file open."""
     if is_open_in_process(path):
         raise StoreUnavailable(
             f"{path} is open in this program: close that store, or have it searched by its verify()"

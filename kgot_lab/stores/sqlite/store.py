@@ -1,5 +1,6 @@
-"""A graph in one SQLite file, for the layers above that search and remember: tables of nodes and edges, and
-an index of their words.
+"""A graph in one SQLite file: tables of nodes and edges, and an index of their words.
+
+For the layers above that search and remember.
 """
 
 from __future__ import annotations
@@ -446,7 +447,7 @@ class Sqlite:
             connection.set_progress_handler(None, 0)
 
     def _refuse_misfit(self, diff: Diff, writer: Connection) -> None:
-        """Raise BadInput unless a diff fits, having read the rows that decide it and no others."""
+        """Raise BadInput unless a diff fits, reading only the rows that decide it."""
         ids, identities = touched(diff)
         if not self._asked("SELECT 1 FROM nodes LIMIT 1"):
             ids, identities = [], []
