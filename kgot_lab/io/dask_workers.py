@@ -1,5 +1,6 @@
-"""Work for the workers of a Dask scheduler, by its address; a scheduler runs what anybody sends who reaches
-it, so it belongs to you.
+"""Run jobs on the workers of a Dask scheduler, by its address.
+
+A scheduler runs any code that is sent to it, so it should be your own.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from kgot_lab.errors import BadInput, LabError, NotInstalled, require_amount, wi
 
 _Asked = TypeVar("_Asked")
 _Made = TypeVar("_Made")
-WorkerProgress = Callable[[int, int], object]  # how many of how many are done
+WorkerProgress = Callable[[int, int], object]  # called with the number of finished jobs and of all
 
 
 @contextmanager
 def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
-    """A Dask client of the scheduler at an address such as "tcp://HOST:8786", for all that takes a `client`.
+    """Connect a Dask client to a scheduler at an address such as "tcp://HOST:8786".
 
-    Raises NotInstalled, and BadInput where within so many seconds no scheduler answers, or one without a
-    worker.
+    Pass the client to any function that takes a `client`. Raises NotInstalled if Dask is missing, and
+    BadInput if within `seconds` no scheduler answers or it has no worker.
     """
     require_amount(seconds, "the seconds to wait", some=True)
     if not address.startswith(("tcp://", "tls://")):
@@ -52,11 +53,10 @@ def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
 def shared_out(
     client: Any, act: Callable[[_Asked], _Made], jobs: Sequence[_Asked]
 ) -> Iterator[tuple[int, _Made]]:
-    """What workers make of each job, as they finish, with the number of the job; whoever stops listening
-    takes the others back.
+    """Run jobs on the workers and yield the result of each with its number, in order of completion.
 
-    Raises what the act raises of our errors, and LabError for any other and for a worker that was lost over a
-    job again and again.
+    Closing the iterator cancels the remaining jobs. Raises a LabError that `act` raises as it is, and
+    LabError for any other error and for a worker that was lost over a job repeatedly.
     """
     import distributed
 
@@ -76,7 +76,7 @@ def shared_out(
 
 
 def part_failed(error: Exception) -> LabError:
-    """What to say of a job that raised: its worker or the scheduler is gone, or it lacks something."""
+    """Return the error for a job that failed: its worker or the scheduler is gone, or it lacks something."""
     gone = any(
         word in type(error).__name__ for word in ("Cancelled", "CommClosed", "KilledWorker", "Timeout")
     )
@@ -94,8 +94,9 @@ def swept(
     client: Any = None,
     progress: WorkerProgress | None = None,
 ) -> list[_Made]:
-    """What an act makes of each of some settings, in their order: here one after the other, or by the workers
-    of a Dask client.
+    """Apply `act` to each of some settings and return the results in order.
+
+    Runs them one after the other, or on the workers of a Dask client if one is given.
     """
     told = progress or (lambda *_: None)
     if client is None:

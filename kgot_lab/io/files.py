@@ -1,4 +1,4 @@
-"""Read regular files as UTF-8, write files whole or not at all, and find bundled data."""
+"""Read regular files as UTF-8, write files atomically, and locate bundled data."""
 
 import codecs
 import errno
@@ -24,14 +24,14 @@ _MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
 }
 # from here on Unicode has no letters: a tab in UTF-16 would be in such a one of UTF-32
 _UNUSED = "\U00040000"
-_TOLD = 4096  # bytes of a text that tell what it is in
+_TOLD = 4096  # bytes of a text from which its encoding is detected
 
 
 def read_regular(path: Path | str, most: int | None = None) -> bytes:
-    """The bytes of a regular file, of so many at most.
+    """Read the bytes of a regular file, at most `most` if given.
 
-    Raises OSError, as reading does, also for what is no regular file, for a path that no file can have, and
-    for more bytes than that.
+    Raises OSError, as reading does, also if the path is no regular file or cannot name one, and if the file
+    is larger than that.
     """
     try:
         descriptor = os.open(
@@ -70,15 +70,20 @@ def read_regular(path: Path | str, most: int | None = None) -> bytes:
 
 
 def read_regular_text(path: Path | str, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """The text of a regular file, with line ends as `\\n`; raises OSError as `read_regular` does, UnicodeDecodeError, and BadInput."""
+    r"""Read the text of a regular file, with line ends as `\n`.
+
+    Raises OSError as `read_regular` does, UnicodeDecodeError if the text is not in `encoding`, and BadInput
+    if it is in UTF-16 or UTF-32.
+    """
     data = read_regular(path)
     require_narrow(data, path)
     return data.decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def utf8_text(data: bytes, path: Path | str) -> str:
-    """The text of a file in UTF-8, with its mark or without; raises BadInput for another, which says what it
-    is in.
+    """Decode the text of a file in UTF-8, with or without a byte order mark.
+
+    Raises BadInput, naming the encoding if it is recognized, if it is in another.
     """
     require_narrow(data, path)
     try:
@@ -90,8 +95,8 @@ def utf8_text(data: bytes, path: Path | str) -> str:
 
 
 def require_narrow(data: bytes, path: Path | str) -> None:
-    """Raise BadInput for the beginning of a file that is in UTF-16 or UTF-32, which would be read as other
-    letters.
+    """Raise BadInput for a file that begins like UTF-16 or UTF-32, which would be decoded to other
+    characters.
     """
     if encoding := wide_encoding(data):
         raise BadInput(
@@ -100,8 +105,9 @@ def require_narrow(data: bytes, path: Path | str) -> None:
 
 
 def wide_encoding(data: bytes) -> str:
-    """The UTF-16 or UTF-32 that a text is in, by its mark or, without one, by where its zeros are; "" for
-    what is surely neither.
+    """Detect whether a text is in UTF-16 or UTF-32, and return the encoding or "".
+
+    Uses the byte order mark or, without one, the positions of zero bytes.
     """
     for encoding, marks in _MARKS.items():
         if data.startswith(marks):
@@ -114,7 +120,7 @@ def wide_encoding(data: bytes) -> str:
             return encoding
     first, second, half = told[::2].count(0), told[1::2].count(0), len(told) // 2
     for encoding, other, own in (("utf-16-le", first, second), ("utf-16-be", second, first)):
-        # of Asian letters few have zeros, so those are told by a mark only
+        # Asian text has few zeros, so it is recognized only by a mark
         if not other and 2 * own >= half and _is_text(told, encoding):
             return encoding
     return ""
@@ -128,21 +134,21 @@ def _is_text(data: bytes, encoding: str) -> bool:
     return bool(text) and "\0" not in text and max(text) < _UNUSED
 
 
-# Files that are written whole or not at all.
+# Files that are written completely or not at all.
 
 
 def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
-    """Write bytes, or a text as UTF-8, and return the path; `what` names it in the BadInput that is raised
-    when it cannot be written.
+    """Write bytes, or a text as UTF-8, atomically and return the path.
 
-    The folder is made if it is not there, a lone surrogate becomes its escape, and a file that was there
-    stays until the new one is whole.
+    The folder is created if it is missing, and a lone surrogate becomes its escape. An existing file stays
+    until the new one is complete. Raises BadInput, with `what` as the name of the content, if it cannot be
+    written.
     """
     path = Path(path)
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        target = path.resolve()  # a link goes on leading to its file
+        target = path.resolve()  # a symbolic link keeps pointing to its file
         if os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
             _replace(target, data)
         else:  # a device or a pipe has to stay what it is, and a locked folder takes no second file
@@ -153,7 +159,7 @@ def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write beside the path, with the rights of a file that is there, and then take its place."""
+    """Write a temporary file beside the path, with the permissions of an existing file, and rename it."""
     beside = path.with_name(f".{uuid4().hex}.new")
     try:
         with beside.open("wb") as file:
@@ -169,7 +175,7 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-# Where the small data and recorded runs that come with the package are, and the results of a checkout.
+# The location of the bundled data and recorded runs, and of the results of a checkout.
 
 _INSTALLED = Path(__file__).parents[1] / "data"
 _CHECKOUT = Path(__file__).parents[2]
@@ -177,10 +183,10 @@ _RESULTS = "benchmarks"  # a folder of the checkout, which a wheel does not carr
 
 
 def bundled(name: str) -> Path:
-    """The path of a bundled data folder or file, in a wheel as in a checkout; what begins with benchmarks/ is
-    in a checkout only.
+    """Return the path of a bundled data folder or file, in a wheel or in a checkout.
 
-    Raises UnknownName, and BadInput for one outside, or of a checkout that is not there.
+    Names that begin with benchmarks/ exist in a checkout only. Raises UnknownName if there is no such data,
+    and BadInput for a path outside the data folder, or in a checkout that is not there.
     """
     require(name, str, "bundled data are named by a text")
     if Path(name).parts[:1] == (_RESULTS,):

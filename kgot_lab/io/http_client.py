@@ -1,4 +1,4 @@
-"""Ask servers with bounds on time and size, and through the proxy that the environment names."""
+"""HTTP requests with limits of time and size, through the proxy that the environment names."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from urllib.request import getproxies_environment, proxy_bypass
 from kgot_lab.errors import BadInput
 from kgot_lab.io.processes import ended_after
 
-MOST_BYTES = 16_000_000  # of an answer, unpacked; a long reply has a few hundred thousand
-MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more than their bytes
+MOST_BYTES = 16_000_000  # of a body after decompression; a long reply has a few hundred thousand
+MOST_HOLDERS = 100_000  # objects and lists in a body, which cost far more than their bytes
 WRAPPINGS = 4  # times as many bytes may come piece by piece, since each word has a wrapping of its own and none is kept
 _REDIRECTS = 5
 _CHUNK = 1 << 16
 # or one without an end, which would be looked at from each quote in it
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-# headers that say how a body travelled
+# headers that describe the transport of a body
 _OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}
 
 
 class UnusableBody(Exception):
-    """The body of an answer is too long, or is packed in a way that cannot be unpacked."""
+    """The body of a response is too long, or compressed in a way that cannot be decompressed."""
 
 
 def client_library() -> Any:
-    """The library whose client `openai` uses, and which raises what a bounded client raises: httpx, or what
-    took its place.
+    """Import the HTTP library of `openai`: httpx, or its replacement.
+
+    A bounded client raises the errors of this library.
     """
     import openai
 
@@ -45,21 +46,22 @@ def client_library() -> Any:
 
 
 def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _REDIRECTS, **way: Any) -> Any:
-    """A client for `openai` whose every exchange takes so many seconds at most, from first to last, and
-    brings so many bytes.
+    """Create an HTTP client for `openai` that limits the total time and size of every exchange.
 
-    A request that is given less time of its own has that; `way` is what `proxies.way_to` says of its address.
-    Where no `redirects` are followed, one is an answer like others. Raises what its library raises, its
-    ReadTimeout at the end of that time, and UnusableBody. What is asked for as a stream raises them where it
-    is read; it has the same time, with that which its reader takes, and may be `WRAPPINGS` times as long.
+    An exchange takes at most `seconds` and returns at most `most` bytes. A request with a shorter timeout of
+    its own keeps it. `way` is the result of `way_to` for its address. With no `redirects`, a redirect is
+    returned like any other response. Raises what its library raises, its ReadTimeout when the time is over,
+    and UnusableBody if a body is too large. A streamed response raises them where it is read. Its time
+    includes that of its reader, and it may be `WRAPPINGS` times as long.
     """
     import openai
 
     library = client_library()
 
     class BoundedClient(openai.DefaultHttpxClient):  # type: ignore[misc, unused-ignore]
-        """Reads answers itself, so that they end; each exchange has a connection of its own, which can be
-        broken and is nobody else's.
+        """Reads responses itself, to limit their time and size.
+
+        Each exchange has its own connection, which can be closed without affecting others.
         """
 
         def __init__(self) -> None:
@@ -104,8 +106,9 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
             raise UnusableBody(f"the server redirects more than {redirects} times")
 
     class PassedOn(library.SyncByteStream):  # type: ignore[misc, name-defined, unused-ignore]
-        """The body of an answer as it comes; where it is closed, the exchange is over and its connection
-        gone.
+        """The body of a response as it arrives.
+
+        Closing it ends the exchange and its connection.
         """
 
         def __init__(
@@ -124,8 +127,9 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
 
 
 def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a body that came as gzip, as deflate or as it is; raises UnusableBody for more than so
-    many bytes.
+    """Unpack a body that is gzip, deflate or not compressed.
+
+    Raises UnusableBody if it has more than `most` bytes.
     """
     data = b"".join(unpacked_pieces(chunks, packed, most))
     check_holders(data)
@@ -133,7 +137,10 @@ def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) 
 
 
 def unpacked_pieces(chunks: Iterator[bytes], packed: str, most: int) -> Iterator[bytes]:
-    """The bytes of such a body as they come; raises UnusableBody as soon as they are more than so many."""
+    """Yield the decompressed bytes of a body as they arrive.
+
+    Raises UnusableBody as soon as there are more than `most`.
+    """
     packed = packed.strip().lower()
     if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise UnusableBody(f"the answer is packed as {packed[:40]!r}, which was not asked for")
@@ -159,9 +166,9 @@ def unpacked_pieces(chunks: Iterator[bytes], packed: str, most: int) -> Iterator
 
 
 def body_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a body as soon as each has come, without their ends, and what stands after the last.
+    """Yield the lines of a body as they arrive, without line ends, and the text after the last line end.
 
-    Raises UnusableBody for one that is too long or holds too many objects.
+    Raises UnusableBody if a line is too long or contains too many objects.
     """
     held = bytearray()
     for piece in pieces:
@@ -184,7 +191,7 @@ def _checked_line(line: bytearray) -> bytes:
 
 
 def check_holders(data: bytes | bytearray) -> None:
-    """Raise UnusableBody for JSON that holds too many objects and lists."""
+    """Raise UnusableBody for JSON that contains too many objects and lists."""
     if _holders(data) > MOST_HOLDERS and _holders(_STRING.sub(b"", data)) > MOST_HOLDERS:
         raise UnusableBody(f"the answer holds more than {MOST_HOLDERS:,} objects and lists")
 
@@ -194,16 +201,17 @@ def _holders(data: bytes | bytearray) -> int:
 
 
 def _unpacker(beginning: bytes) -> Any:
-    """What unpacks a body that begins so: gzip, or deflate, whose head some servers leave out."""
+    """Return the decompressor for a body with this beginning: gzip, or deflate.
+
+    Some servers leave out the header of deflate.
+    """
     headed = beginning[:1] == b"\x1f" or beginning[0] & 15 == 8
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32 if headed else -zlib.MAX_WBITS)
 
 
 @contextmanager
 def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
-    """Say of what happens here that it was not complete in time, where that is why it failed or seems to have
-    ended.
-    """
+    """Raise a timeout error if the exchange ran out of time, whether it failed or seems complete."""
     library, trouble = client_library(), None
     try:
         yield
@@ -212,19 +220,20 @@ def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
     # nothing was sent, or may be charged
     if late.is_set() and isinstance(trouble, library.ConnectError | library.ConnectTimeout):
         raise library.ConnectTimeout("there was no connection in time", request=request) from trouble
-    if late.is_set():  # also where the end of the connection was taken for that of the answer
+    if late.is_set():  # also if the end of the connection was taken for that of the body
         raise library.ReadTimeout("the answer was not complete in time", request=request) from trouble
     if trouble is not None:
         raise trouble
 
 
 def _note(name: str, info: Mapping[str, Any], own: list[socket.socket], late: threading.Event) -> None:
-    """Remember a connection that is made for an exchange, by a socket that stays one when TLS takes the first
-    over.
+    """Record the connection of an exchange.
+
+    It is a duplicate of the socket, which stays valid when TLS takes over the first.
     """
     if name.endswith(".connect_tcp.complete"):
         own.append(info["return_value"].get_extra_info("socket").dup())
-        if late.is_set():  # what had to be broken then was not there yet
+        if late.is_set():  # the deadline passed before there was a connection to break
             _break(own)
 
 
@@ -236,8 +245,9 @@ def _break(connections: Iterable[socket.socket]) -> None:
 
 @contextmanager
 def _ended(own: list[socket.socket], seconds: float) -> Iterator[threading.Event]:
-    """Break the connections of an exchange that takes longer, which are let go of in any case; the event says
-    that this happened.
+    """Break the connections of an exchange that takes longer than `seconds`, and close them in any case.
+
+    The event is set if they were broken.
     """
 
     try:
@@ -248,14 +258,13 @@ def _ended(own: list[socket.socket], seconds: float) -> Iterator[threading.Event
             connection.close()
 
 
-# The way to a server: straight to this computer's own addresses, elsewhere through the proxy that the
-# environment names.
+# Proxies: direct connections to this machine's own addresses, elsewhere the proxy of the environment.
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is one of this computer alone, as localhost and 127.0.0.1 are."""
+    """Return whether an address is on this machine, such as localhost or 127.0.0.1."""
     host = (urlsplit(address).hostname or "").rstrip(".").lower()
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -264,14 +273,14 @@ def is_loopback(address: str) -> bool:
 
 
 def way_to(address: str) -> Mapping[str, Any]:
-    """What an httpx client is made with for an address: for one of this computer no proxy, elsewhere nothing
-    special.
+    """Return the options of an httpx client for an address.
 
-    Raises BadInput, which names the environment variable, for a proxy that cannot be used; clients fail on
-    any, whether it is for the address or not.
+    An address on this machine gets no proxy, and others get no options. Raises BadInput, naming the
+    environment variable, if a proxy cannot be used. Clients would fail on it even for addresses that it does
+    not serve.
     """
     if is_loopback(address):
-        # it reads SSL_CERT_FILE all the same
+        # SSL_CERT_FILE is read nevertheless
         tls = {"verify": ssl.create_default_context()} if address.startswith("https:") else {}
         return {"trust_env": False, **tls}
     for scheme, proxy in _proxies().items():
@@ -288,8 +297,8 @@ def way_to(address: str) -> Mapping[str, Any]:
 
 
 def proxy_variable(address: str) -> str:
-    """The environment variable that names the proxy through which an address is asked; "" where it is asked
-    without one.
+    """Return the environment variable that names the proxy for an address, or "" if it is reached without
+    one.
     """
     parts = urlsplit(address)
     proxies = _proxies()
@@ -299,16 +308,18 @@ def proxy_variable(address: str) -> str:
 
 
 def through_proxy(address: str) -> str:
-    """Words for a message that an address was not reached: " through the proxy that HTTP_PROXY names", ""
-    where it is asked without one.
+    """Format the proxy for an error message about an address that was not reached.
+
+    For example " through the proxy that HTTP_PROXY names", or "" if it is reached without one.
     """
     variable = proxy_variable(address)
     return variable and f" through the proxy that {variable} names"
 
 
 def _proxies() -> dict[str, str]:
-    """The proxies of the environment that clients read, by http, https and all; none where NO_PROXY names
-    every server.
+    """Return the proxies of the environment that clients read, by http, https and all.
+
+    Empty if NO_PROXY names every server.
     """
     found = getproxies_environment()
     if "*" in map(str.strip, found.get("no", "").split(",")):
@@ -317,7 +328,7 @@ def _proxies() -> dict[str, str]:
 
 
 def _variable(scheme: str) -> str:
-    """How a proxy's variable is spelt in this environment."""
+    """Return the name of a proxy's variable as it is spelled in this environment."""
     small = f"{scheme}_proxy"
     return (
         small

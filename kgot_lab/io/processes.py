@@ -1,4 +1,4 @@
-"""Lock files between processes, keep what a forked child may not use, and end what takes too long."""
+"""Lock files between processes, protect objects from forked children, and end what takes too long."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from kgot_lab.errors import BadInput
 
 
 def hold(lock: IO[Any]) -> None:
-    """Lock an open file for this opening of it alone, until it is closed; raises OSError where another has
-    it.
+    """Lock an open file exclusively until it is closed.
+
+    Raises OSError if another has the lock.
     """
     if os.name == "nt":  # untested
         import msvcrt
@@ -31,21 +32,18 @@ def hold(lock: IO[Any]) -> None:
 
 @contextmanager
 def one_at_a_time(path: Path, waits: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Hold the lock of a file, `<name>.lock` beside it, for as long as the block runs; `waits` is told before
-    another is waited for.
+    """Hold the lock file `<name>.lock` beside a path while the block runs.
 
-    It holds against other processes and against other threads, so nobody may ask for it twice. Raises
-    BadInput where no file can be made.
+    `waits` is called before waiting for another holder. The lock excludes other processes and other threads,
+    so it cannot be acquired twice. Raises BadInput if the lock file cannot be created.
     """
     lock = path.with_name(f"{path.name}.lock")
     with _held(lock, waits):
         try:
             yield
         finally:
-            with suppress(
-                OSError
-            ):  # where a file that is open cannot be deleted it stays, and holds nobody up
-                lock.unlink()  # while it is held: who waits for it finds that it is gone, and begins anew
+            with suppress(OSError):  # an open file may not be deletable, which does no harm
+                lock.unlink()  # while it is held: a waiting process finds that it is gone, and starts again
 
 
 @contextmanager
@@ -76,12 +74,12 @@ def _held(lock: Path, waits: Callable[[], object]) -> Iterator[None]:
 
 
 def _wait(lock: IO[Any]) -> None:
-    """Wait until nobody else has the lock of an open file, and take it."""
+    """Wait for the lock of an open file and acquire it."""
     if os.name == "nt":  # untested
         import msvcrt
 
         while True:
-            with suppress(OSError):  # it gives up after ten seconds, and is asked again
+            with suppress(OSError):  # it gives up after ten seconds, and is called again
                 msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]
                 return
     else:
@@ -90,36 +88,32 @@ def _wait(lock: IO[Any]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-# A forked child and what its parent had opened: locks, connections and worker processes stay the parent's
-# alone.
+# Forked children: locks, connections and worker processes that the parent opened belong to the parent alone.
 
 ELSEWHERE = "was opened in another process, of which this one is a fork, which cannot use it: open it anew here (a file: closed there)"
 
 
 class Inherited(Protocol):
-    """Something opened that a forked child gets a copy of."""
+    """An open resource of which a forked child gets a copy."""
 
     def forked(
         self,
-    ) -> (
-        None
-    ): ...  # lets go of it in the child, so that the parent notices nothing; may not wait and may not raise
+    ) -> None: ...  # detaches it in the child without effects on the parent; must not wait or raise
 
 
 _there: weakref.WeakSet[Inherited] = weakref.WeakSet()
 
 
 def tell_of_forks(opened: Inherited) -> None:
-    """Have `forked` called in every child that is forked while this object is there, before anything else
-    runs in it.
-    """
+    """Call `forked` in every forked child while this object exists, before anything else runs there."""
     _begin()
     _there.add(opened)
 
 
 def keep_for_ever(connection: object) -> None:
-    """Never let an object be collected, not even at the end of the program: closing a copy of it would change
-    what the parent has.
+    """Prevent an object from ever being collected, even at the end of the program.
+
+    Closing a copy of it would affect the parent process.
     """
     if hasattr(ctypes, "pythonapi"):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
@@ -127,7 +121,7 @@ def keep_for_ever(connection: object) -> None:
 
 @cache
 def _begin() -> None:
-    if hasattr(os, "register_at_fork"):  # not on Windows, which forks nothing
+    if hasattr(os, "register_at_fork"):  # Windows has no fork
         os.register_at_fork(after_in_child=_tell)
 
 
@@ -136,12 +130,15 @@ def _tell() -> None:
         opened.forked()
 
 
-# Ending what takes too long and cannot be told how long it may.
+# Ending operations that take too long and have no timeout of their own.
 
 
 @contextmanager
 def ended_after(seconds: float, end: Callable[[], object]) -> Iterator[threading.Event]:
-    """Call `end`, from another thread, when what happens here takes longer; the event says that it did."""
+    """Call `end` from another thread if the block takes longer than `seconds`.
+
+    The event is set if it was called.
+    """
     late = threading.Event()
 
     def act() -> None:

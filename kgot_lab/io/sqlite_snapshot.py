@@ -1,4 +1,4 @@
-"""Read an SQLite file without changing it or what is beside it: from a private copy, or without its log."""
+"""Read an SQLite file without changing it or the files beside it: from a private copy, or without its log."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _SIZE, _PAGES = (struct.Struct(">H"), struct.Struct(">I"))
 
 @dataclass(frozen=True)
 class Copied:
-    """A copy of a file with its log beside it, if there was one, and what was the index of the log, b""
-    without one.
+    """A copy of a file, with its log if there was one.
+
+    `index` is the content of the log's index, b"" without one.
     """
 
     path: Path
@@ -32,7 +33,10 @@ class Copied:
 
 @contextmanager
 def private_copy(path: Path) -> Iterator[Copied]:
-    """A copy of a file and of its log, both of one moment, in a folder of its own; raises StoreUnavailable."""
+    """Copy a file and its log to a temporary folder, both in the same state.
+
+    Raises StoreUnavailable if they cannot be copied.
+    """
     place = path.resolve()
     with tempfile.TemporaryDirectory(prefix="kgot_lab_") as folder:
         try:
@@ -46,12 +50,12 @@ def private_copy(path: Path) -> Iterator[Copied]:
 
 
 def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None]) -> None:
-    """Run a check on an SQLite file without its write-ahead log, so that nothing is written. Raises BadInput
-    for what is no SQLite file, and what `check` raises.
+    """Run a check on an SQLite file without its write-ahead log, so that nothing is written.
 
-    Errors of SQLite are passed over: without its log a sound file looks damaged during a checkpoint and after
-    one that was cut short. Damage shows when the file is opened. SQLite reads the file, because opening and
-    closing it here would release the locks that this process has on it (POSIX).
+    Errors of SQLite are ignored: without its log an undamaged file looks damaged during a checkpoint and
+    after one that was interrupted. Damage is found when the file is opened. SQLite reads the file, because
+    opening and closing it here would release the locks that this process has on it (POSIX). Raises BadInput
+    for a file that is not SQLite, and what `check` raises.
     """
     in_transaction = path.with_name(path.name + "-journal").exists()
     try:
@@ -65,15 +69,16 @@ def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None]
 
 
 def pad_to_size(path: Path) -> None:
-    """Put zeros where the end of a file was cut off, up to the size that its head tells, without which SQLite
-    reads nothing of it.
+    """Pad a truncated file with zeros to the size in its head.
+
+    Otherwise SQLite reads nothing of it.
     """
     head = path.read_bytes()[:100]
     if len(head) == 100:
         (size,), (pages,) = _SIZE.unpack_from(head, 16), _PAGES.unpack_from(head, 28)
         whole = pages * (65_536 if size == 1 else size)
         there = path.stat().st_size
-        if there < whole <= 1_000 * there:  # a larger one is damage to the head itself
+        if there < whole <= 1_000 * there:  # a larger size means damage to the head itself
             with path.open("r+b") as file:
                 file.truncate(whole)
 
@@ -84,7 +89,7 @@ def _copied(place: Path, folder: Path) -> Copied:
     for left in reversed(range(_TRIES)):
         before, index = (_state(place), _state(log)), b""
         with suppress(FileNotFoundError):
-            index = beside.read_bytes()  # first: the log may then have more than it tells, and never less
+            index = beside.read_bytes()  # read first: the log is then never shorter than the index says
         shutil.copyfile(place, copy)
         for part in ("-wal", "-journal"):
             copied = copy.with_name(copy.name + part)
@@ -92,14 +97,14 @@ def _copied(place: Path, folder: Path) -> Copied:
             with suppress(FileNotFoundError):
                 shutil.copyfile(place.with_name(place.name + part), copied)
         grew = _state(log) != before[1]
-        # the log is only added to as long as the file stays the same
+        # the log only grows as long as the file stays the same
         if _state(place) == before[0] and (not grew or not left):
             return Copied(copy, copy.with_name(copy.name + "-wal").exists(), index, grew)
     raise StoreUnavailable(f"{place} is being written to now: try again when that is done")
 
 
 def _state(file: Path) -> tuple[int, int, int] | None:
-    """What changes with a file; None where it is not there."""
+    """Return inode, modification time and size of a file, or None if it does not exist."""
     try:
         there = file.stat()
     except FileNotFoundError:

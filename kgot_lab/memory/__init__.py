@@ -1,3 +1,1 @@
-"""Remember what was said, as triples: stores that keep them, extraction that finds them, and an agent that is
-reminded of them.
-"""
+"""Memory of conversations as triples: stores, extraction from text, and an agent that uses them."""

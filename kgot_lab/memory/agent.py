@@ -1,6 +1,4 @@
-"""Run an agent that remembers: each turn it notes what the user states, is told what it knows of the matter, and
-then answers.
-"""
+"""An agent with memory: each turn it stores what the user states, recalls what it knows, and answers."""
 
 from __future__ import annotations
 
@@ -17,13 +15,12 @@ from kgot_lab.text.cleaning import FENCES, fenced, harmless, whole
 from kgot_lab.text.words import STOP_WORDS, named_words
 from kgot_lab.types import LLM, Message, Prompt, Triple
 
-# What passes between an agent and a memory of its turns: what was told, what came of it, and who keeps
-# copies.
+# The interface between an agent and a memory of its turns: messages, outcomes, and objects that keep copies.
 
 
 @dataclass(frozen=True)
 class UserTurn:
-    """A message that an agent was told: the name and number of its turn, its text, who said it, and when."""
+    """A message to an agent: name and number of its turn, text, speaker and time."""
 
     turn: str
     number: int
@@ -34,8 +31,9 @@ class UserTurn:
 
 @dataclass(frozen=True)
 class AnswersNow:
-    """A triple that answers now, itself noted or in the place of one that was, and what is to be said of it,
-    such as when it changed.
+    """A triple that answers now, and a remark on it, such as when it changed.
+
+    It is a recorded triple or one in its place.
     """
 
     triple: Triple
@@ -44,8 +42,8 @@ class AnswersNow:
 
 @dataclass(frozen=True)
 class TurnOutcome:
-    """What came of a message: the triples that it taught, those of them that were new, and those that wait
-    for review.
+    """The outcome of a message: triples learnt from it, those of them that were new, and those that wait for
+    review.
     """
 
     learnt: tuple[Triple, ...] = ()
@@ -54,59 +52,66 @@ class TurnOutcome:
 
 
 class LearningMemory(Protocol):
-    """A memory that an agent notes its turns in and is reminded by: of triples (KnowledgeGraphMemory) or of
-    claims (ClaimMemory).
+    """A memory in which an agent stores its turns, and from which it gets a context.
+
+    It stores triples (KnowledgeGraphMemory) or claims (ClaimMemory).
     """
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
-        """What a model finds in a text; a bad reply is mended once if `repairs` is 1."""
+        """Extract triples from a text with a model.
+
+        An invalid reply is repaired once if `repairs` is 1.
+        """
 
     def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
-        """Keep what was found in a message."""
+        """Store what was extracted from a message."""
 
     def context_for(
         self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
-        """What a model is told of what keywords lead to, when a message is answered; triples in `without` are
-        left out.
+        """Return the context for a model that answers a message: what the keywords lead to.
+
+        Triples in `without` are left out.
         """
 
     def count(self) -> int:
-        """How many triples the memory holds."""
+        """Return the number of triples in the memory."""
 
 
 class KeepsCopies(Protocol):
-    """Keeps copies of what a memory was told, such as a conversation; must let them go when the memory does."""
+    """An object with copies of the contents of a memory, such as a conversation.
+
+    It must delete them when the memory does.
+    """
 
     def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
-        """Let go of a turn, or of all that may repeat what was erased (None), and of the triples that hold no
-        more.
+        """Delete a turn, or everything that may repeat what was erased (None), and triples that no longer
+        hold.
         """
 
 
 @runtime_checkable
 class NotifiesErasure(Protocol):
-    """A memory that forgets and erases, and tells whoever keeps copies."""
+    """A memory that forgets and erases, and notifies the objects that keep copies."""
 
     def copied_by(self, keeper: KeepsCopies) -> None:
-        """Tell a keeper of copies from now on."""
+        """Register an object that keeps copies, to be notified from now on."""
 
 
 @runtime_checkable
 class NotifiesChanges(Protocol):
-    """A memory whose facts change: what was noted of an earlier turn may hold no more, or another may answer
-    in its place.
+    """A memory whose facts change.
+
+    A triple of an earlier turn may no longer hold, or another may answer in its place.
     """
 
     def holding_now(self, noted: Iterable[Triple], told: UserTurn) -> Mapping[Triple, Sequence[AnswersNow]]:
-        """What answers in the place of each of some triples when a message is answered: itself, others, or
-        none.
-        """
+        """Return what answers in place of each triple when a message is answered: itself, others, or none."""
 
 
 KNOWN_ENTITIES = "[Known Entities]"
 _MOST_KEYWORDS = 40  # of a message
-_ATTRIBUTES = 5  # of an entity that a context shows, the newest
+_ATTRIBUTES = 5  # attributes of an entity in a context, the newest
 _ASKING = frozenset(
     "what when where which who whom whose why how do does did has have had he she his her i me my you your we our".split()
 )
@@ -118,16 +123,25 @@ _NOTED = (
 
 
 class AgentObserver(Protocol):
-    """Is told what an agent notes; what it raises is reported in the result of the turn, which goes on."""
+    """An observer that is notified of what an agent stores.
+
+    An error that it raises is reported in the result of the turn, which continues.
+    """
 
     def on_kg_extraction(
         self, run_id: str, triples_extracted: int, triples_total: int, triples: list[Triple]
     ) -> None:
-        """Some triples were taken from a message and kept; `triples_total` is how many the store now holds."""
+        """Handle triples that were extracted from a message and stored.
+
+        `triples_total` is the number of triples in the store afterwards.
+        """
 
 
 class ConversationMemory:
-    """The last messages of a conversation, at most `max_messages`. Raises BadInput."""
+    """The last messages of a conversation, at most `max_messages`.
+
+    Raises BadInput for an invalid setting.
+    """
 
     def __init__(self, max_messages: int = 50):
         require_count(max_messages, 1, "max_messages")
@@ -136,41 +150,48 @@ class ConversationMemory:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages, the oldest first."""
+        """The messages, oldest first."""
         return tuple(message for _, message in self._of_turns)
 
     def add(self, *messages: Message, turn: str = "") -> None:
-        """Take in messages of a turn; the oldest go where there are too many."""
+        """Add the messages of a turn.
+
+        The oldest messages are dropped if there are too many.
+        """
         for message in messages:
             require(message, Message, "a conversation is made of Message(role, text)")
         self._of_turns = (*self._of_turns, *((turn, message) for message in messages))[-self.max_messages :]
 
     def forget(self, turn: str) -> None:
-        """Forget the messages of a turn."""
+        """Delete the messages of a turn."""
         self._of_turns = tuple(each for each in self._of_turns if each[0] != turn)
 
     def clear(self) -> None:
-        """Forget the conversation."""
+        """Delete the conversation."""
         self._of_turns = ()
 
 
 class EntityMemory:
-    """The things that facts were about lately, at most `max_entities`, each with what was said of it; asks no
-    model. Raises BadInput.
+    """The entities of recent facts, at most `max_entities`, each with what was said of it.
+
+    Uses no model. Raises BadInput for an invalid setting.
     """
 
     def __init__(self, max_entities: int = 100):
         require_count(max_entities, 1, "max_entities")
         self.max_entities = max_entities
-        self._about: dict[str, dict[tuple[str, str], None]] = {}  # the one spoken of last comes last
+        self._about: dict[str, dict[tuple[str, str], None]] = {}  # the most recently mentioned is last
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The things, the one that was spoken of last first."""
+        """The names of the entities, the most recently mentioned first."""
         return tuple(reversed(self._about))
 
     def note(self, triples: Iterable[Triple]) -> None:
-        """Take in what was said; the things that were not spoken of for longest go where there are too many."""
+        """Add what was said.
+
+        The entities that were not mentioned for longest are dropped if there are too many.
+        """
         for triple in triples:
             said = self._about.pop(triple.subject, {})
             said.pop((triple.relation, triple.object), None)
@@ -181,7 +202,7 @@ class EntityMemory:
                 del self._about[next(iter(self._about))]
 
     def keep_only(self, holds: Callable[[Triple], bool]) -> None:
-        """Forget what holds no more, and the things of which nothing is left."""
+        """Drop the triples that no longer hold, and the entities of which nothing is left."""
         kept = {
             thing: {each: None for each in said if holds(Triple(thing, *each))}
             for thing, said in self._about.items()
@@ -190,16 +211,16 @@ class EntityMemory:
 
     @property
     def recent_facts(self) -> tuple[Triple, ...]:
-        """What was said of the things, the one that was spoken of last first."""
+        """The facts about the entities, those of the most recently mentioned entity first."""
         return tuple(Triple(name, *said) for name in self.names for said in self._about[name])
 
     def build_context(
         self, now: Mapping[Triple, Sequence[AnswersNow]] | None = None, asked: AbstractSet[str] = frozenset()
     ) -> str:
-        """What is known of each thing, a line each, the one spoken of last first; "" where there is none.
+        """Format what is known of each entity, one line each, the most recently mentioned first.
 
-        `now` has what answers in the place of each triple; when it changed is told of the things that a word
-        of `asked` names.
+        Returns "" if there is none. `now` maps each triple to what answers in its place. The time of a change
+        is included for the entities that a word of `asked` names.
         """
         told: dict[str, dict[str, None]] = {}
         for triple in self.recent_facts:
@@ -212,17 +233,17 @@ class EntityMemory:
         return "\n".join([KNOWN_ENTITIES, *lines]) if lines else ""
 
     def clear(self) -> None:
-        """Forget every thing."""
+        """Delete all entities."""
         self._about.clear()
 
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """What an agent has beside its model: its memories, its words, and who is told.
+    """The settings of an agent: its memories, prompts and observers.
 
-    With `own_turn`, what a message states is told back in the same turn, marked by its source_turn in the
-    store; without, only what was known before. A reply that is not in the shape asked for is mended by one
-    call more if `repairs` is 1.
+    With `own_turn`, what a message states is part of the context in the same turn, marked by its source_turn
+    in the store. Without, the context contains only what was known before. An invalid reply is repaired with
+    one more call if `repairs` is 1.
     """
 
     knowledge_graph: LearningMemory | None = None
@@ -231,12 +252,12 @@ class AgentConfig:
     own_turn: bool = True
     repairs: int = 0
     observers: Sequence[AgentObserver] = ()
-    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))  # when a triple is learnt
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))  # returns the time of a turn
 
 
 @dataclass(frozen=True)
 class TurnEvent:
-    """Something that happened in a turn and is no answer."""
+    """An event of a turn other than the answer."""
 
     kind: Literal["learnt", "to review", "refused", "not read", "extraction failed", "observer failed"]
     told: str
@@ -244,8 +265,10 @@ class TurnEvent:
 
 @dataclass(frozen=True)
 class TurnResult:
-    """What a turn gave: the answer, the triples that its message stated, those of them that were new, the
-    context, and what happened.
+    """The result of a turn.
+
+    It contains the answer, the triples that its message stated, those of them that were new, the context, and
+    events.
     """
 
     text: str
@@ -256,8 +279,9 @@ class TurnResult:
 
 
 class Agent:
-    """Answers turn by turn with a model, a conversation that it remembers, and what it has noted. Raises
-    BadInput.
+    """Answers turn by turn with a model, using the conversation and its memories.
+
+    Raises BadInput for an invalid configuration.
     """
 
     def __init__(
@@ -271,8 +295,10 @@ class Agent:
             self.config.knowledge_graph.copied_by(self)
 
     def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
-        """Forget a turn, or the whole conversation where something was erased (None), since any reply may
-        repeat it; see `KeepsCopies`.
+        """Delete a turn, or the whole conversation if something was erased (None), since any reply may repeat
+        it.
+
+        See `KeepsCopies`.
         """
         if turn is None:
             self.memory.clear()
@@ -282,11 +308,11 @@ class Agent:
             self.config.entity_memory.keep_only(holds)
 
     def run(self, messages: str | Sequence[Message], *, run_id: str = "") -> TurnResult:
-        """Answer a message, or the last of several, after noting what it states. Raises BadInput, LLMError,
-        StoreUnavailable.
+        """Reply to a message, or to the last of several, after storing what it states.
 
-        Whatever goes wrong with the extraction is an event of the result; a turn that has no answer changes
-        the conversation in nothing.
+        An error of the extraction becomes an event of the result. A turn without an answer does not change
+        the conversation. Raises BadInput for invalid messages, LLMError if the model fails, and
+        StoreUnavailable.
         """
         *earlier, asked = _checked_messages(messages)
         self.turns += 1
@@ -302,7 +328,7 @@ class Agent:
             else self.config.system
         )
         said = list((*self.memory.messages, *earlier, asked)[-self.memory.max_messages :])
-        while said[0].role != "user":  # models refuse a conversation that begins with their own words
+        while said[0].role != "user":  # models refuse a conversation that begins with a reply
             del said[0]
         text: str = whole(checked_reply(self.provider, Prompt((Message("system", system), *said))).text)
         self.memory.add(*earlier, asked, Message("assistant", text), turn=told.turn)
@@ -311,13 +337,13 @@ class Agent:
         return TurnResult(text, noted.learnt, noted.new, context, tuple(events))
 
     def _note(self, told: UserTurn, events: list[TurnEvent]) -> TurnOutcome:
-        """What came of a message: the triples that it states are kept."""
+        """Store the triples that a message states, and return the outcome."""
         memory = self.config.knowledge_graph
         if memory is None:
             return TurnOutcome()
         try:
             found = memory.extracted(told.text, repairs=self.config.repairs)
-        except Exception as error:  # whatever a model sends, or fails by, the turn goes on
+        except Exception as error:  # whatever the model sends or raises, the turn continues
             events.append(TurnEvent("extraction failed", f"{type(error).__name__}: {words_of(error)}"))
             found = Extraction()
         if found.refused:
@@ -348,8 +374,9 @@ class Agent:
                 )
 
     def _context(self, told: UserTurn, new: tuple[Triple, ...]) -> str:
-        """What the model is told: the things spoken of lately, and the relations that the message's words
-        lead to.
+        """Return the context for the model.
+
+        It contains the recently mentioned entities, and the relations that the message's words lead to.
         """
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         keywords, parts = keywords_of(told.text), list[str]()
@@ -367,7 +394,7 @@ class Agent:
 
 
 def keywords_of(text: str) -> list[str]:
-    """The words of a message that may name something, each once."""
+    """Return the distinct words of a message that may name something."""
     words = dict.fromkeys(named_words(text))
     telling = [
         word for word in words if word not in STOP_WORDS | _ASKING and (len(word) > 1 or not word.isascii())

@@ -1,5 +1,6 @@
-"""Extract triples from a text by a language model, in one of two ways, with the times it states and what of the
-reply was not taken.
+"""Extract triples from a text with a language model, in one of two ways, with the times it states.
+
+Parts of the reply that were refused are reported.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.text.words import SentenceRules, content_words, named_words, sentences
 from kgot_lab.types import LLM, Document, Message, Prompt, Triple
 
-# Facts read from text sentence by sentence, and kept only where the sentence says them: a form that a small
-# model can write.
+# Facts extracted sentence by sentence, and kept only if the sentence states them: a format that a small model
+# can write.
 
-_LONGEST = 300  # characters of a fact; what is longer is a sentence that was copied
+_LONGEST = 300  # characters of a fact; longer ones are copied sentences
 EXTRACT = (
     "You turn a sentence into knowledge graph facts, one a line: subject | relation | object. The title in brackets says what the sentence "
     "is about: write full names, never he, she or it. Relations and objects are short. Only what the sentence says."
@@ -43,7 +44,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class SourcedSentence:
-    """A sentence and the document it stands in."""
+    """A sentence and its document."""
 
     text: str
     title: str
@@ -57,7 +58,7 @@ class SourcedSentence:
 def sentences_of_documents(
     documents: Iterable[Document], rules: SentenceRules = "careful"
 ) -> list[SourcedSentence]:
-    """The sentences of some documents, with the document each stands in."""
+    """Split documents into sentences, each with its document."""
     return [
         SourcedSentence(text, document.title, document.id, place)
         for document in documents
@@ -66,7 +67,10 @@ def sentences_of_documents(
 
 
 def facts_prompt(sentence: str) -> tuple[Message, ...]:
-    """Ask for the facts of one sentence, a triple a line; the examples are earlier turns of the conversation."""
+    """Build the prompt for the facts of one sentence, one triple per line.
+
+    The examples are earlier turns of the conversation.
+    """
     earlier = [
         message
         for said, facts in EXAMPLES
@@ -76,8 +80,9 @@ def facts_prompt(sentence: str) -> tuple[Message, ...]:
 
 
 def read_triples(text: str) -> list[Triple]:
-    """The triples in lines `subject | relation | object`; other lines, such as one that was cut short, are
-    passed over.
+    """Parse triples from lines `subject | relation | object`.
+
+    Other lines, such as a truncated one, are skipped.
     """
     lines = [[" ".join(part.split()) for part in line.split("|")] for line in text.splitlines()]
     whole = (parts for parts in lines if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= _LONGEST)
@@ -87,8 +92,9 @@ def read_triples(text: str) -> list[Triple]:
 def grounded_and_not(
     text: str, shown: Sequence[SourcedSentence]
 ) -> tuple[list[tuple[Triple, SourcedSentence]], list[Triple]]:
-    """The triples of a reply with the first of the sentences that says each, and those that none of them
-    says.
+    """Split the triples of a reply into grounded ones and the rest.
+
+    Each grounded triple comes with the first sentence that states it.
     """
     grounded: list[tuple[Triple, SourcedSentence]] = []
     invented: list[Triple] = []
@@ -102,8 +108,9 @@ def grounded_and_not(
 
 
 def is_grounded_in(piece: SourcedSentence, triple: Triple) -> bool:
-    """Whether a triple is grounded: every word of its object and one of its subject stand in the sentence or
-    its title, and they differ.
+    """Return whether a triple is grounded in a sentence and its title.
+
+    Every word of its object and at least one of its subject must occur there, and the two must differ.
     """
     there = set(content_words(str(piece)))
     named = set(content_words(triple.object)) or {triple.object.lower()}
@@ -114,8 +121,9 @@ def is_grounded_in(piece: SourcedSentence, triple: Triple) -> bool:
 
 
 def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: Store) -> list[Fact]:
-    """Triples, each once, with every sentence and document that says it: those the store has noted before,
-    then the new ones.
+    """Merge grounded triples into facts, each with every sentence and document that states it.
+
+    The supports that the store already has come first.
     """
     supports: dict[Triple, list[Support]] = {}
     for triple, piece in grounded:
@@ -124,7 +132,7 @@ def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: St
 
 
 def _existing_supports(triple: Triple, store: Store) -> tuple[Support, ...]:
-    """The supports of a fact that the store already holds."""
+    """Return the supports of a fact that the store already has."""
     same = (
         edge
         for edge in store.neighbours(triple.subject)
@@ -133,7 +141,7 @@ def _existing_supports(triple: Triple, store: Store) -> tuple[Support, ...]:
     return tuple(support for edge in same for support in supports_of(edge.properties))
 
 
-# Times as a text states them: a year, month or day that stands in it, and none that a model made up.
+# Times that a text states: a year, month or day that occurs in it, and none that a model invented.
 
 # since when, and until when (excluded); None where the text does not say
 StatedTimes = tuple[datetime | None, datetime | None]
@@ -142,11 +150,10 @@ _MONTHS = "january february march april may june july august september october n
 
 
 def stated_time(told: str, text: str, *, end: bool = False) -> datetime | None:
-    """The time that a date such as 2019, 2019-05 or 2019-05-03 begins, or ends if `end`, in UTC; None where a
-    text does not name its year.
+    """Return the time at which a date such as 2019, 2019-05 or 2019-05-03 begins, or ends if `end`, in UTC.
 
-    A month or a day that the text does not name is left out: 2019-07-01 of a text that says "2019" is the
-    year.
+    None if the text does not name its year. A month or a day that the text does not name is ignored:
+    2019-07-01 with a text that says "2019" is the year.
     """
     date = _DATE.match(told)
     numbers = {int(digits) for digits in re.findall(r"[0-9]{1,4}", text)}
@@ -176,7 +183,7 @@ def _names_month(month: int, numbers: set[int], text: str) -> bool:
 
 
 ExtractionMode = Literal["schema", "grounded"]
-SPEAKER = "user"  # what a fact calls the one who speaks of himself
+SPEAKER = "user"  # how a fact names the speaker
 _MOST_TOKENS = 6000  # of a text that is read
 _MOST_SENTENCES = 50  # of a text that is read sentence by sentence
 _MOST_PART = 200  # characters of a subject, relation or object
@@ -241,9 +248,11 @@ class TimedTriples(_OfList):
 
 @dataclass(frozen=True)
 class Extraction:
-    """What was taken from a text; what the model wrote that the text does not say, as it may be shown; how many tokens were not read.
+    """The triples of a text, the refused parts of the model's reply, and the number of tokens that were not
+    read.
 
-    `times` has since when and until when a triple is so, for those of which the text states it: several where it was so again.
+    Refused parts are those that the text does not state, in a form that can be shown. `times` has the periods
+    in which a triple is true, for triples whose period the text states.
     """
 
     triples: tuple[Triple, ...] = ()
@@ -253,11 +262,11 @@ class Extraction:
 
 
 def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = False) -> Extraction:
-    """The triples of a text by one call, whose reply follows a schema; a bad one is mended once if `repairs`
-    is 1. Raises LLMError.
+    """Extract the triples of a text with one call, whose reply follows a schema.
 
-    With `times` the model is asked for dates too. One that the text does not state is left out; a triple that
-    ended then is refused, since it would seem to be so still, and so is one that ends before it begins.
+    An invalid reply is repaired once if `repairs` is 1. With `times` the model is asked for dates too. A date
+    that the text does not state is left out. A triple with such an end is refused, since it would seem to be
+    still true, and so is one that ends before it begins. Raises LLMError if the model fails.
     """
     text = whole(text)
     shown = shorten(text, _MOST_TOKENS)
@@ -287,8 +296,9 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
 
 
 def extract_grounded(llm: LLM, text: str) -> Extraction:
-    """The triples of a text by one call a sentence, each kept only if its sentence says it; a model of 1.5B
-    can. Raises LLMError.
+    """Extract the triples of a text with one call per sentence, keeping those that the sentence states.
+
+    A model of 1.5B parameters is sufficient. Raises LLMError if it fails.
     """
     pieces = sentences_of_documents([Document("", whole(text))])
     kept, refused = dict[Triple, None](), list[str]()
@@ -303,13 +313,14 @@ def extract_grounded(llm: LLM, text: str) -> Extraction:
 
 
 def with_origin(triples: Iterable[Triple], **origin: Any) -> list[Triple]:
-    """Triples with the turn and the time they are from."""
+    """Return triples with the turn and the time of their origin."""
     return [replace(triple, **origin) for triple in triples]
 
 
 def _is_rubbish(triple: Triple) -> bool:
-    """Whether no reader would call it a fact: a part is empty, a whole text or no text, or it is about one
-    thing only.
+    """Return whether a triple is obviously no fact.
+
+    A part is empty, too long or not a text, or both ends are the same.
     """
     parts = triple.identity
     too_long = max(map(len, parts)) > _MOST_PART or len(triple.relation) > _MOST_RELATION
@@ -322,8 +333,9 @@ def _is_rubbish(triple: Triple) -> bool:
 
 
 def _times_of(triple: TimedTriple, text: str) -> StatedTimes | None:
-    """Since when and until when a text says that a triple is so; None where what the model says of its end
-    cannot be.
+    """Return the period in which a text says that a triple is true.
+
+    None if the end that the model gives is impossible.
     """
     since, until = stated_time(triple.valid_from, text), stated_time(triple.valid_until, text, end=True)
     if (triple.valid_until.strip() and until is None) or (
@@ -334,8 +346,9 @@ def _times_of(triple: TimedTriple, text: str) -> StatedTimes | None:
 
 
 def _is_grounded(triple: Triple, there: frozenset[str], text: str) -> bool:
-    """Whether a text names both ends; the speaker is always there. A model may put them in other words, so
-    one word of each will do.
+    """Return whether a text names both ends of a triple.
+
+    The speaker is always named. One word of each end suffices, since a model may rephrase them.
     """
 
     def named(part: str) -> bool:
@@ -347,16 +360,15 @@ def _is_grounded(triple: Triple, there: frozenset[str], text: str) -> bool:
     )
 
 
-# A model that takes triples from texts for a memory, in one of two ways, and the names that relations go by
-# there.
+# A model that extracts triples from texts for a memory, in one of two ways, and the aliases of relations.
 
 
 class Extractor:
-    """Takes triples from texts: `extraction_model` does, or its name for `connect`, or else `provider`;
-    without both nothing is found.
+    """Extracts triples from texts with a model.
 
-    "schema" is one call a text, "grounded" one a sentence; `aliases` gives relations another name. Raises
-    BadInput.
+    The model is `extraction_model`, which may be a name for `connect`, or else `provider`. Without both
+    nothing is extracted. "schema" is one call per text, "grounded" one per sentence. `aliases` renames
+    relations. Raises BadInput.
     """
 
     def __init__(
@@ -382,10 +394,9 @@ class Extractor:
         self._model: LLM | None = None
 
     def extracted(self, text: str, *, repairs: int = 1, times: bool = False) -> Extraction:
-        """What the model finds in a text, with what of its reply was refused; a bad reply is mended once if
-        `repairs` is 1.
+        """Extract triples from a text with the model, with the parts of its reply that were refused.
 
-        With `times` a call by schema asks for dates too.
+        An invalid reply is repaired once if `repairs` is 1. With `times` a call by schema asks for dates too.
         """
         require(text, str, "what triples are taken from is a text")
         llm = self._extracting()
@@ -401,7 +412,7 @@ class Extractor:
         return replace(found, triples=tuple(dict.fromkeys(map(self.renamed, found.triples))), times=stated)
 
     def renamed(self, triple: Triple) -> Triple:
-        """A triple with its relation under the name that `aliases` gives."""
+        """Return a triple with its relation renamed by `aliases`."""
         require(triple, Triple, "a memory keeps Triple(subject, relation, object)")
         return (
             replace(triple, relation=self.aliases.get(triple.relation, triple.relation))

@@ -1,6 +1,4 @@
-"""A memory of relations: a store of triples, a model that finds them in what is said, and the part of them
-that a prompt is given.
-"""
+"""A memory of relations: a triple store, a model that extracts triples, and the context for a prompt."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ KNOWN_RELATIONSHIPS = "[Known Relationships]"
 
 
 class KnowledgeGraphMemory:
-    """Triples in a store, found in texts by a model and told to a model.
+    """Triples in a store, extracted from texts by a model and included in the context of a model.
 
-    `provider` is the model that finds them, `extraction_model` another in its place, or its name for
-    `connect`; without both nothing is extracted. A context holds at most `max_context_triples` of at least
-    `min_confidence`. `extraction` is "schema", one call a text, or "grounded", one call a sentence, for small
-    models. `aliases` gives relations another name, as {"headquartered_in": "located_in"}; without it they
+    `provider` is the model that extracts, `extraction_model` another in its place, or its name for `connect`.
+    Without both nothing is extracted. A context holds at most `max_context_triples` of at least
+    `min_confidence`. `extraction` is "schema", one call per text, or "grounded", one call per sentence, for
+    small models. `aliases` renames relations, for example {"headquartered_in": "located_in"}. Without it they
     stay as the model wrote them. Raises BadInput.
     """
 
@@ -59,21 +57,25 @@ class KnowledgeGraphMemory:
         self.aliases = self._extractor.aliases
 
     def extract_triples(self, text: str) -> list[Triple]:
-        """The triples that a text states, found by the model and not yet kept; none where there is no model.
-        Raises LLMError.
+        """Extract the triples that a text states with the model, without storing them.
 
-        A reply without the shape asked for is mended once.
+        Empty if there is no model. A reply that does not follow the schema is repaired once. Raises LLMError
+        if the model fails.
         """
         return list(self.extracted(text).triples)
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
-        """What the model finds in a text, with what of its reply was refused; a bad reply is mended once if
-        `repairs` is 1.
+        """Extract triples from a text with the model, with the parts of its reply that were refused.
+
+        An invalid reply is repaired once if `repairs` is 1.
         """
         return self._extractor.extracted(text, repairs=repairs)
 
     def update(self, triples: Iterable[Triple]) -> None:
-        """Keep triples, with their relations under the names that `aliases` gives; raises BadInput."""
+        """Store triples, with their relations renamed by `aliases`.
+
+        Raises BadInput for an invalid triple.
+        """
         if not isinstance(triples, Iterable) or isinstance(triples, str):
             raise BadInput(
                 f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}"
@@ -81,19 +83,20 @@ class KnowledgeGraphMemory:
         self.store.add([self._extractor.renamed(triple) for triple in triples])
 
     def query(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords and are sure enough, best first; see
-        `TripleStore.search`.
+        """Return the triples with enough confidence that contain any of the keywords, best first.
+
+        See `TripleStore.search`.
         """
         return _filled(lambda wanted: self.store.search(keywords, wanted), top_k, self._is_sure)
 
     def build_context(
         self, keywords: Sequence[str] | None = None, *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
-        """What is known, a line each, as a prompt is given it; "" where nothing is. Triples in `without` are
-        left out.
+        """Format what is known for a prompt, one line each, or return "" if there is nothing.
 
-        With keywords, the triples that hold them, then what is known of the objects of those, as far as there
-        is room; without, those that were added last.
+        With keywords, these are the triples that contain them, then what is known of the objects of those, up
+        to `max_context_triples`. Without, the triples that were added last. Triples in `without` are left
+        out.
         """
         return context_of(
             self.store,
@@ -103,7 +106,7 @@ class KnowledgeGraphMemory:
         )
 
     def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
-        """Keep what was found in a message of a conversation, with its turn and time."""
+        """Store what was extracted from a message of a conversation, with its turn and time."""
         learnt = tuple(with_origin(found.triples, source_turn=told.number, created_at=told.at))
         new = tuple(triple for triple in learnt if not self.store.query(*triple.identity))
         if learnt:
@@ -113,20 +116,24 @@ class KnowledgeGraphMemory:
     def context_for(
         self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
-        """What a model is told when a message is answered: see `build_context`."""
+        """Return the context for a model that answers a message.
+
+        See `build_context`.
+        """
         return self.build_context(keywords, without=without)
 
     def count(self) -> int:
-        """How many triples the store holds."""
+        """Return the number of triples in the store."""
         return self.store.count()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self.store.clear()
 
     def to_dict(self) -> dict[str, Json]:
-        """Settings and triples as plain values, for JSON; a model that was given is not among them, only a
-        name of one.
+        """Return settings and triples as JSON values.
+
+        Of the extraction model only a name is included, not a model object.
         """
         return {
             "max_context_triples": self.max_context_triples,
@@ -139,7 +146,10 @@ class KnowledgeGraphMemory:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json], store: TripleStore, provider: LLM | None = None) -> Self:
-        """The memory that `to_dict` told of, its triples added to a store; raises BadInput."""
+        """Restore the memory that `to_dict` returned, adding its triples to a store.
+
+        Raises BadInput if the data is invalid.
+        """
         require(data, Mapping, "a memory is restored from what to_dict() gave")
         settings = {name: value for name, value in data.items() if name != "triples"}
         if unknown := sorted(set(map(str, settings)) - set(_SETTINGS)):
@@ -166,8 +176,9 @@ def context_of(
     fits: Callable[[Triple], bool],
     remark: Callable[[Triple], str] = lambda _: "",
 ) -> str:
-    """A line for each of at most so many triples that fit, with its confidence and a remark; see
-    `KnowledgeGraphMemory.build_context`.
+    """Format at most `most` triples that fit, one line each, with confidence and a remark.
+
+    See `KnowledgeGraphMemory.build_context`.
     """
     if keywords is None:
         kept = _filled(lambda wanted: newest_of(store, wanted)[::-1], most, fits)[::-1]
@@ -183,8 +194,9 @@ def context_of(
 
 
 def _filled(ask: Callable[[int], list[Triple]], most: int, fits: Callable[[Triple], bool]) -> list[Triple]:
-    """The first triples that fit; were they cut before they are looked through, there could be too few of
-    them, so more are asked for.
+    """Return the first `most` triples that fit.
+
+    More are requested until there are enough that fit, since filtering the first ones may leave too few.
     """
     require_count(most, 0, "top_k")
     wanted = most
@@ -197,7 +209,10 @@ def _filled(ask: Callable[[int], list[Triple]], most: int, fits: Callable[[Tripl
 
 
 def _line(triple: Triple, remark: str) -> str:
-    """A triple on one line, whatever its texts hold: what begins a line of a context is ours."""
+    """Format a triple on one line.
+
+    Whatever its texts contain, they cannot imitate the beginning of a line of the context.
+    """
     said = " ".join(harmless(" ".join(part.split())) for part in triple.identity)
     return f"- {said} ({triple.confidence:.2f}{remark})"
 

@@ -1,6 +1,4 @@
-"""Tables in a schema of a PostgreSQL server: many processes may read them and, one after the other, write to
-them.
-"""
+"""Tables in a schema of a PostgreSQL server, which many processes may read, and write one after the other."""
 
 from __future__ import annotations
 
@@ -26,10 +24,11 @@ if TYPE_CHECKING:
 
 CLAIMS_NAMESPACE = "kgot_claims"
 _ERASED_FROM = ("facts", "claims", "premises", "versions", "answers", "answer_facts", "fact_keys")
-# Without samples of texts (see `_made`) the server takes everything for rare: tables are joined in the order
-# they are named in (join_collapse_limit), and standings looked up claim by claim (OFFSET).
+# Without statistics of texts (see `_made`) the server assumes that everything is rare: tables are joined in
+# the order in which they are named (join_collapse_limit), and standings are looked up claim by claim
+# (OFFSET).
 _STANDINGS_OF_EACH = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
-_TEXT = 'TEXT COLLATE "C"'  # ids and names in the order of their bytes, as in SQLite
+_TEXT = 'TEXT COLLATE "C"'  # ids and names in byte order, as in SQLite
 _NAMED = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
 _SETTINGS = f"""SET search_path = {{namespace}}, pg_temp; SET lock_timeout = {round(LONGEST_WAIT * 1000)};
 SET client_min_messages = warning; SET standard_conforming_strings = on;
@@ -38,12 +37,11 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 
 
 class PostgresTables:
-    """A TableStorage of a layout in the schema `namespace` of the server at a URL, made if there is none
-    there.
+    """A TableStorage of a layout in the schema `namespace` of a PostgreSQL server, created if it is missing.
 
-    A server that went away is found again when it is back. Raises BadInput for a URL that is none, for a
-    schema that something else or a newer version made, which is not touched, StoreUnavailable, StoreDamaged
-    where tables are missing, and NotInstalled.
+    It reconnects to a server that comes back. Raises BadInput for an invalid URL, and for a schema that
+    something else or a newer version made, which is not changed. Raises StoreUnavailable, StoreDamaged if
+    tables are missing, and NotInstalled.
     """
 
     settings = _SETTINGS  # of a connection
@@ -57,14 +55,14 @@ class PostgresTables:
         self._lock = int.from_bytes(
             hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest(), "big", signed=True
         )
-        self._over: LabError | None = None  # why it can be used no more
+        self._over: LabError | None = None  # why it can no longer be used
         self._within: Connection | None = None  # in a transaction, of the thread that has the lock
         self._changing = False
         self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._circle = Circle()
         self._link = PostgresLink(self._where, self._greet, self._circle)
         tell_of_forks(self)
-        self.rows("SELECT 1")  # says at once what there is to say of the server and the schema
+        self.rows("SELECT 1")  # reports errors of the server and the schema at once
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.namespace}>"
@@ -81,7 +79,7 @@ class PostgresTables:
             return self._sent(connection)
 
     def _sent(self, connection: Connection) -> list[ClaimRow]:
-        """Send the statements that wait, in one exchange; the rows that the last one found."""
+        """Send the waiting statements in one round trip and return the rows of the last one."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return []
@@ -124,21 +122,22 @@ class PostgresTables:
         self._link.close()
 
     def worded(self, statement: str) -> str:
-        """A statement in the words in which this server answers it fastest."""
+        """Return a statement in the form that this server executes fastest."""
         return statement
 
     def role(self, connection: Connection) -> str | None:
-        """The role that statements run as, None where that is the one that the URL names; asked within the
-        transaction of `_greet`.
+        """Return the role that statements run as, or None for that of the URL.
+
+        Called within the transaction of `_greet`.
         """
         return None
 
     def forked(self) -> None:
-        """In a child: the connection is the parent's."""
+        """Mark the tables as unavailable in a forked child, since the connection is the parent's."""
         self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
         self._within, self._waiting, self._changing = None, [], False
 
-    # --- inside ---
+    # --- internal ---
 
     def _refuse_over(self) -> None:
         if self._over is not None:
@@ -177,7 +176,10 @@ class PostgresTables:
         self._made(connection)
 
     def _bring_up(self, connection: Connection, mark: str) -> None:
-        """Give a schema of an earlier version the tables that it lacks; raises BadInput for one that is none."""
+        """Add the missing tables to a schema of an earlier version.
+
+        Raises BadInput if it is no schema of an earlier version.
+        """
         first = 0 if self.layout.repeatable else 1
         earlier = {self._mark(version): version for version in range(first, self.layout.version)}
         if mark not in earlier:
@@ -196,7 +198,7 @@ class PostgresTables:
         self._made(connection)
 
     def _made(self, connection: Connection) -> None:
-        """Say on the schema what it is, now that all its tables are there."""
+        """Write the version to the schema's comment, now that all its tables exist."""
         mark = f"'{self._mark(self.layout.version)}'"
         connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + mark)
 
@@ -213,7 +215,7 @@ class PostgresTables:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """In the place of an error of the server's, raise one that says what to do."""
+        """Replace an error of the server by one that says what to do."""
         psycopg = driver()
         lost = ("UndefinedTable", "UndefinedColumn", "DataCorrupted", "IndexCorrupted")
         try:
@@ -238,13 +240,17 @@ class PostgresTables:
 
 
 def server_error_message(error: psycopg.Error) -> str:
-    """What went wrong, in a line: of what the server said the message alone, since its details hold rows."""
+    """Return the server's error message on one line.
+
+    Its details are left out, since they may contain rows.
+    """
     return " ".join((error.diag.message_primary or str(error) or type(error).__name__).split())
 
 
 class PostgresClaims(PostgresTables):
-    """A ClaimStorage in the schema `namespace` of the server at a URL, made if there is none there; raises
-    what every such schema does.
+    """A ClaimStorage in the schema `namespace` of a PostgreSQL server, created if it is missing.
+
+    Raises what `PostgresTables` raises.
     """
 
     settings = f"{_SETTINGS}; SET join_collapse_limit = 1"
@@ -259,11 +265,10 @@ class PostgresClaims(PostgresTables):
         return statement.replace(STANDINGS, _STANDINGS_OF_EACH)
 
     def scrub(self) -> None:
-        """Write the tables anew without what was deleted, alone; raises StoreUnavailable while someone reads
-        what was there before.
+        """Rewrite the tables without what was deleted, under an exclusive lock.
 
         The server keeps the old bytes elsewhere: in its log until that is overwritten, in archives, replicas
-        and backups.
+        and backups. Raises StoreUnavailable while another transaction reads what was there before.
         """
         with self._told(), self._link.outside() as connection:
             connection.execute(f"SELECT pg_advisory_lock({self._lock})")
@@ -276,8 +281,10 @@ class PostgresClaims(PostgresTables):
                     connection.execute(f"SELECT pg_advisory_unlock({self._lock})")
 
     def _rewrite_table(self, connection: Connection, table: str) -> None:
-        """What an older transaction of the database might still read is copied too, so this is done again
-        until nothing is.
+        """Rewrite a table until no removed rows are left in it.
+
+        Rows that an older transaction of the database may still read are copied too, so this is repeated.
+        Raises StoreUnavailable if such a transaction stays open too long.
         """
         until, pause = time.monotonic() + LONGEST_WAIT, 0.02
         while kept := _rows_left_by_vacuum(connection, table):
@@ -295,13 +302,14 @@ class PostgresClaims(PostgresTables):
           WHERE relnamespace = %s::regnamespace AND relkind = 'r'
             AND (atttypid = 'text'::regtype OR relname = 'fact_keys' AND attname = 'key')"""
         for table, column in connection.execute(texts, (quoted(self.namespace),)).fetchall():
-            # else erased texts stay in the server's samples
+            # otherwise erased texts stay in the server's statistics
             connection.execute(f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0")
 
 
 def _rows_left_by_vacuum(connection: Connection, table: str) -> int:
-    """Write a table anew; how many deleted rows had to stay, by what the server tells of it. Raises
-    StoreUnavailable where it does not.
+    """Rewrite a table and return how many deleted rows had to stay, as the server reports it.
+
+    Raises StoreUnavailable if the server does not report it.
     """
     kept: list[int] = []
 

@@ -27,15 +27,14 @@ from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 
-# SQLite files of memory: searched for damage before anything is written, and what an error of SQLite's
-# means for who uses one.
+# SQLite files of memory: the search for damage before anything is written, and errors that say what to do.
 
 LONGEST_WAIT = 30.0  # seconds to wait for another process that is writing
-_CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
+_CHECKED = 32_000_000  # bytes of a file that is searched for damage at each opening, in about a second
 
 
 def refuse_damaged(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Raise StoreDamaged where the pages of a file that is not too large do not fit together."""
+    """Raise StoreDamaged if the pages of a file that is not too large are inconsistent."""
     pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     if pages * size <= _CHECKED:
         said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -44,7 +43,7 @@ def refuse_damaged(connection: sqlite3.Connection, path: Path | None) -> None:
 
 
 def explain_sqlite_error(error: Exception, path: Path | None) -> LabError:
-    """What an error of SQLite's means for who uses the file."""
+    """Return the error to raise for an SQLite error, which says what to do."""
     where = path or "what is kept in memory"
     if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(
@@ -67,7 +66,7 @@ def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-_MOST_ROWS = 2**62  # what a database takes as a limit
+_MOST_ROWS = 2**62  # the largest limit that a database accepts
 TRIPLE_TABLES = (
     """CREATE TABLE triples (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -83,10 +82,10 @@ TRIPLE_TABLES = (
     "CREATE INDEX idx_object ON triples(object)",
     "CREATE INDEX idx_relation ON triples(relation)",
 )
-# Without an index of words a search reads every row. It holds no text of its own (content=''), and is given
-# the words as `spaced_words` cuts them, so that both stores find the same; the ascii tokenizer then cuts at
-# the spaces only. It changes in the transaction that changes the triples. Rows that another program adds come
-# in with our next transaction, by their ids, which AUTOINCREMENT never gives twice.
+# Without an index of words a search reads every row. It stores no text (content=''), and gets the words as
+# `spaced_words` splits them, so that both stores find the same. The ascii tokenizer then splits only at the
+# spaces. It changes in the transaction that changes the triples. Rows that another program adds are indexed
+# in this store's next transaction, by their ids, which AUTOINCREMENT never reuses.
 WORD_INDEX = """CREATE VIRTUAL TABLE IF NOT EXISTS triple_words
     USING fts5(subject, relation, object, content='', tokenize='ascii')"""
 _COLUMNS = ("id", "subject", "relation", "object", "confidence", "source_turn", "created_at")
@@ -99,11 +98,10 @@ _UNINDEX = (
 
 
 class SQLiteTripleStore:
-    """A triple store in an SQLite file, made if there is none; writers wait for each other, and what `add`
-    returned from is on the disk.
+    """A triple store in an SQLite file, created if it is missing.
 
-    Raises BadInput for a file of another kind, StoreDamaged for a broken one, neither of which is changed,
-    and StoreUnavailable.
+    Writers wait for each other. When `add` returns, its triples are on disk. Raises BadInput for a file of
+    another kind and StoreDamaged for a broken one, neither of which is changed, and StoreUnavailable.
     """
 
     def __init__(self, db_path: str | Path):
@@ -113,7 +111,7 @@ class SQLiteTripleStore:
         self.path = Path(db_path).expanduser()
         require_path(self.path)
         self._lock = RLock()
-        self._away = ""  # why nothing can be asked any more
+        self._away = ""  # why it can no longer be used
         with self._plainly():
             if holds_something(self.path):
                 check_before_opening(self.path, lambda alone: _refuse_other_tables(alone, self.path))
@@ -121,7 +119,10 @@ class SQLiteTripleStore:
         tell_of_forks(self)
 
     def add(self, triples: Iterable[Triple]) -> None:
-        """Keep triples, all or none; one that is there already changes nothing. Raises BadInput."""
+        """Store triples, all or none.
+
+        An existing one changes nothing. Raises BadInput for an invalid triple.
+        """
         rows = [
             (*triple.identity, triple.confidence, triple.source_turn, _told(triple.created_at))
             for triple in checked_triples(triples)
@@ -133,17 +134,21 @@ class SQLiteTripleStore:
     def query(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> list[Triple]:
-        """The triples with exactly these parts, in the order of adding; None stands for any. Raises BadInput."""
+        """Return the triples with exactly these parts, in the order of adding.
+
+        None matches any text. Raises BadInput for an invalid part.
+        """
         given = require_pattern(subject, relation, object)
         return self._triples(
             f"SELECT {_READ} FROM triples {_where(given)} ORDER BY id", tuple(given.values())
         )
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords; most keywords first, then the surer, then the more
-        recent. Raises BadInput.
+        """Return the triples that contain any of the keywords.
 
-        A quoted keyword that begins within a word, such as "ovelac", has every triple read.
+        Those with most keywords come first, then those of higher confidence, then the more recent. A quoted
+        keyword that begins within a word, such as "ovelac", scans all triples. Raises BadInput for invalid
+        keywords.
         """
         wanted = checked_keywords(keywords, top_k)
         if not wanted:
@@ -159,10 +164,13 @@ class SQLiteTripleStore:
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
-        """Delete the triples with exactly these parts and say how many; raises BadInput without any part."""
+        """Delete the triples with exactly these parts and return their number.
+
+        Raises BadInput without any part.
+        """
         given = deletable(subject, relation, object)
         with self._writing() as connection:
-            _index_new(connection)  # what is not in the index could not be taken out of it
+            _index_new(connection)  # a row that is not in the index could not be removed from it
             those, values = f"FROM triples {_where(given)}", tuple(given.values())
             gone = connection.execute(f"SELECT id, subject, relation, object {those}", values).fetchall()
             connection.executemany(_UNINDEX, map(_worded, gone))
@@ -170,11 +178,11 @@ class SQLiteTripleStore:
         return len(gone)
 
     def all(self) -> list[Triple]:
-        """Every triple, in the order of adding."""
+        """Return every triple, in the order of adding."""
         return self.query()
 
     def newest(self, most: int) -> list[Triple]:
-        """At most so many triples, those added last, in the order of adding."""
+        """Return the last `most` triples that were added, in the order of adding."""
         require_count(most, 0, "most")
         return self._triples(
             f"SELECT {_READ} FROM triples ORDER BY id DESC LIMIT ?", (min(most, _MOST_ROWS),)
@@ -187,20 +195,20 @@ class SQLiteTripleStore:
             connection.execute("INSERT INTO triple_words (triple_words) VALUES ('delete-all')")
 
     def count(self) -> int:
-        """How many triples there are."""
+        """Return the number of triples."""
         with self._using() as connection:
             (number,) = connection.execute("SELECT count(*) FROM triples").fetchone()
         return int(number)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             if not self._away:
                 self._away = "the store is closed: open it again"
                 self._connection.close()
 
     def forked(self) -> None:
-        """In a forked child: SQLite must not even close a connection there."""
+        """Detach the connection in a forked child, where SQLite must not even close it."""
         keep_for_ever(self._connection)
         self._away, self._lock = ELSEWHERE, RLock()
 
@@ -219,7 +227,7 @@ class SQLiteTripleStore:
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone."""
+        """Yield the connection, for exclusive use by this thread."""
         with self._lock:
             if self._away:
                 raise StoreUnavailable(f"{self.path}: {self._away}")
@@ -228,8 +236,9 @@ class SQLiteTripleStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that no other process can come between; what it changes is on the disk at its end, or
-        not at all.
+        """Open a write transaction that excludes other writers.
+
+        Its changes are on disk at its end, or not made at all.
         """
         with self._using() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -243,7 +252,7 @@ class SQLiteTripleStore:
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:
-        """Raise what SQLite says as an error of ours."""
+        """Convert errors of SQLite to errors of this package."""
         try:
             yield
         except sqlite3.Error as error:
@@ -265,18 +274,21 @@ def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """A connection to a file whose tables are there and sound."""
+    """Connect to a file, creating its tables if it is new.
+
+    Raises StoreDamaged or BadInput if its tables are not sound.
+    """
     connection = sqlite3.connect(path, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
     try:
         connection.create_function("holds_text", 4, _holds_text, deterministic=True)
         refuse_damaged(connection, path)
-        connection.execute("BEGIN IMMEDIATE")  # another process may be making the tables too
+        connection.execute("BEGIN IMMEDIATE")  # another process may be creating the tables too
         _refuse_other_tables(connection, path)
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in TRIPLE_TABLES:
                 connection.execute(statement)
         connection.execute(WORD_INDEX)
-        _index_new(connection)  # of a file that another program made by the same tables
+        _index_new(connection)  # for a file that another program made with the same tables
         connection.execute("COMMIT")
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
@@ -287,8 +299,9 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Have the file keep a log, so that readers and the writer do not wait for each other; to begin one,
-    SQLite must have it alone.
+    """Switch the file to a write-ahead log, so that readers and the writer do not wait for each other.
+
+    SQLite needs exclusive access to do so.
     """
     ends = time.monotonic() + LONGEST_WAIT
     while True:
@@ -302,7 +315,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def _index_new(connection: sqlite3.Connection) -> None:
-    """Bring the rows into the index of words that are not in it yet."""
+    """Add the rows to the word index that are not in it yet."""
     connection.executemany(_INDEX, map(_worded, connection.execute(_NOT_INDEXED).fetchall()))
 
 
@@ -315,7 +328,7 @@ def _where(given: Mapping[str, str]) -> str:
 
 
 def _rows_with(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
-    """A query for the ids of the triples that hold a keyword, and its values."""
+    """Return a query for the ids of the triples that contain a keyword, and its parameters."""
     by_words = "SELECT rowid AS id FROM triple_words WHERE triple_words MATCH ?"
     if not keyword.quoted:
         return by_words, (f'"{keyword.words.strip()}"',)
@@ -326,8 +339,9 @@ def _rows_with(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
 
 
 def _whole_words(quoted: str) -> str:
-    """What the index can know of a text: the words after its first, which may begin before it; the last may
-    go on.
+    """Return the index query for a quoted text.
+
+    It contains the words after the first, which may begin earlier. The last may continue.
     """
     words = named_words(quoted)
     begins = words[1:] if words and quoted.startswith(words[0]) else words
@@ -340,7 +354,7 @@ def _holds_text(quoted: str, *parts: str) -> bool:
 
 
 def _told(created: datetime | None) -> str | None:
-    """A time as text, of one length, so that texts sort as times do."""
+    """Format a time as text of fixed length, so that texts sort as times do."""
     return None if created is None else created.isoformat(timespec="microseconds")
 
 
@@ -352,7 +366,10 @@ def _triple(row: Sequence[Any]) -> Triple:
 
 
 def _read_time(told: str | None) -> datetime | None:
-    """A time as it was written; one that another program wrote without a zone is taken for UTC."""
+    """Parse a stored time.
+
+    One that another program wrote without a time zone is taken as UTC. Raises StoreDamaged if it is no time.
+    """
     if told is None:
         return None
     try:

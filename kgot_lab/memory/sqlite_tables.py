@@ -1,5 +1,6 @@
-"""Keep tables in one SQLite file or in memory, and open tables wherever they lie: many processes may read and, one
-after the other, write.
+"""Tables in one SQLite file or in memory, and a function that opens tables in any location.
+
+Many processes may read, and write one after the other.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from kgot_lab.memory.tables import CLAIMS_LAYOUT, SCRUBBED, TO_SCRUB, ClaimRow, 
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.stores.opening import resolved
 
-# A file of tables: how it is opened, told from others, and found to be damaged before anything is written.
+# A file of tables: opening, recognition, and the search for damage before anything is written.
 
 
 def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
-    """A connection to a file of tables, made if there is none there, or to one in memory.
+    """Connect to a file of tables, creating it if there is none, or to a database in memory.
 
-    Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable; none of
-    them has written to it.
+    Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable. The
+    file is unchanged after any of them.
     """
     if path is not None:
         require_path(path)
@@ -66,14 +67,14 @@ def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None, layo
 
 
 def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
-    """Search for damage, make the tables where the file is new, and set what lasts as long as the connection."""
+    """Search for damage, create the tables in a new file, and set the options of the connection."""
     refuse_damaged(connection, path)
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        # before there is a log, so that the file's head says from the first what it is
+        # before there is a log, so that the file's head identifies it from the beginning
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            # another process may have made them
+            # another process may have created them
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 _make(connection, layout)
     _refuse_foreign_head(connection, path, layout)
@@ -91,7 +92,7 @@ def _make(connection: sqlite3.Connection, layout: Layout) -> None:
 
 
 def _bring_up(connection: sqlite3.Connection, layout: Layout) -> None:
-    """Give a file of an earlier version the tables that it lacks."""
+    """Add the missing tables to a file of an earlier version."""
     connection.execute("BEGIN IMMEDIATE")
     with connection:
         version = _number(connection, "user_version")
@@ -116,10 +117,10 @@ _EACH = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")
 
 
 class SQLiteTables:
-    """A TableStorage of a layout in a file, made if there is none there, or in memory (":memory:").
+    """A TableStorage of a layout in an SQLite file, created if it is missing, or in memory (":memory:").
 
-    Raises BadInput for a file that is not one, which is not touched, StoreUnavailable for one that cannot be
-    opened, and StoreDamaged.
+    Raises BadInput for a file of another kind, which is not changed, StoreUnavailable if it cannot be opened,
+    and StoreDamaged.
     """
 
     def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:
@@ -174,13 +175,13 @@ class SQLiteTables:
                 self._connection.close()
 
     def forked(self) -> None:
-        """In a child: SQLite must not even close a connection there."""
+        """Detach the connection in a forked child, where SQLite must not even close it."""
         keep_for_ever(self._connection)
         self._foreign = True
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """In the place of an error of SQLite's, raise one that says what to do."""
+        """Replace an SQLite error by one that says what to do."""
         if self._foreign:
             raise StoreUnavailable(f"{self.path or f'a memory of {self.layout.name}'} {ELSEWHERE}")
         try:
@@ -194,8 +195,9 @@ class SQLiteTables:
 
 
 class SQLiteClaims(SQLiteTables):
-    """A ClaimStorage in a file, made if there is none there, or in memory (":memory:"); raises what every
-    file of tables does.
+    """A ClaimStorage in an SQLite file, created if it is missing, or in memory (":memory:").
+
+    Raises what `SQLiteTables` raises.
     """
 
     def __init__(self, path: Path | str = ":memory:") -> None:
@@ -204,8 +206,9 @@ class SQLiteClaims(SQLiteTables):
             self.scrub()
 
     def scrub(self) -> None:
-        """Write the file anew without what was deleted, and empty its log; raises StoreUnavailable while
-        another process reads.
+        """Rewrite the file without what was deleted, and empty its log.
+
+        Raises StoreUnavailable while another process reads.
         """
         with self._lock, self._told():
             self._connection.execute("VACUUM")
@@ -229,7 +232,7 @@ def _in_sqlite(statement: str) -> str:
     return _EACH.sub(r"json_each(\1) AS \2", _ANY.sub(r"IN (SELECT value FROM json_each(\1))", statement))
 
 
-# Opening tables: by the name of a file, in memory, or by the address of a PostgreSQL server.
+# Open tables by the name of a file, in memory, or by the address of a PostgreSQL server.
 
 _Opened = TypeVar("_Opened", bound=TableStorage)
 # as libpq takes it: host=… dbname=…
@@ -239,11 +242,10 @@ _IN_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|pa
 def open_tables(
     layout: Layout, place: Path | str = ":memory:", *, namespace: str | None = None
 ) -> TableStorage:
-    """Tables in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://);
-    `namespace` names its schema.
+    """Open tables in an SQLite file, in memory (":memory:"), or in PostgreSQL by address (postgresql://).
 
-    Raises BadInput for a place that can be none or holds something else, StoreUnavailable, StoreDamaged and
-    NotInstalled.
+    `namespace` names the schema in PostgreSQL. Raises BadInput if the place is invalid or contains something
+    else. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
     """
     schema = "kgot_" + layout.name.replace(" ", "_") if namespace is None else namespace
     return opened_at(
@@ -264,9 +266,9 @@ def opened_at(
     namespace: str | None = None,
     example: str = "memory.db",
 ) -> _Opened:
-    """What `in_file` or `on_server` opens, by what a place is.
+    """Call `in_file` or `on_server`, depending on the kind of place, and return the result.
 
-    Raises BadInput for a place that is neither, or a file with a namespace.
+    Raises BadInput if the place is neither a file nor an address, and for a file with a namespace.
     """
     require(place, (str, Path), f"{what} are kept in a file or at an address")
     if isinstance(place, str) and "://" in place:
@@ -274,7 +276,7 @@ def opened_at(
             raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
         resolved(place)
         return on_server(place)
-    # else a file would be made whose name may be a password
+    # otherwise a file would be created whose name may be a password
     if isinstance(place, str) and _IN_PAIRS.match(place):
         raise BadInput(
             f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs"

@@ -1,6 +1,4 @@
-"""Define the tables of a file or schema: name, mark, version, the statements that make them, and all SQL of the
-claims.
-"""
+"""The tables of a file or schema: name, mark, version, DDL, and all SQL of the claims."""
 
 from __future__ import annotations
 
@@ -12,42 +10,46 @@ from typing import Any, Literal, Protocol, Self
 
 from kgot_lab.memory.triple_store import LONGEST_TEXT, spaced_words
 
-# By what facts are looked up: the words of their texts, and their ends. Keys are numbers, since a word may
-# be of any length.
+# Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
+# any length.
 
 
 def word_key(word: str) -> int:
-    """The key of the facts that hold a word, as `spaced_words` cuts it."""
+    """Return the key of the facts that contain a word, in the form of `spaced_words`."""
     return _number("word", word)
 
 
 def end_key(end: Literal["subject", "object"], name: str) -> int:
-    """The key of the facts that begin, or end, with a name, letter by letter."""
+    """Return the key of the facts whose subject or object is exactly a name."""
     return _number(end, name)
 
 
 def fact_keys(subject: str, relation: str, object: str) -> list[int]:
-    """All keys of a fact, each once; the words of a text that is too long to be told lead nowhere."""
+    """Return all distinct keys of a fact.
+
+    The words of a text longer than LONGEST_TEXT get no keys.
+    """
     told = [part for part in (subject, relation, object) if len(part) <= LONGEST_TEXT]
     words = {word for part in told for word in spaced_words(part).split()}
     return sorted({*map(word_key, words), end_key("subject", subject), end_key("object", object)})
 
 
 def _number(kind: str, text: str) -> int:
-    """A whole number of eight bytes with a sign, as databases keep them; that two texts have one costs a
-    look, since facts are read.
+    """Return a signed 64-bit hash of a text, as databases store integers.
+
+    A collision costs one extra read, since the facts themselves are compared.
     """
     return int.from_bytes(
         hashlib.blake2b(text.encode(), digest_size=8, person=kind.encode()).digest(), "big", signed=True
     )
 
 
-# All SQL of the claims, in what SQLite and PostgreSQL have in common; `= ANY(:names)` takes a list.
+# All SQL of the claims, in the common subset of SQLite and PostgreSQL. `= ANY(:names)` takes a list.
 #
-# What may change is a row of `versions`, never rewritten but for the change that closed it: the standing of
-# a claim (taken, queued, accepted or rejected, with its confidence), its drops, the cardinality declared of
-# a relation, and what a name was merged into. Changes are numbered in the order of their times, so what was
-# known at a time is what was known after the last change until then.
+# Everything that may change is a row of `versions`, never rewritten except by the change that closed it: the
+# standing of a claim (taken, queued, accepted or rejected, with its confidence), its drops, the declared
+# cardinality of a relation, and what a name was merged into. Changes are numbered in the order of their
+# times, so what was known at a time is what was known after the last change until then.
 
 CLAIM_TABLES = (  # what has no primary key may be of any length, which no index of PostgreSQL takes but one of hashes
     "CREATE TABLE facts (id TEXT PRIMARY KEY, subject TEXT NOT NULL, relation TEXT NOT NULL, object TEXT NOT NULL)",
@@ -134,8 +136,9 @@ DECIDED = f"""SELECT d.id, d.at, d.who, d.action, c.id, {_FACT}, v.value, v.numb
 
 
 def facts_where(*parts: str) -> str:
-    """The statement that reads the facts with one of some names in each of these parts: subject, relation,
-    object.
+    """Return the query for the facts with one of several names in each of these parts.
+
+    A part is subject, relation or object.
     """
     wanted = " AND ".join(f"f.{part} = ANY(:{part})" for part in parts)
     return f"SELECT {_FACT} FROM facts f" + (wanted and f" WHERE {wanted}")
@@ -146,8 +149,9 @@ TOUCHING = f"""SELECT {_FACT} FROM facts f WHERE f.subject = ANY(:names)
 
 
 def facts_with_keys(many: int) -> str:
-    """The statement that reads the ids of the facts with each of some keys, :key0 and so on, those learnt
-    last first, :most of each.
+    """Return the query for the ids of the facts with each of `many` keys, latest first.
+
+    Its parameters are :key0 and so on, and :most, the number of ids for each.
     """
     each = "SELECT {0} AS place, fact, learnt FROM fact_keys WHERE key = :key{0} ORDER BY learnt DESC, fact DESC LIMIT :most"
     return " UNION ALL ".join(
@@ -244,8 +248,9 @@ TO_SCRUB = "SELECT count(*) FROM unscrubbed"
 
 @dataclass(frozen=True)
 class LaterTable:
-    """A table that the versions before had not, and how it is filled from what such a one holds: from each
-    row that `read` finds.
+    """A table that earlier versions did not have.
+
+    `rows` computes its content from each row that `read` finds in an earlier version.
     """
 
     name: str
@@ -256,37 +261,38 @@ class LaterTable:
     columns: int
 
     def insert(self, mark: str) -> str:
-        """The statement that adds a row, with the mark that an engine has for a value."""
+        """Return the statement that adds a row, with the engine's placeholder for a value."""
         return f"INSERT INTO {self.name} VALUES ({', '.join([mark] * self.columns)})"
 
     def rows_of(self, read: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-        """What stands in it, by the rows that `read` found."""
+        """Return its rows, computed from the rows that `read` found."""
         return (made for row in read for made in self.rows(*row))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The tables of one kind of place; statements in what SQLite and PostgreSQL have in common, and then
-    those of their own.
-    """
+    """The tables of one kind of storage: common statements, and then those of SQLite and PostgreSQL."""
 
     name: str  # what it holds: "claims"
-    application: int  # how a file of this kind is told from any other
+    application: int  # application id of a file of this kind
     tables: tuple[str, ...]
     indexes: tuple[str, ...] = ()
     sqlite: tuple[str, ...] = ()
     postgres: tuple[str, ...] = ()
-    later: tuple[LaterTable, ...] = ()  # a version each, in their order
+    later: tuple[LaterTable, ...] = ()  # one version each, in order
     repeatable: bool = False  # run again, its statements change nothing: so they are where a place says that it is of version 0
 
     @property
     def version(self) -> int:
-        """The number of this version: what is older gets what it lacks when it is opened."""
+        """The number of this version.
+
+        An older storage gets what it lacks when it is opened.
+        """
         return 1 + len(self.later)
 
     @property
     def mark(self) -> str:
-        """What stands on a schema of this kind, before the number of its version."""
+        """The beginning of the comment on a schema of this kind, before the number of its version."""
         return f"{self.name} of kgot_lab, version "
 
 
@@ -301,14 +307,16 @@ CLAIMS_LAYOUT = Layout(
 )  # "kglc"
 
 
-# What keeps tables: the statements of one file, run in transactions; SQLite here, another engine behind the
-# same methods.
+# The interface of tables: the statements of one file, run in transactions, with SQLite or another engine.
 
 ClaimRow = tuple[Any, ...]
 
 
 class TableStorage(Protocol):
-    """Tables of a layout, to which statements of ours are put; raises StoreUnavailable, and StoreDamaged."""
+    """The tables of a layout, which run internal statements.
+
+    Raises StoreUnavailable, and StoreDamaged.
+    """
 
     def rows(
         self, statement: str, values: Mapping[str, Any] = ...
@@ -323,7 +331,7 @@ class TableStorage(Protocol):
 
 
 class InTables:
-    """What is kept in tables of its own, and closed with them, at the end of a `with` block too."""
+    """An object stored in its own tables, which are closed with it and at the end of a `with` block."""
 
     storage: TableStorage
 
@@ -342,6 +350,9 @@ class InTables:
 
 
 class ClaimStorage(TableStorage, Protocol):
-    """Tables of claims, to which the statements of `statements` are put, and which can be erased for good."""
+    """Tables of claims, which can be erased permanently.
 
-    def scrub(self) -> None: ...  # what was deleted leaves every file
+    They run the statements of the `tables` module.
+    """
+
+    def scrub(self) -> None: ...  # removes the bytes of deleted rows from every file

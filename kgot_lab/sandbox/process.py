@@ -1,7 +1,7 @@
-"""Start a worker in a sandbox, hand it statements, and check its answers, its time and its memory.
+"""Start a worker in a sandbox, send it statements, and check its answers, its time and its memory.
 
-A worker that dies, hangs or lies is replaced: the statement fails, and the next one meets a new worker with
-the right graph.
+A worker that dies, hangs or returns invalid answers is replaced: the statement fails, and the next one gets a
+new worker with the correct graph.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from kgot_lab.io.processes import tell_of_forks
 from kgot_lab.sandbox.replies import Malformed, account_of, accounts, part, removal_of
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
-# How much memory a sandbox takes: all of its processes together, since the limit of one says nothing of how
-# many there are.
+# The memory of a sandbox: of all its processes together, because the limit of one does not bound their
+# number.
 
 _PROCESSES = Path("/proc")
 
 
 def tree_of(pid: int) -> tuple[int, ...]:
-    """A process and all below it, as this machine lists them; only the process itself where it does not."""
+    """Return a process and all its descendants, or only itself on a machine that does not list them."""
     found = [pid]
     for each in found:
         tasks = _PROCESSES / str(each) / "task"
@@ -48,8 +48,9 @@ def tree_of(pid: int) -> tuple[int, ...]:
 
 
 def megabytes_of(processes: tuple[int, ...]) -> float:
-    """The memory of some processes that no file gives back, pages that two share counted in each; 0 where
-    this machine does not tell.
+    """Return the memory of some processes that is not backed by files, in MB.
+
+    Pages that two processes share count in each. 0 on a machine that does not report it.
     """
     return sum(map(_kilobytes, processes)) / 1024
 
@@ -68,23 +69,24 @@ def _listed(folder: Path) -> list[str]:
 
 def _read(path: Path) -> str:
     try:
-        # a process may call itself by bytes that are no text
+        # a process may have a name that is not valid text
         return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # it ended in the meantime, or this is no Linux
+    except OSError:  # it ended in the meantime, or this is not Linux
         return ""
 
 
 _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
 MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
-_MOST_SAID = 1 << 16  # bytes of what a program says that are read for its reason
-# how Docker, bubblewrap, Go and others begin it
+_MOST_SAID = 1 << 16  # bytes of a program's output that are read for its reason
+# how error messages of Docker, bubblewrap, Go and others begin
 _REASON = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)
-_MARGIN = "# \t"  # Java's last words have a margin
+_MARGIN = "# \t"  # Java's crash messages have a margin
 _JAVA = "Error occurred during initialization of VM"
-_GRACE = 2.0  # seconds the worker may take longer than the statement it stops
-_LOOK = 0.1  # seconds between two looks at how much memory a sandbox takes
-_SLACK_MB = 256  # what an engine takes besides what a statement may have
-MOST_PENDING = 5_000  # changes that one statement may wait for; with more, the graph is loaded afresh before its clock runs
+_GRACE = 2.0  # seconds that the worker may take in addition to the statement
+_LOOK = 0.1  # seconds between two checks of a sandbox's memory
+_SLACK_MB = 256  # memory of an engine in addition to that of a statement
+# changes that one statement may wait for; with more, the graph is loaded again before its time starts
+MOST_PENDING = 5_000
 
 BOOT = """
 import importlib, sys, types
@@ -105,19 +107,23 @@ CLEAN = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
-FOLDER = Path(__file__).parent  # of it a worker is shown the folder `worker` and that of its engine
+FOLDER = Path(__file__).parent  # a worker sees its folder `worker` and that of its engine
 
 
 def clean(memory_mb: int) -> dict[str, str]:
-    """The environment of a worker: nothing of ours; an engine that must be told at its start reads there how
-    much memory it may have.
+    """Return the environment of a worker, without the variables of this process.
+
+    It contains the memory limit, for an engine that needs it at start.
     """
     return {**CLEAN, "MEMORY_MB": str(memory_mb)}
 
 
 @dataclass(frozen=True)
 class Launch:
-    """How one kind of sandbox starts its worker; an environment of None is ours."""
+    """The way in which one kind of sandbox starts its worker.
+
+    An environment of None is that of this process.
+    """
 
     kind: str
     command: tuple[str, ...]
@@ -126,26 +132,26 @@ class Launch:
 
 
 class _Broken(Exception):
-    """The worker cannot be talked to any more."""
+    """The worker can no longer be used."""
 
 
 class _Lost(_Broken):
-    """The worker ended or stopped, which a statement may do to it and others may too."""
+    """The worker ended or stopped, because of a statement or something else."""
 
 
 class Sandbox:
-    """Runs statements in a worker process, one fork each, against a copy of the graph it was given.
+    """Runs statements in a worker process, one fork each, against a copy of the graph.
 
-    `seconds` is wall time and `memory_mb` address space for each statement; all processes of the sandbox
-    together may take that on top of twice what they hold between statements.
+    `seconds` is wall time and `memory_mb` address space for each statement. All processes of the sandbox
+    together may use `memory_mb` on top of twice what they use between statements.
     """
 
     def __init__(self, launch: Launch, *, seconds: float = 5.0, memory_mb: int = 512):
         self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
         self._truth = Truth()
-        # what the worker does not know yet; None: it must be told everything
+        # changes that the worker does not know yet; None if it needs the whole graph
         self._pending: list[Diff] | None = None
-        self._waiting = 0  # how many elements that is
+        self._waiting = 0  # the number of elements in them
         self._worker: _Worker | None = None
         self._lock = threading.RLock()
         tell_of_forks(self)
@@ -160,7 +166,10 @@ class Sandbox:
         self.close()
 
     def write(self, statement: str) -> Diff:
-        """What a statement would change, checked against the graph but not applied; raises QueryFailed."""
+        """Return what a statement would change, checked against the graph but not applied.
+
+        Raises QueryFailed if the statement fails or its changes are not valid.
+        """
         with self._lock:
             payload = self._ask("write", statement, MAX_WRITTEN)
             try:
@@ -169,17 +178,24 @@ class Sandbox:
                 raise QueryFailed(statement, f"the statement's changes make no sense: {error}") from None
 
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds; raises QueryFailed."""
+        """Run a read statement and return its rows.
+
+        Raises QueryFailed if the statement fails.
+        """
         return tuple(self._part("read", statement, "rows", list))
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value, within so many seconds if it says how
-        many; raises QueryFailed.
+        """Run plain Python and return what it prints, or the value of its last expression.
+
+        `seconds` replaces the time limit. Raises QueryFailed if the code fails.
         """
         return str(self._part("compute", code, "text", str, seconds))
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph; the worker hears of it with the next statement. Raises BadInput."""
+        """Apply a diff to the graph.
+
+        The worker gets it with the next statement. Raises BadInput if it does not fit.
+        """
         with self._lock:
             self._truth.apply(diff)
             if self._pending is not None:
@@ -189,19 +205,28 @@ class Sandbox:
                     self._pending = None
 
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
-        """Forget the graph and take this one; raises BadInput."""
+        """Replace the graph.
+
+        Raises BadInput if the new one is not valid.
+        """
         with self._lock:
             self._truth, self._pending = Truth(nodes, edges), None
 
     def close(self) -> None:
-        """End the worker; a later statement starts a new one."""
+        """Stop the worker.
+
+        A later statement starts a new one.
+        """
         with self._lock:
             if self._worker is not None:
                 self._worker.stop()
             self._worker = self._pending = None
 
     def forked(self) -> None:
-        """In a child: the worker is the parent's; the next statement starts one of the child's own."""
+        """Detach the worker in a forked child, since it is the parent's.
+
+        The next statement starts one of the child's own.
+        """
         self._lock = threading.RLock()
         if self._worker is not None:
             self._worker.stop()
@@ -225,7 +250,7 @@ class Sandbox:
                 how, payload = worker.ask(request, seconds + _GRACE, self.memory_mb)
             except _Broken as error:
                 self.close()
-                # perhaps by another's hand: nobody knows that it was the statement
+                # another process may have killed it: it was not necessarily the statement
                 lost = isinstance(error, _Lost)
                 told = (
                     "the sandbox ended or stopped while it ran the statement; it"
@@ -235,7 +260,7 @@ class Sandbox:
                 raise QueryFailed(statement, f"{told} starts afresh ({error})") from None
             except (
                 BaseException
-            ):  # an interrupt: the answer would come later and be taken for the next statement's
+            ):  # an interrupt: the answer would arrive later and be taken for that of the next statement
                 self.close()
                 raise
         if how == b"=" and len(payload) > most:
@@ -256,8 +281,9 @@ class Sandbox:
         return f"the statement crashed the interpreter ({names.get(int(number), number)}); perhaps it needs more memory than it may have"
 
     def _ready(self) -> _Worker:
-        """A living worker that has the graph as it was at some time, and `_pending` what happened since;
-        raises SandboxError.
+        """Return a running worker that has loaded an earlier state of the graph.
+
+        `_pending` holds the changes since. Raises SandboxError if it cannot start or load the graph.
         """
         if self._worker is None or not self._worker.alive:
             self.close()
@@ -285,8 +311,9 @@ def _size(diff: Diff) -> int:
 
 
 def _news(diffs: list[Diff]) -> dict[str, Json]:
-    """Some diffs as one request's nodes and edges, each element's last state only, in the order a graph
-    grows.
+    """Merge diffs into one request, with only the last state of each element.
+
+    The elements are in the order in which a graph grows.
     """
     nodes: dict[str, Json] = {}
     edges: dict[tuple[str, ...], Json] = {}
@@ -310,14 +337,14 @@ class _Worker:
             try:
                 self.errors = opened.enter_context(tempfile.TemporaryFile())
                 self.process = _starter(os.getpid()).submit(_started, launch, self.errors).result()
-            except (OSError, RuntimeError) as error:  # no file, no process, or no thread may be had
+            except (OSError, RuntimeError) as error:  # no file, process or thread is available
                 raise SandboxError(f"the {launch.kind} sandbox could not be started: {error}") from None
             opened.pop_all()  # closed by _end
         self.stop = weakref.finalize(self, _end, self.process, self.errors, os.getpid())
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self._in, False)
-        self._most_mb = 0.0  # that its processes may take together while they answer; 0: as much as they like
+        self._most_mb = 0.0  # that its processes may use together while they answer; 0 for no limit
         try:
             self._receive(time.monotonic() + launch.patience)
             self._idle = tree_of(self.process.pid)
@@ -334,8 +361,9 @@ class _Worker:
     def ask(
         self, request: Mapping[str, Json], seconds: float, memory_mb: int | None = None
     ) -> tuple[bytes, bytes]:
-        """How a request ended, and what was written; raises _Broken, also when it takes far more memory than
-        a statement may.
+        """Send a request and return its outcome and output.
+
+        Raises _Broken if the worker fails, also if it uses far more memory than a statement may.
         """
         deadline = time.monotonic() + seconds
         self._most_mb = 0.0 if memory_mb is None else 2 * megabytes_of(self._idle) + memory_mb + _SLACK_MB
@@ -378,7 +406,7 @@ class _Worker:
         return b"".join(chunks)
 
     def _rest(self, begun: bytes, deadline: float) -> bytes:
-        """What came in place of an answer, as far as it has been said by now or a moment later."""
+        """Return what was written instead of an answer, as far as it arrives within a moment."""
         said = begun
         with suppress(_Broken):
             while len(said) < _MOST_SAID:
@@ -386,7 +414,10 @@ class _Worker:
         return said
 
     def _wait(self, descriptor: int, what: int, deadline: float) -> None:
-        """Wait until a pipe is ready, with an eye on the memory of all who might make it so; raises _Broken."""
+        """Wait until a pipe is ready, while checking the memory of the sandbox's processes.
+
+        Raises _Broken if it takes too long or they use too much.
+        """
         poll = select.poll()
         poll.register(descriptor, what)
         while not poll.poll(1000 * max(0.0, min(_LOOK, deadline - time.monotonic()))):
@@ -397,8 +428,9 @@ class _Worker:
 
 
 def _gist(said: str) -> str:
-    """The one line of a program's complaint that tells most: the exception below a traceback, the first named
-    reason, or the first line.
+    """Return the most informative line of a program's error output.
+
+    It is the exception below a traceback, the first named reason, or the first line.
     """
     lines = [line.strip(_MARGIN)[:300] for line in said.splitlines() if line.strip(_MARGIN)]
     if any(line.startswith("Traceback ") for line in lines):
@@ -406,14 +438,15 @@ def _gist(said: str) -> str:
     if (
         java := next((number for number, line in enumerate(lines) if line.startswith(_JAVA)), None)
     ) is not None:
-        return ": ".join(lines[java : java + 2])  # the reason stands in its next line
+        return ": ".join(lines[java : java + 2])  # the reason is in the next line
     return next((line for line in lines if _REASON.match(line)), lines[0] if lines else "")
 
 
 @cache
 def _starter(process_id: int) -> ThreadPoolExecutor:
-    """The one thread of this process that starts workers: bubblewrap ends a worker together with the thread
-    that started it.
+    """Return the one thread of this process that starts workers.
+
+    bubblewrap ends a worker together with the thread that started it.
     """
     return ThreadPoolExecutor(1, f"sandbox-{process_id}")
 
@@ -432,11 +465,14 @@ def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> None:
-    """End a worker with all it started; a forked child only lets go of its pipes, at its own end too."""
+    """Kill a worker with all processes it started.
+
+    A forked child only closes its ends of the pipes, also when it exits.
+    """
     if os.getpid() == parent:
         _killed(process)
     else:
-        process.returncode = 0  # it is not the child's to wait for
+        process.returncode = 0  # the child must not wait for it
     for pipe in (process.stdin, process.stdout, errors):
         if pipe is not None:
             pipe.close()
@@ -445,8 +481,8 @@ def _end(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> No
 def _killed(process: subprocess.Popen[bytes]) -> None:
     with suppress(
         ProcessLookupError, PermissionError
-    ):  # the latter where only ended processes are left, on macOS
-        if process.returncode is None:  # else its number may be another's by now
-            # its session: where no wall ends them with it, what it started would stay
+    ):  # the latter on macOS, if only ended processes are left
+        if process.returncode is None:  # otherwise its number may have been reused
+            # its session: without a PID namespace its children would stay
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,6 +1,4 @@
-"""Reads what came out of the sandbox, trusting none of it: shapes, sizes and texts are checked before a value
-is made of them.
-"""
+"""Parse the untrusted output of the sandbox, checking shapes, sizes and texts before creating values."""
 
 from __future__ import annotations
 
@@ -16,18 +14,21 @@ from kgot_lab.types import Edge, Json, Node
 
 _MAX_DEPTH = 64
 _MAX_MESSAGE = 2_000
-MOST_VALUES = 1_000_000  # values in one reply: what they cost this process is known before they are made
+MOST_VALUES = 1_000_000  # values in one reply: their cost to this process is known before they are created
 MOST_CHANGED = 50_000  # nodes and edges that one statement may change
 # in one pass and in no memory of its own, also where the last has no end
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 class Malformed(Exception):
-    """A reply that no honest statement writes."""
+    """A reply that no correct worker sends."""
 
 
 def parsed(payload: bytes) -> dict[str, Json]:
-    """The JSON object in a reply; raises Malformed."""
+    """Parse the JSON object in a reply.
+
+    Raises Malformed if it is invalid, too large or nested too deeply.
+    """
     _require(_values(payload) <= MOST_VALUES, f"more than {MOST_VALUES:,} values")
     try:
         value = json.loads(payload.decode(), parse_constant=_refuse, parse_float=_finite)
@@ -44,7 +45,10 @@ def parsed(payload: bytes) -> dict[str, Json]:
 
 
 def part(payload: bytes, name: str, kind: type, statement: str) -> Any:
-    """One part of a reply; raises QueryFailed with the error the statement ended in, or Malformed."""
+    """Return one part of a reply.
+
+    Raises QueryFailed with the error that ended the statement, or Malformed.
+    """
     return _part_of(parsed(payload), name, kind, statement)
 
 
@@ -56,7 +60,10 @@ def _part_of(reply: Mapping[str, Json], name: str, kind: type, statement: str) -
 
 
 def accounts(payload: bytes, statement: str) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
-    """What a write says it changed, by id and by identity (None: removed); raises QueryFailed or Malformed."""
+    """Parse the changes of a write, by id and by identity, with None for each removed element.
+
+    Raises QueryFailed if the statement failed or changes too much, or Malformed.
+    """
     reply = parsed(payload)
     nodes, edges = (_part_of(reply, name, list, statement) for name in ("nodes", "edges"))
     if len(nodes) + len(edges) > MOST_CHANGED:
@@ -88,14 +95,14 @@ def _edge(claim: Json) -> tuple[Identity, Edge | None]:
 
 
 def account_of(element: Node | Edge) -> list[Json]:
-    """An element as the worker reads it."""
+    """Encode an element for the worker."""
     if isinstance(element, Node):
         return [element.id, list(element.labels), _object(element.properties)]
     return [element.source, element.type, element.target, element.key, _object(element.properties)]
 
 
 def removal_of(element: Node | Edge) -> list[Json]:
-    """An element's removal as the worker reads it."""
+    """Encode an element's removal for the worker."""
     return [element.id] if isinstance(element, Node) else list(element.identity)
 
 
@@ -118,7 +125,10 @@ def _shallow(value: Json) -> bool:
 
 
 def _values(payload: bytes) -> int:
-    """At most how many values a JSON text holds; its strings are looked into only where they could matter."""
+    """Return an upper bound of the number of values in a JSON text.
+
+    Its strings are excluded only if they could exceed the limit.
+    """
     marks = (b",", b"[", b"{")
     if sum(map(payload.count, marks)) > MOST_VALUES:
         payload = _STRING.sub(b"", payload)

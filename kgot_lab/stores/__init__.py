@@ -1,4 +1,4 @@
-"""Keep graphs: one language and one location each, all behind the same small protocols."""
+"""Graph stores: one query language and one location each, behind the same small protocols."""
 
 from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.lookup import edges_between, holds_value

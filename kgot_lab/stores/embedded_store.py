@@ -1,5 +1,5 @@
-"""Keep a graph in this process: the truth in dictionaries, perhaps a log of its diffs on disk, and statements run
-in a sandbox.
+"""A graph in this process: kept in dictionaries, optionally logged on disk, changed by statements in a
+sandbox.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ R = TypeVar("R")
 
 
 def _alone(act: Callable[Concatenate[EmbeddedStore, P], R]) -> Callable[Concatenate[EmbeddedStore, P], R]:
-    """A method of a store that one thread at a time is in: its graph, its log and its sandbox hold still
-    meanwhile.
+    """Decorate a method of a store so that one thread at a time runs it.
+
+    The graph, log and sandbox do not change meanwhile.
     """
 
     @wraps(act)
@@ -46,14 +47,14 @@ def _alone(act: Callable[Concatenate[EmbeddedStore, P], R]) -> Callable[Concaten
 
 
 class EmbeddedStore:
-    """What the embedded stores share; they differ in the language of their statements.
+    """The base class of the embedded stores, which differ in the language of their statements.
 
-    `execute` runs them, for this store alone, and is by default a sandbox opened at the first, in which a
-    statement may take so many `seconds`; `unsafe` allows one that does not isolate. Raises NoSandbox at a
-    statement if there is none: applying diffs and looking around need no sandbox. With a `path` every diff is
-    put on disk before it counts, and a later store on that path goes on from there; raises StoreUnavailable
-    where another process has it, BadInput where it holds something else, StoreDamaged where it lost what was
-    acknowledged. Threads may share a store: they wait for each other.
+    `execute` runs the statements of this store alone. By default it is a sandbox that is opened at the first
+    statement. `seconds` limits one statement. `unsafe` allows a sandbox that does not isolate. A statement
+    raises NoSandbox if there is none. Applying diffs and reading the graph need no sandbox. With a `path`
+    every diff is written to disk before it takes effect, and a later store on that path continues from there.
+    Raises StoreUnavailable if another process has the file open, BadInput if it contains something else, and
+    StoreDamaged if it lost acknowledged writes. Threads may share a store: they wait for each other.
     """
 
     dialect: ClassVar[Dialect]
@@ -70,15 +71,15 @@ class EmbeddedStore:
     ):
         self._alone = RLock()
         self._known = Truth()
-        self._words: WordIndex | None = None  # made at the first search
-        self._held: HeldValues | None = None  # made when it is first asked what the graph holds
+        self._words: WordIndex | None = None  # created at the first search
+        self._held: HeldValues | None = None  # created at the first call of `holds`
         self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe, self._seconds = unsafe, seconds
         self._execute, self._open, self._told = execute, open or self._sandbox, False
         self._calculator = Calculator(unsafe=unsafe, seconds=seconds)
         self._path = None if path is None else Path(path).expanduser()
         self._place = f"in {self._path}" if self._path else "in this process"
-        self._over = ""  # why it can be used no more
+        self._over = ""  # why it can no longer be used
         self._log: DiffLog | None = None
         if self._path is not None:
             self._reopen(self._path)
@@ -99,7 +100,10 @@ class EmbeddedStore:
 
     @_alone
     def write(self, statement: str) -> Diff:
-        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        """Run a statement and store its changes.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
+        """
         require_statement(statement)
         execute = self._running()
         diff = execute.write(statement)
@@ -113,14 +117,18 @@ class EmbeddedStore:
 
     @_alone
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds; raises QueryFailed."""
+        """Run a read statement and return its rows.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
         require_statement(statement)
         return self._running().read(statement)
 
     @_alone
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value, away from the graph and within some
-        seconds; raises QueryFailed.
+        """Run plain Python and return what it prints, or the value of its last expression.
+
+        It has no access to the graph and is limited to `seconds`. Raises QueryFailed if the code fails.
         """
         self._require_open()
         require_statement(code)
@@ -132,15 +140,16 @@ class EmbeddedStore:
 
     @_alone
     def graph(self) -> PropertyGraph:
-        """The whole graph as it is now."""
+        """Return the whole graph in its current state."""
         from kgot_lab.graph import PropertyGraph
 
         return PropertyGraph.of(self._truth.nodes.values(), self._truth.edges.values())
 
     @_alone
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, for example an earlier write's; raises BadInput when it does not
-        fit.
+        """Apply a diff to the graph, for example that of an earlier write.
+
+        Raises BadInput if it does not fit.
         """
         kept = fit_diff(diff)
         self._keep(kept)
@@ -148,13 +157,17 @@ class EmbeddedStore:
 
     @_alone
     def undo(self, diff: Diff) -> None:
-        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        """Undo a diff.
+
+        Raises BadInput if the graph has changed in the same elements since.
+        """
         self.apply(inverse(diff))
 
     @_alone
     def compact(self) -> None:
-        """Put the graph as it is in the place of the log's history, so that opening it is fast again; raises
-        StoreUnavailable.
+        """Replace the history in the log by the current graph, so that it opens fast again.
+
+        Raises StoreUnavailable if the log cannot be written.
         """
         truth = self._truth
         if self._log is not None:
@@ -162,7 +175,10 @@ class EmbeddedStore:
 
     @_alone
     def close(self) -> None:
-        """End the sandbox and let go of the log, where the graph stays; a later call raises StoreUnavailable."""
+        """Close the sandbox and the log, which keeps the graph.
+
+        A later call raises StoreUnavailable.
+        """
         if self._over == ELSEWHERE:
             return
         self._over = "was closed; open another one"
@@ -174,18 +190,20 @@ class EmbeddedStore:
         self._log = None
 
     def forked(self) -> None:
-        """In a child: a graph on file is the parent's, and one in memory is a copy, unless a thread of the
+        """Mark the store in a forked child.
+
+        A graph on file belongs to the parent. A graph in memory is a usable copy, unless a thread of the
         parent was changing it.
         """
         if self._path is not None or not self._alone.acquire(blocking=False):
             self._over = self._over or ELSEWHERE
         self._alone = RLock()
 
-    # --- looking around ---
+    # --- queries ---
 
     @_alone
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         truth = self._truth
         return Schema(
             dict(sorted(self._labels.items())),
@@ -196,12 +214,15 @@ class EmbeddedStore:
 
     @_alone
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways, oldest first; none if there is no such node."""
+        """Return a node's incoming and outgoing edges, oldest first.
+
+        Empty if there is no such node.
+        """
         return tuple(map(copied_edge, self._edges_at(id)))
 
     @_alone
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first."""
+        """Return the nodes that share words with a query in their name or properties, best first."""
         require_words(words)
         truth = self._truth
         if self._words is None:
@@ -212,19 +233,23 @@ class EmbeddedStore:
 
     @_alone
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         return reached(id, hops, self._ends) if id in self._truth.nodes else {}
 
     @_alone
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         return tuple(map(copied_edge, path_between(source, target, most, self._edges_at)))
 
     @_alone
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        For what counts as equal see `lookup.holds_value`.
+        """
         truth = self._truth
         if self._held is None:
             self._held = HeldValues((*truth.nodes.values(), *truth.edges.values()))
@@ -232,7 +257,7 @@ class EmbeddedStore:
 
     @_alone
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes."""
+        """Return the edges whose two ends are both among the given nodes."""
         return tuple(map(copied_edge, edges_among(ids, self._edges_at)))
 
     def _edges_at(self, id: str) -> tuple[Edge, ...]:
@@ -241,7 +266,7 @@ class EmbeddedStore:
     def _ends(self, id: str) -> Iterator[str]:
         return (end for source, _, target, _ in self._truth.incident[id] for end in (source, target))
 
-    # --- inside ---
+    # --- internal ---
 
     def _require_open(self) -> None:
         if self._over:
@@ -249,8 +274,10 @@ class EmbeddedStore:
 
     @property
     def _truth(self) -> Truth:
-        """The graph; after a write that left the log unsound it is read from that again, since another
-        process may have written to it.
+        """The graph.
+
+        After a write that left the log damaged it is read from the log again, since another process may have
+        written to it.
         """
         self._require_open()
         if self._path is not None and (self._log is None or self._log.closed):
@@ -274,9 +301,7 @@ class EmbeddedStore:
         return execute
 
     def _reopen(self, path: Path) -> None:
-        """Read the graph from its log; one that was closed meanwhile may have been written to by another
-        process.
-        """
+        """Read the graph from its log, which another process may have changed while it was closed."""
         log = DiffLog(path)
         try:
             truth = Truth()
@@ -297,8 +322,9 @@ class EmbeddedStore:
         self._relations = Counter(edge.type for edge in truth.edges.values())
 
     def _keep(self, diff: Diff) -> None:
-        """Put a diff on disk and then make it part of the graph; raises BadInput where it does not fit,
-        StoreUnavailable.
+        """Write a diff to disk and then apply it to the graph.
+
+        Raises BadInput if it does not fit, and StoreUnavailable if it cannot be written.
         """
         self._truth.check(diff)
         if self._log is not None and diff:
@@ -307,19 +333,19 @@ class EmbeddedStore:
             self._take(diff)
         except (
             BaseException
-        ):  # interrupted, or out of memory, when it was on disk already: the graph is read from there again
+        ):  # interrupted or out of memory after the write to disk: the graph is read from there again
             if self._log is not None:
                 self._log.close()
             raise
 
     def _tell(self, diff: Diff) -> None:
-        """Let the sandbox know of what was kept."""
+        """Send a stored diff to the sandbox."""
         if self._told and self._execute is not None:
             try:
                 self._execute.apply(diff)
             except (
                 Exception
-            ):  # what is kept is kept: the sandbox is told the whole graph before the next statement
+            ):  # the diff is stored in any case: the sandbox gets the whole graph before the next statement
                 self._told = False
 
     def _take(self, diff: Diff) -> None:
@@ -356,16 +382,16 @@ def _recount(counts: Counter[str], gone: Iterator[str], came: Iterator[str]) -> 
             del counts[name]
 
 
-# A graph that is written to in Python with NetworkX.
+# The embedded Python store: NetworkX in the sandbox.
 
 
 def fact_of(edge: Edge) -> str:
-    """An edge as one line for a reader."""
+    """Format an edge as one line of text."""
     return f"{edge.source} --[{edge.type}]--> {edge.target}"
 
 
 def properties_of(element: Node | Edge) -> str:
-    """An element's properties as they follow it on a line."""
+    """Format an element's properties as they follow it on a line."""
     return (
         " {" + ", ".join(f"{name}: {value}" for name, value in element.properties.items()) + "}"
         if element.properties
@@ -385,14 +411,15 @@ def _adds(facts: Sequence[Fact]) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a property can be told as an argument of add."""
+    """Return whether a property can be passed as a keyword argument of add."""
     own = name.isidentifier() and normalize("NFKC", name) == name  # Python reads other spellings as that one
     return own and not iskeyword(name) and name not in _ARGUMENTS and name.rstrip("_") != "relation"
 
 
 def _add(triple: Triple, properties: Mapping[str, Json]) -> str:
-    """One call, and what no argument can be called beside it; a property named like the edge's type has an
-    underscore in the graph.
+    """Format one call of add, followed by an update for properties that cannot be keyword arguments.
+
+    A property named like the edge's type has an underscore in the graph.
     """
     plain = {name: value for name, value in properties.items() if _is_plain(name)}
     told = "".join(f", {name}={value!r}" for name, value in plain.items())
@@ -423,7 +450,7 @@ PYTHON = Dialect(
         "facts(about=None, relation=None, hops=1) lists facts near a name, or all, as dicts: subject, relation, object, own properties.\n"
         "names(label=None) lists node ids. G.nodes[id] is a node's properties with its label; an edge's data has its type under relation."
     ),
-    # in single quotes, since a model puts statements into JSON, where it forgets to escape double ones
+    # in single quotes, because a model puts statements into JSON and forgets to escape double quotes there
     write_example="add('Marie Curie', 'won', 'Nobel Prize in Physics', subject_label='Person', object_label='Prize', year=1903)",
     read_example="result = facts('Marie Curie')",
     add=_adds,
@@ -436,7 +463,7 @@ PYTHON = Dialect(
 
 
 class InMemory(EmbeddedStore):
-    """A store whose statements are Python."""
+    """A store for Python statements."""
 
     dialect = PYTHON
     language = "python"

@@ -1,10 +1,9 @@
-"""The lines of a log: each holds a check of itself and of the one before it, and two marks say how many were
-on the disk.
+"""The lines of a log: a hash chain of records, and two marks that say how many records are on disk.
 
-The head comes first, then two marks, then a line for each record: the check, a space and JSON. A mark is
-written once its record is on the disk, the two by turns, so that a torn one leaves the other. Version 1,
-which is still read and added to, has CRC-32 for a check, which knows nothing of the lines before, and no
-marks.
+The head comes first, then two marks, then a line for each record: the check (of this line and the one
+before), a space and JSON. A mark is written once its record is on disk, the two alternately, so that a torn
+one leaves the other. Version 1, which is still read and appended to, has a CRC-32 as check, which does not
+depend on earlier lines, and no marks.
 """
 
 from __future__ import annotations
@@ -30,7 +29,10 @@ MARK_SIZE = len(b"mark 000000000000 0123456789abcdef 01234567\n")
 
 
 def line_of(record: Json, before: bytes, version: int = CHAINED) -> bytes:
-    """A record as a line that follows the line with the check `before`; raises BadInput for what is not JSON."""
+    """Format a record as the line that follows the line with the check `before`.
+
+    Raises BadInput if the record is not JSON.
+    """
     try:
         text = json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -39,7 +41,7 @@ def line_of(record: Json, before: bytes, version: int = CHAINED) -> bytes:
 
 
 def check_of(line: bytes) -> bytes:
-    """The check that a line begins with."""
+    """Return the check that a line begins with."""
     return line.partition(b" ")[0]
 
 
@@ -55,21 +57,26 @@ _SEAL = re.compile(r',"check":"([0-9a-f]{16})"\}$')
 
 
 def with_seal(line: str, before: str) -> str:
-    """A JSON object on a line, with a check of itself and of all before it as its last part; `before` is the
-    seal of the last.
+    """Append a check of the line and of all lines before it to a JSON object.
+
+    `before` is the seal of the previous line.
     """
     return f'{line[:-1]},"check":"{_seal(line, before)}"}}'
 
 
 def seal_of(line: str) -> str:
-    """What the next line is checked against: the check that a line holds, or that of a line which holds none."""
+    """Return the value that the next line is checked against.
+
+    It is the check in the line, or one computed from a line without a check.
+    """
     held = _SEAL.search(line)
     return held[1] if held else _seal(line, "")
 
 
 def broken_seal(lines: Iterable[str]) -> int:
-    """The number of the first line whose check does not hold, or that has none after others had (those of old
-    files have none); else 0.
+    """Return the number of the first line with a wrong or missing check, or 0.
+
+    A check is missing only after lines that have one. Old files have none.
     """
     before, checked = "", False
     for number, line in enumerate(lines, start=1):
@@ -88,13 +95,13 @@ def _seal(line: str, before: str) -> str:
 
 
 def mark_of(count: int, check: bytes) -> bytes:
-    """The mark that so many records are on the disk, the last of which has this check."""
+    """Format the mark that records `count` records on disk, the last of which has this check."""
     told = b"%012d %s" % (count, check)
     return b"mark %s %08x\n" % (told, zlib.crc32(told))
 
 
 def mark_place(count: int) -> int:
-    """Where in the file the mark of so many records stands."""
+    """Return the offset in the file of the mark for `count` records."""
     return len(HEAD) + MARK_SIZE * (count % 2)
 
 
@@ -108,11 +115,10 @@ FRESH = HEAD + 2 * mark_of(0, check_of(HEAD))  # a log without records
 
 @dataclass(frozen=True)
 class Chain:
-    """What was read of a log: its version, its sound records, how many bytes those take, and the check of the
-    last.
+    """The contents of a log: version, valid records, their size in bytes, and the check of the last.
 
-    `lost` says what is missing or damaged that was on the disk once, "" for nothing, and `torn` what follows
-    the sound part and was not.
+    `lost` describes what was on disk once and is missing or damaged, or is "". `torn` describes what follows
+    the valid part and was never on disk.
     """
 
     version: int
@@ -124,8 +130,9 @@ class Chain:
 
 
 def read_chain(data: bytes, path: Path) -> Chain:
-    """What some bytes hold as a log; raises BadInput for what is none, and StoreDamaged for one without its
-    head.
+    """Parse the bytes of a log.
+
+    Raises BadInput if they are no log, and StoreDamaged if the head is missing.
     """
     version = next((version for version in _DIGITS if data.startswith(_head(version))), None)
     if version is None:
@@ -150,11 +157,10 @@ def read_chain(data: bytes, path: Path) -> Chain:
 
 
 def salvaged_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json], ...], int]:
-    """The records that follow each other from the beginning of a damaged log, and how many were written, as
-    far as that shows.
+    """Return the unbroken run of records of a damaged log, and how many were apparently written.
 
-    In a chain a line between them that is none, such as a second head, is passed over: the check of the next
-    says that none is missing. Raises BadInput for what is no log of ours.
+    In a chain, a line that is no record (such as a second head) is skipped, because the check of the next
+    shows that none is missing. Raises BadInput if the data is no log of this package.
     """
     if data.startswith(_head(1)):
         found = read_chain(data, path)
@@ -169,7 +175,7 @@ def salvaged_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json],
 
 
 def _chained(data: bytes) -> tuple[tuple[Mapping[str, Json], ...], int]:
-    """The records that follow each other from the first on, and how many other lines look like records."""
+    """Return the unbroken run of records from the first on, and the number of other lines like records."""
     check, records, others = check_of(HEAD), list[Mapping[str, Json]](), 0
     for line in data.split(b"\n"):
         record = _record_in(line, check, CHAINED)
@@ -215,7 +221,7 @@ def _record_in(line: bytes, before: bytes, version: int) -> Mapping[str, Json] |
 
 
 def _lost(data: bytes, checks: list[bytes], version: int) -> str:
-    """What the marks say that is not there."""
+    """Describe what the marks promise that is missing, or return ""."""
     if version == 1:
         return ""
     marks = [_MARK.fullmatch(data[start : start + MARK_SIZE]) for start in (mark_place(0), mark_place(1))]
@@ -230,8 +236,9 @@ def _lost(data: bytes, checks: list[bytes], version: int) -> str:
 
 
 def _rest(rest: bytes, whole: int) -> tuple[str, str]:
-    """What follows the sound lines of a log that has all that its marks tell of, as what was lost or as what
-    was torn.
+    """Classify what follows the valid lines of a log as (lost, torn).
+
+    The log has all records that its marks promise.
     """
     end = rest.find(b"\n")
     if end < 0 or not rest[end + 1 :].strip(b"\x00\n"):

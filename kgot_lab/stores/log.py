@@ -1,9 +1,8 @@
-"""A log of diffs on disk: after a crash it holds what was acknowledged and nothing else, and the graph after
-every write can be had again.
+"""A log of diffs on disk, from which the graph after every write can be restored.
 
-After the head a line for each write holds the elements as they became, or as what is gone; `hash_chain` says
-what a line is. A last line that was torn by a crash is cut off at opening, with a warning; damage anywhere else is
-an error, and nothing is changed.
+After a crash it contains exactly what was acknowledged. After the head, a line for each write holds the new
+states of the elements, or their removal. `hash_chain` defines the lines. A last line that was torn by a crash
+is cut off at opening, with a warning. Damage anywhere else is an error, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ from kgot_lab.types import Diff, Edge, Json, Node
 
 
 class DiffLog:
-    """An open log, for this opening of the file alone, by whatever name it is opened.
+    """An open log, locked for exclusive use under whatever name it is opened.
 
-    Raises StoreUnavailable where another has it, StoreDamaged where what was acknowledged is not there,
+    Raises StoreUnavailable if another has it open, StoreDamaged if acknowledged writes are missing, and
     BadInput for a file that is no log.
     """
 
@@ -59,7 +58,7 @@ class DiffLog:
         self._file = _locked(self.path)
         try:
             found = _sound(read_chain(_whole(self._file, self.path), self.path), self.path)
-            self.records = list(found.records)  # those that were there at opening
+            self.records = list(found.records)  # the records at opening
             if found.torn:
                 warnings.warn(
                     f"{self.path}: {found.torn}. The file as it was is kept as {set_aside(self.path).name}",
@@ -89,11 +88,14 @@ class DiffLog:
 
     @property
     def closed(self) -> bool:
-        """Whether the file was let go of."""
+        """Whether the file was closed."""
         return self._file.closed
 
     def append(self, diff: Diff) -> None:
-        """Write a diff to the disk, for good; raises StoreUnavailable, and then the log is as it was."""
+        """Write a diff durably to disk.
+
+        Raises StoreUnavailable, with the log unchanged, if that fails.
+        """
         line = line_of(_record(diff), self._check, self._version)
         self._refuse_if_moved()
         try:
@@ -104,26 +106,27 @@ class DiffLog:
             raise
         except (
             BaseException
-        ):  # interrupted: whether the record is there is read from the disk when the log is opened again
+        ):  # interrupted: whether the record is on disk is found out when the log is opened again
             self._file.close()
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if not self._file.closed:
             with suppress(
                 OSError
-            ):  # the mark of the last record; the record itself was put on the disk when it was written
+            ):  # the mark of the last record; the record itself was synced when it was written
                 os.fsync(self._file.fileno())
         self._file.close()
 
     def forked(self) -> None:
-        """Let a child's copy of the file go: the lock is the parent's, and would else outlast its closing."""
+        """Close a forked child's copy of the file, whose lock would otherwise outlast the parent's."""
         self._file.close()
 
     def compact(self, truth: Truth) -> None:
-        """Put one record of the whole graph in the place of the history; raises StoreUnavailable, and then
-        the log is as it was.
+        """Replace the history by one record of the whole graph.
+
+        Raises StoreUnavailable, with the log unchanged, if that fails.
         """
         self._refuse_if_moved()
         if os.fstat(self._file.fileno()).st_nlink > 1:
@@ -133,7 +136,7 @@ class DiffLog:
         everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
         records = [_record(everything)] if everything else []
         fresh, check, size = _fresh_file(self.path, records)
-        self._file.close()  # of the file that has just lost its name
+        self._file.close()  # the file whose name was just taken by the new one
         self._file = fresh
         self._version = CHAINED
         self._size = size
@@ -157,8 +160,9 @@ class DiffLog:
         self._size += len(line)
 
     def _mark(self) -> None:
-        """Say that all so far is on the disk; it goes there itself with the next write, and only a damaged
-        log is read by it.
+        """Mark all records so far as being on disk.
+
+        The mark itself reaches the disk with the next write. It is only needed to read a damaged log.
         """
         if self._version == CHAINED:
             with suppress(OSError):
@@ -169,15 +173,13 @@ class DiffLog:
         try:
             os.ftruncate(self._file.fileno(), self._size)
         except OSError as error:
-            self._file.close()  # whoever opens it next cuts the torn line off
+            self._file.close()  # the next opening cuts off the torn line
             raise StoreUnavailable(
                 f"{self.path}: a write failed and could not be taken back, so the store was closed: {error}"
             ) from None
 
     def _refuse_if_moved(self) -> None:
-        """Raise StoreUnavailable where the file is no longer the one that was opened, or something else wrote
-        to it.
-        """
+        """Raise StoreUnavailable if the file was replaced, or another program wrote to it."""
         ours = os.fstat(self._file.fileno())
         try:
             there: os.stat_result | None = self.path.stat()
@@ -192,10 +194,10 @@ class DiffLog:
 
 
 def history(path: Path | str) -> Iterator[Diff]:
-    """The exact diffs that a log holds, oldest first, without opening it for writing; raises BadInput,
-    StoreDamaged.
+    """Yield the exact diffs in a log, oldest first, without opening it for writing.
 
-    The graph after the n-th write is the empty graph after the first n of them.
+    The graph after the n-th write is the empty graph with the first n of them applied. Raises BadInput if the
+    file is no log, and StoreDamaged if it is damaged.
     """
     truth = Truth()
     for record in _sound(chain_on_file(Path(path)), Path(path)).records:
@@ -205,8 +207,10 @@ def history(path: Path | str) -> Iterator[Diff]:
 
 
 def chain_on_file(path: Path) -> Chain:
-    """What a log holds, whole or damaged; an absent one holds nothing. Raises BadInput, StoreDamaged and
-    StoreUnavailable.
+    """Read a log, whole or damaged.
+
+    A missing file is an empty log. Raises BadInput or StoreDamaged as `read_chain` does, and StoreUnavailable
+    if the file cannot be read.
     """
     try:
         return read_chain(read_regular(path) if path.exists() else b"", path)
@@ -216,18 +220,18 @@ def chain_on_file(path: Path) -> Chain:
 
 @dataclass(frozen=True)
 class Salvaged:
-    """Where a damaged file is kept now, and how much of it is in the new one in its place."""
+    """The location of the copy of a damaged file, and how much of it is in the new one."""
 
     kept: Path
     told: str
 
 
 def salvage(path: Path) -> Salvaged:
-    """Keep the records of a damaged log that follow each other from its beginning, whatever was put or
-    damaged between them.
+    """Recover the unbroken run of records of a damaged log, skipping what was inserted or damaged between
+    them.
 
-    Where it raises, nothing was changed: StoreUnavailable where another has it open, BadInput and
-    StoreDamaged where nothing can be kept.
+    If it raises, nothing was changed: StoreUnavailable if another has it open, BadInput or StoreDamaged if
+    nothing can be recovered.
     """
     with _locked(path) as file:
         data = file.readall() or b""
@@ -240,13 +244,13 @@ def salvage(path: Path) -> Salvaged:
         try:
             _fresh_file(path, records)[0].close()
         except BaseException:
-            kept.unlink(missing_ok=True)  # the damaged file is still in its place
+            kept.unlink(missing_ok=True)  # the damaged file is still in place
             raise
     return Salvaged(kept, f"kept {len(records):,} of {counted(written, 'write')}")
 
 
 def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
-    """A record's nodes by id and edges by identity; None for what is gone."""
+    """Return a record's nodes by id and edges by identity, with None for each deleted element."""
     nodes: dict[str, Node | None] = {}
     edges: dict[Identity, Edge | None] = {}
     for claim in record["nodes"]:
@@ -283,7 +287,10 @@ def _sound(found: Chain, path: Path) -> Chain:
 
 
 def set_aside(path: Path) -> Path:
-    """A copy of a file beside it, under a name of its own; raises OSError."""
+    """Copy a file to an unused name beside it and return the path of the copy.
+
+    Raises OSError if that fails.
+    """
     kept = next(
         place
         for number in count(1)
@@ -294,15 +301,16 @@ def set_aside(path: Path) -> Path:
 
 
 def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
-    """A locked log of some records in the place of the file that is there, the check of the last record, and
-    the size.
+    """Replace a file by a locked log of some records.
+
+    Returns the open file, the check of the last record, and the size.
     """
     check, lines = check_of(HEAD), [FRESH]
     for record in records:
         lines.append(line_of(record, check))
         check = check_of(lines[-1])
     whole = b"".join(lines)
-    place = Path(os.path.realpath(path))  # a link goes on leading to its file
+    place = Path(os.path.realpath(path))  # a symbolic link keeps pointing to its file
     beside = place.with_name(place.name + ".new")
     file: io.FileIO | None = None
     try:
@@ -329,8 +337,8 @@ def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
 
 
 def require_path(path: Path) -> None:
-    """Raise BadInput for what no system takes for the name of a file: a NUL, half a surrogate pair that is no
-    byte of a name.
+    """Raise BadInput for a path that no system accepts: one with a NUL or an invalid half of a surrogate
+    pair.
     """
     try:
         named = b"\0" not in os.fsencode(path)
@@ -341,8 +349,9 @@ def require_path(path: Path) -> None:
 
 
 def holds_something(path: Path) -> bool:
-    """Whether a file is there and not empty; its folder is made if there is none. Raises StoreUnavailable for
-    what is no file.
+    """Return whether a file exists and is not empty, creating its folder if it is missing.
+
+    Raises StoreUnavailable if the path is not a file or cannot be opened.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -356,15 +365,17 @@ def holds_something(path: Path) -> bool:
 
 
 def _locked(path: Path) -> io.FileIO:
-    """A log's file, made if there is none: no other opening of it, by this or another name, gets it until it
-    is closed.
+    """Open and lock a log's file, creating it if it is missing.
+
+    Until it is closed, no other process or path can open the same file. Raises StoreUnavailable if it is in
+    use or cannot be opened.
     """
     while True:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and not stat.S_ISREG(path.stat().st_mode):
                 raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
-            # unbuffered, so that nothing of a failed write is left for a later one
+            # unbuffered, so that nothing of a failed write remains for a later one
             file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
         except OSError as error:
             raise StoreUnavailable(f"{path}: cannot be opened: {error}") from None
@@ -378,19 +389,22 @@ def _locked(path: Path) -> io.FileIO:
             file.close()
             told = f"{path}: this store is open already, here or in another process; close it there or give another path"
             raise StoreUnavailable(told) from None
-        file.close()  # another put a new file in its place in the meantime
+        file.close()  # another process has replaced the file in the meantime
 
 
 def _whole(file: io.FileIO, path: Path) -> bytes:
-    """All that a file holds; of one that is no log at all, only its beginning. Raises BadInput and OSError."""
+    """Read all of a file.
+
+    Of a file that is no log only the beginning is read. Raises BadInput for such a file, and OSError.
+    """
     start = file.read(len(FRESH)) or b""
     if len(start) == len(FRESH):
-        read_chain(start, path)  # before all of what may be a very large file of somebody else is read
+        read_chain(start, path)  # before reading all of what may be a very large file of another program
     return start + (file.readall() or b"")
 
 
 def _sync_folder(path: Path) -> None:
-    """Make a new name in a folder outlast a power failure, where the system can."""
+    """Make a new name in a folder survive a power failure, if the system supports that."""
     if os.name != "nt":
         descriptor = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
         try:

@@ -14,24 +14,24 @@ from kgot_lab.text.words import folded_words
 from kgot_lab.types import Edge, Json, Node
 
 _WORD = re.compile(r"\w+")
-_NAME_WEIGHT = 2.0  # a word in a node's name says more than one in its properties
+_NAME_WEIGHT = 2.0  # weight of a word in a node's name, relative to one in its properties
 
 
 class WordIndex:
-    """Which nodes have which words, kept up to date node by node."""
+    """An index from words to nodes, updated node by node."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, dict[str, float]] = {}
         self._size = 0
 
     def add(self, node: Node) -> None:
-        """Take a node's words in."""
+        """Add the words of a node."""
         self._size += 1
         for word, weight in _weights(node).items():
             self._nodes.setdefault(word, {})[node.id] = weight
 
     def remove(self, node: Node) -> None:
-        """Take a node's words out, as they were when it was added."""
+        """Remove the words of a node, which must be as they were when it was added."""
         self._size -= 1
         for word in _weights(node):
             nodes = self._nodes[word]
@@ -40,8 +40,9 @@ class WordIndex:
                 del self._nodes[word]
 
     def best(self, words: Iterable[str], limit: int) -> list[str]:
-        """The ids that share most with some words; a rare word counts more (inverse document frequency), ties
-        go to the shorter id.
+        """Return the ids of the nodes that share most with some words, best first.
+
+        Words are weighted by inverse document frequency. Ties go to the shorter id.
         """
         scores: dict[str, float] = {}
         for word in dict.fromkeys(words):
@@ -68,22 +69,22 @@ def _texts(value: Json) -> Iterator[str]:
             yield from _texts(item)
 
 
-# Whether a graph holds a value, and which edges there are between some nodes: what the evidence for an
-# answer is checked against.
+# Whether a graph contains a value, and the edges between some nodes: the evidence for an answer is checked
+# with these.
 #
-# A store answers without reading all of its graph to this process where it can; one that cannot is asked by
-# its search and its neighbours.
+# A store answers without sending its whole graph to this process if it can. For a store that cannot, its
+# search and neighbours are used.
 
-_MOST = 50  # nodes that are looked at in a store that can only search
+_MOST = 50  # nodes inspected in a store that can only search
 
 
 def holds_value(store: Browsable, value: Scalar) -> bool:
-    """Whether a value is in a graph exactly: as a node's id or label, an edge's type, or a value or list item
-    of a property.
+    """Return whether a graph contains a value exactly.
 
-    Texts are the same letter by letter, numbers as numbers (1 is 1.0), and true is no number. A store that
-    can only search is looked at where its search leads, which may miss what is in the properties of edges
-    alone. Raises BadInput for what is no text and no number.
+    The value may be a node's id or label, an edge's type, or a value or list item of a property. Texts are
+    compared character by character and numbers by value (1 equals 1.0). true is no number. For a store that
+    can only search, the search results and their edges are inspected, which may miss values that are only in
+    properties of edges. Raises BadInput if the value is neither a text nor a number.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise BadInput(f"what a graph may hold is a text or a number, not {described_value(value)}")
@@ -97,7 +98,7 @@ def holds_value(store: Browsable, value: Scalar) -> bool:
 
 
 def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
-    """The edges whose two ends are both among some nodes."""
+    """Return the edges whose two ends are both among the given nodes."""
     wanted = list(dict.fromkeys(ids))
     return (
         store.edges_between(wanted) if isinstance(store, Holding) else edges_among(wanted, store.neighbours)
@@ -105,7 +106,7 @@ def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
 
 
 def edges_among(ids: Collection[str], neighbours: Callable[[str], Iterable[Edge]]) -> tuple[Edge, ...]:
-    """The edges whose two ends are both among some nodes, found by what surrounds each."""
+    """Return the edges whose two ends are both among the given nodes, using the neighbours of each."""
     wanted = frozenset(ids)
     found = {
         edge.identity: edge
@@ -117,15 +118,16 @@ def edges_among(ids: Collection[str], neighbours: Callable[[str], Iterable[Edge]
 
 
 def scalars_of(element: Node | Edge) -> list[Scalar]:
-    """The texts and numbers in a node (its id and labels too) or in an edge (its type too, but not the ids of
-    its ends).
+    """Return the texts and numbers in a node or an edge.
+
+    A node's include its id and labels. An edge's include its type but not the ids of its ends.
     """
     names = (element.id, *element.labels) if isinstance(element, Node) else (element.type,)
     return [*names, *scalars_in(element.properties)]
 
 
 def scalars_in(value: Json) -> Iterator[Scalar]:
-    """The texts and numbers in a value, however deep; the names in it are none."""
+    """Yield the texts and numbers in a value, however deeply nested, but not the keys of objects."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         yield value
     elif isinstance(value, list | tuple | dict):
@@ -134,7 +136,7 @@ def scalars_in(value: Json) -> Iterator[Scalar]:
 
 
 class HeldValues:
-    """The texts and numbers that a graph holds, kept up to date element by element."""
+    """The texts and numbers in a graph, updated element by element."""
 
     def __init__(self, elements: Iterable[Node | Edge]):
         self._times = Counter(value for element in elements for value in scalars_of(element))
@@ -143,17 +145,18 @@ class HeldValues:
         return self._times[value] > 0
 
     def change(self, gone: Iterable[Node | Edge], came: Iterable[Node | Edge]) -> None:
-        """Some elements went, and others came."""
+        """Update the counts after `gone` elements were removed and `came` elements added."""
         self._times.subtract(value for element in gone for value in scalars_of(element))
         self._times.update(value for element in came for value in scalars_of(element))
 
 
-# Walks over edges, level by level: they enumerate nodes, not walks, however dense the graph is.
+# Breadth-first walks over edges: they enumerate nodes, not walks, however dense the graph is.
 
 
 def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict[str, int]:
-    """Each node within some hops of a start, with the least number of hops; `ends` gives the nodes that a
-    node's edges touch.
+    """Return the nodes within some hops of a start, each with its distance.
+
+    `ends` returns the nodes that a node's edges touch.
     """
     depth = {start: 0}
     frontier = [start]
@@ -169,10 +172,12 @@ def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict
 def path_between(
     source: str, target: str, most: int, neighbours: Callable[[str], Iterable[Edge]]
 ) -> tuple[Edge, ...]:
-    """A shortest path of at most so many edges, whichever way they point, grown from both ends by the smaller
-    side; () if there is none.
+    """Return a shortest undirected path of at most `most` edges, or () if there is none.
+
+    Bidirectional search: expands the smaller of the two frontiers.
     """
-    sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})  # how each node was reached
+    # the edge by which each node was reached
+    sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})
     frontiers = [[source], [target]]
     meeting = source if source == target else None
     for _ in range(most):

@@ -1,6 +1,4 @@
-"""Open a store by the name of its kind, by an address, or by a file; list namespaces; ask one graph in several
-languages (fused store).
-"""
+"""Open a store by kind, address or file, list namespaces, and query one graph in several languages."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ Where = str | Path
 
 @dataclass(frozen=True)
 class _Home:
-    """The module and class of a kind of store, and which of its options `at` is: for an address, and for a
-    file or folder.
-    """
+    """The module and class of a kind of store, and its options for `at`: an address, and a file or folder."""
 
     module: str
     name: str
@@ -65,12 +61,10 @@ _SUFFIXES = {
     **dict.fromkeys((".sqlite", ".sqlite3", ".db"), "sqlite"),
     **dict.fromkeys((".log", ".jsonl"), "in_memory"),
 }
-# what else a store may be named by
+# other names of a store
 _ADDRESSES = ("bolt://HOST", "http://HOST/query", "postgresql://HOST/NAME", "FILE.sqlite", "FILE.log")
 _TEXTS = ("uri", "query_url", "update_url", "url", "user", "password", "database", "namespace", "token")
-_OPTIONS: Mapping[
-    str, tuple[type, ...]
-] = {  # what the values of options are, where that is one and the same for all stores
+_OPTIONS: Mapping[str, tuple[type, ...]] = {  # the values of options that are the same for all stores
     **dict.fromkeys(_TEXTS, (str,)),
     **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
     "path": (str, Path),
@@ -80,21 +74,22 @@ _WORDS = {str: "a text", bool: "True or False", Path: "a path", int: "a number",
 
 
 def open_store(where: Where = "in_memory", *, at: Where | None = None, **options: Any) -> Store:
-    """A store by the name of its kind, by its address (bolt://, neo4j://, postgresql://, http:// of a SPARQL
-    endpoint), or by its file.
+    """Open a store by the name of its kind, by its address or by its file.
 
-    A file that ends in .sqlite or .db is SQLite's, one in .log or .jsonl the log of a store in this process.
-    `at` says where a store named by its kind lives: an address, or a file to keep the graph in. Raises
-    UnknownName; BadInput for a place that does not fit and for an option the store does not have, naming
-    those it has; and what opening it raises: StoreUnavailable, NotInstalled.
+    An address begins with bolt://, neo4j:// or postgresql://, or is the http:// address of a SPARQL endpoint.
+    A file with suffix .sqlite or .db is SQLite, one with .log or .jsonl the log of a store in this process.
+    `at` is the location of a store named by its kind: an address, or a file for the graph. Raises UnknownName
+    if there is no such kind, and BadInput if the location does not fit or the store has no such option (the
+    message lists its options). Raises StoreUnavailable or NotInstalled if opening fails.
     """
     kind, place = resolved(where, at)
     return STORES[kind](**({} if place is None else {"at": place}), **options)
 
 
 def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
-    """The kind of store that a name, an address or a file means, and where it lives; raises UnknownName and
-    BadInput.
+    """Resolve a name, an address or a file to the kind of a store and its location.
+
+    Raises UnknownName if the kind is unknown, and BadInput if the location is given twice or incomplete.
     """
     require(where, (str, Path), "a store is named by its kind, its address or its file")
     if at is not None:
@@ -117,8 +112,9 @@ def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
 
 
 def open_fused(at: Where | None = None, **how: Any) -> Store:
-    """A graph written to in Python, with mirrors that are asked in Cypher and in SPARQL; `how` is told to all
-    three.
+    """Open a graph that is written in Python, with mirrors to query in Cypher and in SPARQL.
+
+    The options `how` are passed to all three stores. Raises BadInput for `at` and for an unknown option.
     """
     if at is not None:
         raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")
@@ -130,10 +126,10 @@ def open_fused(at: Where | None = None, **how: Any) -> Store:
 
 
 def open_for(language: str, *others: str, **how: Any) -> Store:
-    """An empty store in this process for a language, as a run's first event names it, with mirrors to be
-    asked in others.
+    """Open an empty store in this process for a language, with mirrors to query in others.
 
-    Raises UnknownName.
+    The language is the one that a run's first event names. Raises UnknownName if there is no such language,
+    and BadInput for a path together with mirrors.
     """
     for name in (language, *others):
         if name not in _LANGUAGES:
@@ -175,7 +171,10 @@ def _open(kind: str, at: Where | None = None, **options: Any) -> Store:
 
 
 def _placed(kind: str, home: _Home, at: Where) -> dict[str, Where]:
-    """`at` as the option that the store itself knows it by; raises BadInput where it lives at no such place."""
+    """Return `at` under the name of the option that the store knows it by.
+
+    Raises BadInput if the store has no such kind of location.
+    """
     is_address = "://" in str(at)
     option = home.address if is_address else home.file
     if not option:
@@ -195,14 +194,12 @@ def _placed(kind: str, home: _Home, at: Where) -> dict[str, Where]:
 
 
 def _check_address(kind: str, address: str) -> None:
-    """Raise BadInput for an address that names no host, or a port that is none, without showing a password in
-    it.
-    """
+    """Raise BadInput for an address without a host or with an invalid port, without showing a password."""
     try:
         parts = urlsplit(address)
         whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
     except ValueError as error:
-        # whose message may hold a part of a password
+        # the message may contain a part of a password
         why = "its host is none, or its port no number" if "@" in address else error
         raise BadInput(f"the address of the store {kind!r} cannot be used: {why}") from None
     if kind in SERVERS and (parts.username or parts.password):
@@ -235,7 +232,7 @@ STORES: dict[str, Callable[..., Store]] = {
 
 # --- for a run ---
 
-# that a model writes to
+# stores that a model can write to
 RUN_STORES = ("in_memory", "cypher_embedded", "sparql_embedded", "cypher_server", "sparql_server", "fused")
 _LOGINS = {  # never on a command line
     "cypher_server": {
@@ -256,13 +253,13 @@ def empty_store(
     keep: bool = False,
     wipe: bool = False,
 ) -> Store:
-    """An opened store for a run, which begins with an empty graph; raises UnknownName, BadInput, and what
-    opening it raises.
+    """Open a store for a run, which begins with an empty graph.
 
-    On a server a run has a namespace of its own: a new one, or the one that is named; the store's `namespace`
-    says which. `keep` takes a graph that is there as the one to begin with, and `wipe` empties it first;
-    nothing else on the server is touched. The login of Neo4j is taken from the environment: KGOT_NEO4J_USER,
-    KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE.
+    On a server a run has its own namespace: a new one, or the one that is named. The store's `namespace` says
+    which. `keep` begins with the graph that exists, and `wipe` empties it first. Nothing else on the server
+    is changed. The login of Neo4j comes from the environment: KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD,
+    KGOT_NEO4J_DATABASE. Raises UnknownName if the store is not one for runs, BadInput if it is not empty or
+    the options do not fit, and what opening it raises.
     """
     kind, place = resolved(where, at)
     if kind not in RUN_STORES:
@@ -285,7 +282,10 @@ def empty_store(
 
 
 def _begun(store: Store, place: str, *, keep: bool, wipe: bool) -> Store:
-    """A store as a run may begin with it, closed where it may not."""
+    """Return a store if a run may begin with it.
+
+    Otherwise closes it and raises BadInput.
+    """
     try:
         if not keep and store.schema().nodes:
             graph = store.graph()
@@ -305,28 +305,29 @@ def _begun(store: Store, place: str, *, keep: bool, wipe: bool) -> Store:
 def reopen_store(
     where: Where, at: Where | None = None, *, unsafe: bool = False, namespace: str | None = None
 ) -> Store:
-    """The opened store of a run that goes on, with all that is there, of which `resume` says whether the run
-    made it.
+    """Open the store of a run to resume, with everything in it.
 
-    On a server where no namespace is named it is a new one. Raises what `empty_store` raises.
+    `resume` checks whether the run made that content. On a server, without a namespace, a new one is used.
+    Raises what `empty_store` raises.
     """
     there = namespace is not None or resolved(where, at)[0] not in SERVERS
     return empty_store(where, at, unsafe=unsafe, namespace=namespace, keep=there)
 
 
-# --- the namespaces of a server ---
+# --- namespaces of a server ---
 
 SERVERS = ("cypher_server", "sparql_server")
 
 
 def fresh_namespace() -> str:
-    """A name that no namespace has yet: the day and time, and some chance."""
+    """Return an unused name for a namespace: date, time and a random part."""
     return f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:6]}"
 
 
 def namespaces(where: Where, at: Where | None = None) -> Mapping[str, GraphSize]:
-    """What the namespaces of a server hold, by name, without opening any; raises BadInput and
-    StoreUnavailable.
+    """Count the nodes and edges of each namespace of a server, by name, without opening any.
+
+    Raises BadInput if the store is no server, and StoreUnavailable if it cannot be reached.
     """
     make, place = _server(where, at)
     found: Mapping[str, GraphSize] = make.namespaces(place, **_login(resolved(where, at)[0]))
@@ -334,8 +335,9 @@ def namespaces(where: Where, at: Where | None = None) -> Mapping[str, GraphSize]
 
 
 def delete_namespace(where: Where, at: Where | None = None, *, namespace: str) -> None:
-    """Delete one namespace of a server with all it holds; raises BadInput where there is none or no store
-    made it, and StoreUnavailable.
+    """Delete one namespace of a server with everything in it.
+
+    Raises BadInput if there is none or no store made it, and StoreUnavailable.
     """
     if namespace not in (there := namespaces(where, at)):
         raise UnknownName("namespace", namespace, there)
@@ -356,7 +358,7 @@ def _server(where: Where, at: Where | None) -> tuple[Any, str]:
 
 
 def login_of(where: Where) -> dict[str, str]:
-    """What the environment says of the login of the server at an address; none where it is no server's."""
+    """Return the login for the server at an address from the environment, or {} if it is no server's."""
     return _login(resolved(where)[0])
 
 
@@ -364,18 +366,19 @@ def _login(kind: str) -> dict[str, str]:
     return {name: os.environ[key] for name, key in _LOGINS.get(kind, {}).items() if key in os.environ}
 
 
-# One graph that is asked in several languages: written to in one, mirrored into the others.
+# One graph in several languages: written in one, mirrored to the others.
 
 
 class Fused:
-    """A store and its mirrors; the loop writes to the first, and asks all of them when it reads (`readers`).
+    """A store and its mirrors in other languages.
 
-    A write that a mirror cannot hold is taken back everywhere and refused.
+    The loop writes to the first, and reads from all of them (`readers`). A write that a mirror cannot
+    represent is undone everywhere and refused.
     """
 
     def __init__(self, main: Store, *mirrors: Store):
         self._main, self.readers = main, mirrors
-        self._alone = RLock()  # a write is made in all of them before the next
+        self._alone = RLock()  # a write is applied to all stores before the next
 
     def __repr__(self) -> str:
         return f"<Fused: {', '.join(map(repr, (self._main, *self.readers)))}>"
@@ -392,8 +395,9 @@ class Fused:
         return self._main.dialect
 
     def write(self, statement: str) -> Diff:
-        """Run a statement in the first store and make its diff true in the mirrors; raises QueryFailed,
-        changing nothing.
+        """Run a statement in the first store and apply its diff to the mirrors.
+
+        Raises QueryFailed, changing nothing, if the statement fails or a mirror refuses the diff.
         """
         with self._alone:
             diff = self._main.write(statement)
@@ -407,22 +411,31 @@ class Fused:
             return diff
 
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds in the first store; raises QueryFailed."""
+        """Run a read statement in the first store and return its rows.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
         return self._main.read(statement)
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, where one of the stores can run it; raises QueryFailed."""
+        """Run plain Python in the first store that can and return what it prints.
+
+        Raises QueryFailed if the code fails or no store can run it.
+        """
         for store in (self._main, *self.readers):
             if isinstance(store, Computer):
                 return store.compute(code, seconds=seconds)
         raise QueryFailed(code, "none of these stores runs plain Python")
 
     def graph(self) -> PropertyGraph:
-        """The whole graph as it is now."""
+        """Return the whole graph in its current state."""
         return self._main.graph()
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, in every store; raises BadInput, changing nothing."""
+        """Apply a diff to every store.
+
+        Raises BadInput, changing nothing, if it does not fit.
+        """
         with self._alone:
             self._main.apply(diff)
             try:
@@ -437,23 +450,26 @@ class Fused:
             store.close()
 
     def schema(self) -> Schema:
-        """What the graph holds, by count."""
+        """Count the nodes per label and the edges per type."""
         return self._main.schema()
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways."""
+        """Return a node's incoming and outgoing edges."""
         return self._main.neighbours(id)
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, best first."""
+        """Return the nodes that share words with a query, best first."""
         return self._main.search(words, limit)
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        For what counts as equal see `lookup.holds_value`.
+        """
         return holds_value(self._main, value)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes."""
+        """Return the edges whose two ends are both among the given nodes."""
         return edges_between(self._main, ids)
 
     def _mirror(self, diff: Diff) -> None:

@@ -1,4 +1,4 @@
-"""What a store must do, and the values that make one graph language differ from another."""
+"""The protocols of a store, and the values in which graph languages differ."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ Fact = tuple[Triple, Mapping[str, Json]]  # a triple and the properties of its e
 
 
 class OwnWords(NamedTuple):
-    """What a read statement says by itself: whether it looks at the graph at all, and what columns or values
-    it gives out as constants.
+    """What a read statement returns regardless of the graph.
+
+    Says whether it reads the graph at all, and which columns or values are constants.
     """
 
     looks: bool = True
@@ -37,20 +38,20 @@ class Dialect:
     write_example: str
     read_example: str
     add: Callable[[Sequence[Fact]], str] = field(repr=False)  # the statement that adds some facts
-    # the one that reads the facts within some hops of some names
+    # the statement that reads the facts within some hops of some names
     about: Callable[[Sequence[str], int], str] = field(repr=False)
     paths: Callable[[Sequence[str], Mapping[str, float], int], str] = field(repr=False)
-    # the one that reads the chains of sentences from some names: names, how much each sentence is worth by
-    # its node, how many rows
-    node: Callable[[Node], str] = field(repr=False)  # a node as the language spells it, for a prompt
+    # the statement that reads chains of sentences: names, relevance score of each sentence by its node,
+    # number of rows
+    node: Callable[[Node], str] = field(repr=False)  # a node in the notation of the language, for a prompt
     edge: Callable[[Edge], str] = field(repr=False)
-    # of a read statement: what it would say of any graph
+    # of a read statement: its constants
     own_words: Callable[[str], OwnWords] = field(default=_nothing, repr=False)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What a graph holds, by count: the first thing a prompt shows of it."""
+    """The number of elements of a graph by label and type, which a prompt shows first."""
 
     labels: Mapping[str, int]
     relations: Mapping[str, int]
@@ -59,7 +60,7 @@ class Schema:
 
 
 class GraphStore(Protocol):
-    """A graph that takes statements in its own language."""
+    """A graph with statements in its own language."""
 
     @property
     def dialect(self) -> Dialect: ...
@@ -71,7 +72,7 @@ class GraphStore(Protocol):
 
 
 class Browsable(Protocol):
-    """A store that can be looked into without reading all of it."""
+    """A store that can be queried without reading all of it."""
 
     def schema(self) -> Schema: ...
     def neighbours(self, id: str) -> tuple[Edge, ...]: ...
@@ -80,7 +81,10 @@ class Browsable(Protocol):
 
 @runtime_checkable
 class Holding(Protocol):
-    """A store that says what its graph holds without handing all of it out; see `looking_up`."""
+    """A store that can tell whether its graph contains a value without returning it all.
+
+    See `lookup.holds_value`.
+    """
 
     def holds(
         self, value: Scalar
@@ -91,19 +95,19 @@ class Holding(Protocol):
 
 
 class GraphSize(NamedTuple):
-    """How many nodes and edges there are."""
+    """The number of nodes and edges."""
 
     nodes: int
     edges: int
 
 
 class Store(GraphStore, Browsable, Protocol):
-    """What the loop needs: a graph that takes statements and can be looked into."""
+    """The store that the loop needs: a graph that runs statements and can be read."""
 
 
 @runtime_checkable
 class Computer(Protocol):
-    """What runs plain Python, isolated and away from any graph: a sandbox, or a store that has one."""
+    """An object that runs plain Python, isolated from any graph: a sandbox, or a store that has one."""
 
     def compute(
         self, code: str, *, seconds: float | None = None
@@ -112,20 +116,24 @@ class Computer(Protocol):
 
 @runtime_checkable
 class Multilingual(Protocol):
-    """A store whose graph others hold too, in other languages; see `fused`."""
+    """A store with mirrors of its graph in other languages.
+
+    See `open_fused`.
+    """
 
     @property
     def readers(self) -> tuple[Store, ...]: ...
 
 
 def readers(store: Store) -> tuple[Store, ...]:
-    """The stores that hold the same graph as this one in other languages, to be asked in addition."""
+    """Return the stores that mirror this one in other languages, for additional queries."""
     return store.readers if isinstance(store, Multilingual) else ()
 
 
 class Execute(Protocol):
-    """Runs one statement somewhere safe, against the graph it was given; a store hands it every diff that it
-    accepted.
+    """Runs one statement in isolation against a copy of the graph.
+
+    A store sends it every diff that it accepted.
     """
 
     def write(self, statement: str) -> Diff: ...  # raises QueryFailed; does not apply it

@@ -1,9 +1,8 @@
-"""What the SQL stores share, as functions alone: values to rows and back, diffs from journals, and the
-statements that may be run.
+"""Functions of the SQL stores: values to rows and back, diffs from journals, and allowed statements.
 
-Each has the tables nodes(id, labels, properties) and edges(source, type, target, key, properties), labels and
-properties in JSON, and the view facts(subject, relation, object, key, properties) of the edges: a row
-inserted there adds an edge and the nodes it lacks, or adds its properties to the edge that is there.
+Each store has the tables nodes(id, labels, properties) and edges(source, type, target, key, properties), with
+labels and properties in JSON, and the view facts(subject, relation, object, key, properties) of the edges. A
+row inserted there adds an edge and its missing nodes, or adds its properties to the edge that exists.
 """
 
 from __future__ import annotations
@@ -23,12 +22,13 @@ from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
 SqlTable = Literal["nodes", "edges"]
-_DEEPEST = 500  # lists and dicts within each other: what Python and the engines read without trouble
+_DEEPEST = 500  # nested lists and dicts that Python and the engines can read
 
 
 class Change(NamedTuple):
-    """A row before and after: (id, labels, properties) of a node or (source, type, target, key, properties)
-    of an edge; None: no row.
+    """A row before and after a change, None for no row.
+
+    The row of a node is (id, labels, properties), that of an edge (source, type, target, key, properties).
     """
 
     table: SqlTable
@@ -37,10 +37,10 @@ class Change(NamedTuple):
 
 
 def diff_of(journal: Iterable[Change]) -> Diff:
-    """The exact diff of some changes in the order they were made: those of one row become one, a change and
-    its undo none.
+    """Return the exact diff of a journal of changes in the order they were made.
 
-    A row whose identity changed is one removed and one added.
+    Changes of one row become one, and a change and its undo none. A row whose identity changed is one removed
+    and one added.
     """
     first: dict[tuple[SqlTable, SqlRow], SqlRow | None] = {}
     last: dict[tuple[SqlTable, SqlRow], SqlRow | None] = {}
@@ -100,7 +100,10 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def json_text(value: Json, of: str) -> str:
-    """A value as JSON text that gives exactly it when read; raises BadInput, naming what it is a value of."""
+    """Serialize a value as JSON text that parses back to exactly that value.
+
+    Raises BadInput, naming `of`, if there is no such text.
+    """
     try:
         _refuse_unlike_json(value, of)
         text = _encode(value)
@@ -111,7 +114,10 @@ def json_text(value: Json, of: str) -> str:
 
 
 def parsed_json(text: str, of: str) -> Json:
-    """The value of some JSON text; raises BadInput when it is none."""
+    """Parse JSON text.
+
+    Raises BadInput if it is not valid.
+    """
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -119,8 +125,9 @@ def parsed_json(text: str, of: str) -> Json:
 
 
 def node_row(node: Node) -> tuple[str, str, str]:
-    """A node as id, labels and properties, the latter two as JSON text; raises BadInput for what cannot be
-    kept exactly.
+    """Return a node as id, labels and properties, the latter two as JSON text.
+
+    Raises BadInput if a value cannot be stored exactly.
     """
     _require_text(node.id, "a node's id")
     for label in node.labels:
@@ -130,8 +137,9 @@ def node_row(node: Node) -> tuple[str, str, str]:
 
 
 def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
-    """An edge as source, type, target, key and properties as JSON text; raises BadInput for what cannot be
-    kept exactly.
+    """Return an edge as source, type, target, key and properties, the last as JSON text.
+
+    Raises BadInput if a value cannot be stored exactly.
     """
     for text, what in (
         (edge.source, "an edge's source"),
@@ -146,7 +154,7 @@ def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
 
 
 def texts_in(value: Json) -> Iterator[str]:
-    """Every text in a value, the names in it too."""
+    """Yield every text in a value, including the keys of objects."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -181,7 +189,7 @@ def _require_writable(text: str, what: str) -> None:
 
 
 def _refuse_unlike_json(value: Json, of: str, deep: int = 0) -> None:
-    """Raise BadInput where json.dumps would keep quiet: a name that is not text would become text."""
+    """Raise BadInput for values that json.dumps would silently change, such as keys that are not text."""
     if deep > _DEEPEST:
         raise BadInput(f"{of} is nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
@@ -199,8 +207,9 @@ def _refuse_unlike_json(value: Json, of: str, deep: int = 0) -> None:
 
 
 def touched(diff: Diff) -> tuple[list[str], list[Identity]]:
-    """The ids and edge identities whose rows decide whether a diff fits; the edges at the removed nodes
-    decide too.
+    """Return the node ids and edge identities whose rows decide whether a diff can be applied.
+
+    The edges at the removed nodes decide too, and are not included.
     """
     nodes = (*diff.added_nodes, *diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
     edges = (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges))
@@ -211,8 +220,9 @@ def touched(diff: Diff) -> tuple[list[str], list[Identity]]:
 
 
 def refuse_misfit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
-    """Raise BadInput unless a diff fits a graph of which these are the touched nodes, the touched edges and
-    the edges at removed nodes.
+    """Raise BadInput unless a diff fits the graph.
+
+    `nodes` and `edges` are the touched nodes, the touched edges and the edges at removed nodes.
     """
     known, held = {node.id: node for node in nodes}, {edge.identity: edge for edge in edges}
     for edge in held.values():
@@ -234,11 +244,10 @@ _NEVER_IN_A_READ = _WRITES | {"MERGE", "INTO"}  # in a CTE, or SELECT … INTO a
 
 
 def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
-    """Raise QueryFailed unless a statement is a single SELECT, WITH or VALUES and holds no word that writes
-    outside of quotes.
+    """Raise QueryFailed unless a statement is a single SELECT, WITH or VALUES without words that write.
 
-    Without `brackets`, [ is refused too: some engines take it for a quote. What cannot be read for certain is
-    refused.
+    Words in quotes do not count. Without `brackets`, [ is refused too, because some engines read it as a
+    quote. A statement that is ambiguous is refused.
     """
     words = _words(statement, brackets)
     if words[0] not in _READS:
@@ -261,7 +270,10 @@ def refuse_unless_sql_write(statement: str, *, brackets: bool = True) -> None:
 
 
 def _words(statement: str, brackets: bool) -> list[str]:
-    """The words of a statement outside of quotes and comments, in capitals; at least one. Raises QueryFailed."""
+    """Return the words of a statement outside quotes and comments, in upper case.
+
+    There is at least one. Raises QueryFailed if the statement is empty or uses syntax that is not allowed.
+    """
     require_statement(statement)
     found: list[str] = []
     ended = False
@@ -294,7 +306,10 @@ def _words(statement: str, brackets: bool) -> list[str]:
 
 
 def _refuse_tricks(statement: str, comment: str) -> None:
-    """Engines disagree on where such a comment ends, so neither reading of it is safe."""
+    """Refuse a comment whose end engines disagree on, since neither reading is safe.
+
+    Raises QueryFailed.
+    """
     closed = comment.startswith("--") or (comment.endswith("*/") and len(comment) > 3)
     if not closed or "/*" in comment[2:] or "\r" in comment.rstrip("\r"):
         raise QueryFailed(
@@ -303,21 +318,21 @@ def _refuse_tricks(statement: str, comment: str) -> None:
         )
 
 
-# SQL, as the prompts describe it, and the statements that are written by rule; `kgot_lab.stores.sql` says
-# which tables there are.
+# SQL, as the prompts describe it, and the statements built by rule. The module docstring describes the tables.
 
-LONGEST_PART = 60  # characters of a name that other names may contain
-_QUOTED = ", ".join(f'"{column}"' for column in PATH_COLUMNS)  # since end is a word of the language
+LONGEST_PART = 60  # characters of a name that is matched as a part of other names
+_QUOTED = ", ".join(f'"{column}"' for column in PATH_COLUMNS)  # quoted, because end is a keyword
 
 
 def sql_literal(text: str) -> str:
-    """A text as SQL spells it."""
+    """Format a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def sql_dialect(name: str, *, collation: str = "BINARY") -> Dialect:
-    """SQL as a prompt describes it, for an engine whose statements are these and that calls the comparison of
-    texts by bytes so.
+    """Describe SQL for a prompt.
+
+    `name` is the name of the dialect, and `collation` the engine's name for the comparison of texts by bytes.
     """
     return Dialect(
         name=name,
@@ -364,8 +379,9 @@ def _add(facts: Sequence[Fact]) -> str:
 
 
 def _about(names: Sequence[str], hops: int) -> str:
-    """Names are compared without case; a name that no node has stands for all that contain it. One row per
-    edge, nearest first.
+    """Build the query for the edges around some names, one row per edge, nearest first.
+
+    Names are compared without case. A name that no node has matches all nodes whose id contains it.
     """
     wanted = (
         ", ".join(f"({sql_literal(name)}, {sql_literal(_pattern(name))})" for name in names) or "(NULL, NULL)"
@@ -385,13 +401,17 @@ def _about(names: Sequence[str], hops: int) -> str:
 
 
 def _pattern(name: str) -> str:
-    """What contains a name; nothing does when it is long, for engines bound their patterns."""
+    """Return the LIKE pattern for texts that contain a name.
+
+    Empty for a long name, which then matches nothing, because engines limit the length of patterns.
+    """
     return "%" + re.sub(r"([!%_])", r"!\1", name) + "%" if len(name) <= LONGEST_PART else ""
 
 
 def sql_paths(names: Sequence[str], worth: Mapping[str, float], most: int, *, collation: str) -> str:
-    """From the sentences that are worth something: `touch` holds what each mentions, and the name that says
-    it.
+    """Build the SQL query that reads paths, starting from the sentences with a relevance score.
+
+    `touch` holds the names that each sentence mentions, and the name whose sentence it is.
     """
     asked = path_query(names, worth, most)
     starts = ", ".join(f"({sql_literal(name)})" for name in asked.names if "\0" not in name) or "(NULL)"
@@ -425,7 +445,7 @@ SELECT {_QUOTED} FROM paths ORDER BY worth DESC, {order} LIMIT {most}"""
 
 
 def _fact_paths(near: str, far: str) -> str:
-    """The paths that go by a fact from the one of its ends to the other."""
+    """Build the SELECT for the paths that follow a fact from one of its ends to the other."""
     return f"""SELECT starts.id, '', {_texts("fact")}, fact.type, fact.source, fact.target, '',
   b.title, b.place, b.sentence, b.origin, {FACT_WORTH} + b.worth
   FROM starts JOIN edges fact ON fact.{near} = starts.id JOIN told b ON b.title = fact.{far}

@@ -1,7 +1,7 @@
-"""Bound the size of statements, find the constants they state, remember those a server went away over, and check
-the query for paths.
+"""Limit the size of statements, find their constants, and check path queries.
 
-Bounds are counted over the words of a statement, so that one that breaks them is not parsed by anybody.
+Also remembers statements during which a server went away. Sizes are counted in the words of a statement, so
+that no parser sees one that exceeds the limits.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from kgot_lab.stores.protocol import OwnWords, Scalar
 
 LONGEST_STATEMENT = 250_000
 OPEN, CLOSE = "open", "close"
-# OPEN, CLOSE, or how tightly an operator binds: 1 the least, and 0 for what ends all chains, as a comma does
+# OPEN, CLOSE, or the precedence of an operator: 1 the lowest, and 0 for what ends all chains, such as a comma
 Mark = str | int
 
 
 class TooLarge(Exception):
-    """A statement is larger than may be sent; the message says the limit."""
+    """A statement exceeds the size limit, which the message names."""
 
 
 def require_length(statement: str) -> None:
-    """Raise TooLarge for a statement of more characters than are looked at."""
+    """Raise TooLarge for a statement with too many characters."""
     if len(statement) > LONGEST_STATEMENT:
         raise TooLarge(
             f"the statement has {len(statement):,} characters; {LONGEST_STATEMENT:,} is the most: write several smaller ones"
@@ -35,13 +35,13 @@ def require_length(statement: str) -> None:
 
 
 def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:
-    """Raise TooLarge where brackets are nested deeper than `brackets`, or where they and the links of the
-    chains around them pass `depth`.
+    """Raise TooLarge if brackets are nested too deeply.
 
-    Of a + b * c * d OR e, a parser makes a tree as deep as its chains are long: one OR, one +, two *. An
-    operator that binds less ends the chains of those that bind more.
+    `brackets` limits the brackets themselves, `depth` the brackets and the links of the chains around them.
+    For a + b * c * d OR e, a parser builds a tree as deep as its chains are long: one OR, one +, two *. An
+    operator of lower precedence ends the chains of those of higher precedence.
     """
-    # of each open bracket, the links of its chains by how tightly they bind
+    # of each open bracket, the links of its chains by precedence
     frames: list[dict[int, int]] = [{}]
     links = 0
     for mark in marks:
@@ -63,27 +63,28 @@ def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:
 
 
 def require_few(parts: int, most: int, what: str) -> None:
-    """Raise TooLarge for more of something than an engine can plan."""
+    """Raise TooLarge for more parts than an engine can plan."""
     if parts > most:
         raise TooLarge(
             f"the statement has {parts:,} {what}; {most:,} is the most: write several smaller ones"
         )
 
 
-# What a read statement in Python says by itself, whatever the graph holds; and what all languages need to
-# find that out.
+# The constants of a read statement in Python, whatever the graph contains, and what all languages need to
+# find them.
 
 LITERAL = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d[\d.]*|true|false)"""
 
 
 def blanked(statement: str) -> str:
-    """A statement with all that is quoted made blank, letter for letter."""
+    """Replace every quoted text in a statement by underscores of the same length."""
     return re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", lambda found: "_" * len(found[0]), statement)
 
 
 def python_words(statement: str) -> OwnWords:
-    """The keys whose values are constants in what `result` is made of, and the constants that stand in its
-    lists.
+    """Return the constants that a statement's result contains, as keys with constant values and list items.
+
+    Only the expressions assigned to `result` are read.
     """
     tree = _tree(statement)
     if tree is None:
@@ -113,7 +114,7 @@ def _is_result(targets: Iterable[ast.expr]) -> bool:
 
 
 def _fixed_keys(expression: ast.expr) -> Iterator[str]:
-    """The keys of a dictionary, or of those in a list, that have a constant for a value."""
+    """Yield the keys of a dictionary, or of dictionaries in a list, whose values are constants."""
     match expression:
         case ast.Dict(keys=keys, values=values):
             for key, value in zip(keys, values, strict=True):
@@ -125,7 +126,10 @@ def _fixed_keys(expression: ast.expr) -> Iterator[str]:
 
 
 def _fixed_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
-    """The constants that stand alone or in lists; what a condition chooses between is worked out."""
+    """Yield the constants that stand alone or in lists.
+
+    The alternatives of a conditional expression count as computed, not as constants.
+    """
     match expression:
         case ast.Constant(value=value) if isinstance(value, str | int | float):
             yield type(value), value
@@ -134,19 +138,20 @@ def _fixed_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
                 yield from _fixed_items(item)
 
 
-# The statements over which a server went away: a store sends none of them a second time.
+# Statements during which a server went away: a store does not send them again.
 
 
 class LostStatements:
-    """What one store has learnt not to send."""
+    """The statements that a store will not send again, because the server went away during them."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
 
     @contextmanager
     def minded(self, statement: str) -> Iterator[None]:
-        """Refuse a statement that is known, and remember this one if the server goes away over it; raises
-        ServerLost.
+        """Refuse a recorded statement, and record this one if the server goes away during it.
+
+        Raises ServerLost.
         """
         if statement in self._known:
             raise ServerLost(statement)
@@ -157,11 +162,11 @@ class LostStatements:
             raise ServerLost(statement) from error
 
 
-# What may be given to a store, checked before an engine sees it.
+# Checks of the arguments of a store, before an engine sees them.
 
 
 def require_statement(statement: object) -> None:
-    """Raise BadInput unless a statement is a text, and QueryFailed for one that no engine can be sent."""
+    """Raise BadInput unless a statement is a text, and QueryFailed for one that cannot be encoded."""
     require(statement, str, "a statement is a text")
     try:
         str(statement).encode()
@@ -174,19 +179,19 @@ def require_words(words: object) -> None:
     require(words, str, "a store is searched for the words of a text")
 
 
-# What every language is asked for when paths of sentences are read, so that all give the same rows in the
-# same order.
+# The path query of all languages, so that all return the same rows in the same order.
 #
-# `PATH_COLUMNS` are the columns of a row, "" where a path has no such part; the best come first, ties by
-# `PATH_ORDER`. A path that begins with a fact has no `place_1`: its first sentence and source are the
-# fact's own.
+# `PATH_COLUMNS` are the columns of a row, "" where a path has no such part. The best paths come first, ties
+# by `PATH_ORDER`. A path that begins with a fact has no `place_1`: its first sentence and source are those of
+# the fact.
 
-_DIGITS = 6  # of a worth behind the point: every engine reads so short a number exactly
+_DIGITS = 6  # decimals of a score: every engine reads such a short number exactly
 
 
 class PathQuery(NamedTuple):
-    """From which names, over which sentences (what each is worth by its node), and how many rows; all in
-    alphabetical order.
+    """A path query: start names, sentences with the relevance score of each by its node, and number of rows.
+
+    All are in alphabetical order.
     """
 
     names: tuple[str, ...]
@@ -195,8 +200,10 @@ class PathQuery(NamedTuple):
 
 
 def path_query(names: Sequence[str], worth: Mapping[str, float], most: int) -> PathQuery:
-    """What is asked, without the names that no node can have: those with half a surrogate pair. Raises
-    BadInput for what is no number.
+    """Check the arguments of a path query and return them normalized.
+
+    Names that no node can have (with half a surrogate pair) are left out. Raises BadInput if `names` is not a
+    list of texts or a score is not a finite number.
     """
     require_count(most, 1, "the number of paths")
     if isinstance(names, str) or not all(isinstance(name, str) for name in (*names, *worth)):
@@ -215,7 +222,7 @@ def path_query(names: Sequence[str], worth: Mapping[str, float], most: int) -> P
 
 
 def python_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
-    """The statement in Python that reads paths."""
+    """Build the Python statement that reads paths."""
     asked = path_query(names, worth, most)
     return f"result = paths({list(asked.names)!r}, {asked.worth!r}, {most})"
 

@@ -1,6 +1,4 @@
-"""What is believed and why: facts that hold by their claims, on two time axes, with retraction that can be
-undone.
-"""
+"""Beliefs and their reasons: facts supported by claims, on two time axes, with undoable retraction."""
 
 from kgot_lab.memory.claims.certificate import OpenFact, certify
 from kgot_lab.memory.claims.claim import Claim, Span

@@ -1,6 +1,4 @@
-"""What is believed, as it was known after a change and as it is valid at a time: everything one may ask of
-claims.
-"""
+"""Query claims: what is believed, as known after a change and as valid at a time."""
 
 from __future__ import annotations
 
@@ -40,12 +38,13 @@ from kgot_lab.memory.claims.justification import (
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
 
-_FEW = 0.1  # the share of subjects that may have several objects in a relation that is suggested to have a single one
+_FEW = 0.1  # share of subjects with several objects up to which a relation is suggested as single
 
 
 class Beliefs:
-    """What claims make of the facts, known up to one change, valid at one time; names are read as they were
-    merged then.
+    """The facts that claims support, known up to one change and valid at one time.
+
+    Names are read as they were merged at that change.
     """
 
     def __init__(
@@ -60,8 +59,9 @@ class Beliefs:
         self._known, self._valid = known, valid
 
     def as_of(self, known: datetime | None = None, valid: datetime | None = None) -> Beliefs:
-        """What was believed at one time (known) of what is true at another (valid); None: now, and at any
-        time. Raises BadInput.
+        """Return what was believed at one time (`known`) to be true at another (`valid`).
+
+        None means now for `known`, and any time for `valid`. Raises BadInput for a naive time.
         """
         change = self._known
         if known is not None:
@@ -70,25 +70,26 @@ class Beliefs:
         return Beliefs(self.storage, change, at, now=self.now)
 
     def at_any_time(self) -> Beliefs:
-        """The same beliefs of what is true at any time."""
+        """Return the same beliefs without a limit on when facts are true."""
         return Beliefs(self.storage, self._known, now=self.now)
 
     def query_time(self, at: datetime | None = None) -> datetime:
-        """The time that a question is about: a given one, or that of these beliefs, or now. Raises BadInput
-        for a naive one.
+        """Return the time that a question is about: `at`, or that of these beliefs, or now.
+
+        Raises BadInput for a naive time.
         """
         if at is None and self._valid is not None:
             return moment(self._valid)
         return moment(instant(self.now() if at is None else at, "now" if at is None else "at"))
 
     def read(self, fact: Triple) -> Triple:
-        """A fact by the names that it goes by."""
+        """Return a fact under its canonical names."""
         return self.names().read(plain_triple(fact, "a fact"))
 
     def facts(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> tuple[Triple, ...]:
-        """The facts that hold, those with these parts where some are given, in alphabetical order."""
+        """Return the facts that hold and have the given parts, in alphabetical order."""
         given = {"subject": subject, "relation": relation, "object": object}
         wanted = {
             part: plain_text(text, f"the {part} of a fact")
@@ -106,8 +107,9 @@ class Beliefs:
             return tuple(sorted(asked & self._held(asked).keys(), key=triple_key))
 
     def triples(self, facts: Iterable[Triple] | None = None) -> tuple[Triple, ...]:
-        """The facts that hold, or those of some, each with how sure it is and when it was first learnt, in
-        that order.
+        """Return the facts that hold, or those among `facts`, in the order in which they were first learnt.
+
+        Each has its confidence and the time at which it was first learnt.
         """
         with self.storage.reading():
             names, learnt = self.names(), dict[Triple, int]()
@@ -132,24 +134,31 @@ class Beliefs:
         )
 
     def holds(self, fact: Triple) -> bool:
-        """Whether a fact holds."""
+        """Return whether a fact holds."""
         return bool(self._claims_of(fact))
 
     def confidence(self, fact: Triple) -> float:
-        """How sure a fact is by all claims it holds by, 0 where it does not hold: see `combined_confidence`."""
+        """Return the combined confidence of a fact over all claims that support it, or 0 if it does not hold.
+
+        See `combined_confidence`.
+        """
         return combined_confidence(self._claims_of(fact))
 
     def supports_of(self, fact: Triple) -> tuple[Claim, ...]:
-        """The claims that a fact holds by, as they were learnt, with the confidence that review gave them."""
+        """Return the claims that support a fact, as they were learnt.
+
+        Their confidence is the one given in review, if there was any.
+        """
         with self.storage.reading():
             confidence = {claim.id: claim.confidence for claim in self._claims_of(fact)}
             return claims_by_id(self.storage, confidence, confidence)
 
     def sole_sources(self, fact: Triple) -> tuple[str, ...]:
-        """The sources any one of which would take a fact with it if it were retracted; none where others
-        carry it, or it does not hold.
+        """Return the sources on which a fact depends alone: retracting any one of them would retract the
+        fact.
 
-        A derivation counts by what its premises rest on, not by who derived it.
+        Empty if other sources support it, or if it does not hold. A derivation counts by the sources of its
+        premises, not by who derived it.
         """
         with self.storage.reading():
             names = self.names()
@@ -157,7 +166,10 @@ class Beliefs:
             return sole_sources(read, deciding(self.storage, names, [read], self._known), self._valid)
 
     def claims_of(self, facts: Iterable[Triple]) -> dict[Triple, tuple[Claim, ...]]:
-        """The claims that each of some facts holds by, as in `supports_of`; what does not hold is left out."""
+        """Return the claims that support each fact, as in `supports_of`.
+
+        Facts that do not hold are left out.
+        """
         with self.storage.reading():
             names = self.names()
             wanted = dict.fromkeys(names.read(plain_triple(fact, "a fact")) for fact in facts)
@@ -171,18 +183,19 @@ class Beliefs:
             }
 
     def sources(self) -> tuple[str, ...]:
-        """Every source that was ever learnt from and not erased, in the order of their names."""
+        """Return every source that was ever learnt from and not erased, sorted by name."""
         return tuple(source for (source,) in self.storage.rows(sql.CLAIM_SOURCES))
 
     def retracted_sources(self) -> frozenset[str]:
-        """The sources that were retracted whole, and not taken back by an undo."""
+        """Return the sources that were retracted as a whole and not restored by an undo."""
         return frozenset(
             source for (source,) in self.storage.rows(sql.RETRACTED_SOURCES, {"known": self._known})
         )
 
     def sentences_of(self, source: str) -> tuple[str, ...]:
-        """The sentences that a source was read in, whatever became of what they say; not those that were no
-        part of its text.
+        """Return the sentences in which a source was read, whatever became of their claims.
+
+        Sentences that were no part of its text are left out.
         """
         with self.storage.reading():
             ids = [claim for (claim,) in self.storage.rows(sql.FROM_SOURCE, {"source": source})]
@@ -196,17 +209,20 @@ class Beliefs:
             )
 
     def current(self, subject: str, relation: str, at: datetime | None = None) -> Period:
-        """What answers for a subject and a relation at a time (None: that of these beliefs, or now), and
-        since when.
+        """Return what answers for a subject and a relation at a time, and since when.
 
-        In a relation declared "single" that is the fact valid then with the latest beginning; one that is as
-        late is returned as well, and marks the answer as contested.
+        `at` defaults to the time of these beliefs, or now. In a relation declared "single" it is the fact
+        valid then that began last. Another fact that began at the same time is also returned, and marks the
+        answer as contested.
         """
         then = self.query_time(at)
         return answer_at(then, self.changes_of(subject, relation))
 
     def changes_of(self, subject: str, relation: str) -> tuple[Period, ...]:
-        """What answered for a subject and a relation from when until when, as the sources state it, in order."""
+        """Return what answered for a subject and a relation in each period, in order.
+
+        The periods are those that the sources state.
+        """
         with self.storage.reading():
             names = self.names()
             asked = self.at_any_time().facts(subject, relation)
@@ -218,10 +234,10 @@ class Beliefs:
             )
 
     def turning_points(self, facts: Iterable[Triple] | None = None) -> tuple[datetime, ...]:
-        """The times at which a claim in force begins or ends to be valid, in order: between two of them the
-        same facts hold.
+        """Return the times at which a claim in force begins or ends to be valid, in order.
 
-        With `facts`, only the claims that decide whether these hold.
+        Between two of them the same facts hold. With `facts`, only the claims that decide whether these hold
+        are used.
         """
         with self.storage.reading():
             names = self.names()
@@ -236,16 +252,20 @@ class Beliefs:
         return tuple(map(moment, sorted(times)))
 
     def cardinality(self, relation: str) -> Cardinality:
-        """How many objects a subject has in a relation at one time, as declared; "many" where nothing was."""
+        """Return the declared cardinality of a relation: how many objects a subject has at one time.
+
+        "many" if none was declared.
+        """
         return self.declared().get(plain_text(relation, "a relation"), "many")
 
     def declared(self) -> dict[str, Cardinality]:
-        """The relations with a declared cardinality."""
+        """Return the relations with a declared cardinality."""
         return dict(self.storage.rows(sql.DECLARED, {"known": self._known}))
 
     def suggested_cardinalities(self) -> tuple[Suggested, ...]:
-        """A cardinality for each relation that has none declared: single where at most a tenth of its
-        subjects have several objects.
+        """Suggest a cardinality for each relation without a declared one.
+
+        It is "single" if at most a tenth of its subjects have several objects.
         """
         objects: dict[str, dict[str, int]] = {}
         for fact in self.facts():
@@ -260,11 +280,10 @@ class Beliefs:
         )
 
     def graph_hash(self, *, claims: bool = False) -> str:
-        """32 characters that stand for the facts that hold, by the names that are read; with `claims`, also
-        for what each holds by.
+        """Return a hash of the facts that hold, under their canonical names, with 32 characters.
 
-        The same facts give the same hash, whatever was learnt, dropped, restored or merged in between, and in
-        whatever order.
+        With `claims`, it also depends on the claims that support each. The same facts have the same hash,
+        whatever was learnt, dropped, restored or merged in between, and in whatever order.
         """
         with self.storage.reading():
             held = self._held()
@@ -284,7 +303,7 @@ class Beliefs:
             return tuple(self._held([read]).get(read, ()))
 
     def _held(self, facts: Iterable[Triple] | None = None) -> Held:
-        """What holds: everything, or what there is of some facts and of all that these rest on."""
+        """Return everything that holds, or what holds of some facts and of all that they are derived from."""
         with self.storage.reading():
             names = self.names()
             if facts is None:
@@ -292,12 +311,12 @@ class Beliefs:
             return holding(deciding(self.storage, names, facts, self._known), self._valid)
 
     def names(self) -> Aliases:
-        """What each name goes by, as they were merged then."""
+        """Return the canonical form of each name, as names were merged at the time."""
         return aliases(self.storage, self._known)
 
 
 def answer_at(then: datetime, changes: Iterable[Period]) -> Period:
-    """What answered at a time, of what answered when; an answer of no facts where none did."""
+    """Return the period of `changes` that contains a time, or an empty one if none does."""
     for period in changes:
         if (period.since is None or period.since <= then) and (period.until is None or then < period.until):
             return period
@@ -307,7 +326,10 @@ def answer_at(then: datetime, changes: Iterable[Period]) -> Period:
 def claims_by_id(
     storage: ClaimStorage, ids: Iterable[str], confidence: dict[str, float] | None = None
 ) -> tuple[Claim, ...]:
-    """Some claims as they were learnt, in the order of their ids, with another confidence where one is given."""
+    """Return claims as they were learnt, in the order of their ids.
+
+    `confidence` replaces that of the claims it contains.
+    """
     wanted = list(ids)
     given: dict[str, float] = confidence or {}
     premises: dict[str, list[Triple]] = {}

@@ -1,5 +1,6 @@
-"""What an answer needs, fact by fact: whether each holds at the time asked about and by what, and what a
-reader may be told.
+"""Certificates of answers: the facts that an answer needs, whether each holds at a time and why.
+
+They also determine what a reader may see.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ RULINGS: tuple[Ruling, ...] = get_args(Ruling)
 
 @dataclass(frozen=True)
 class OpenFact:
-    """A fact that is needed and whose object is not known; a blank subject is what the fact before it in the
-    chain gives.
+    """A needed fact whose object is unknown.
+
+    A blank subject is the object of the previous fact in the chain.
     """
 
     relation: str
@@ -40,8 +42,9 @@ class OpenFact:
 
 @dataclass(frozen=True)
 class CertificateRules:
-    """What becomes of an answer by the weakest of the facts that it needs; a missing fact never passes.
-    Raises BadInput.
+    """The ruling on an answer for each state of the weakest fact that it needs.
+
+    A missing fact never passes. Raises BadInput.
     """
 
     one_source: Ruling = "passes"
@@ -59,7 +62,7 @@ class CertificateRules:
             )
 
     def ruling(self, states: Iterable[FactState]) -> Ruling:
-        """The strictest ruling for some states; that for a missing fact where there is none."""
+        """Return the strictest ruling for some states, or that for a missing fact if there are none."""
         rulings = [self._ruling(state) for state in states]
         return max(rulings or [self.missing], key=RULINGS.index)
 
@@ -72,12 +75,12 @@ STANDARD_RULES = CertificateRules()
 
 @dataclass(frozen=True)
 class CertifiedFact:
-    """A needed fact and how it stands at the time asked about.
+    """A needed fact and its state at a time.
 
-    `fact` is what answers for it, by the names it goes by; None where it is missing. `rivals` are other
-    objects of a relation with a single one: those that hold as well, or those that came in its place.
-    `sole_sources` are the sources any one of which would take it with it; `since` and `until` the time in
-    which it answers, or did or will where it is out of date, None for open.
+    `fact` is the fact that answers for it, under its canonical names, or None if it is missing. `rivals` are
+    other objects of a relation with a single one: those that hold as well, or those that replaced it.
+    `sole_sources` are the sources whose retraction alone would retract it. `since` and `until` limit the time
+    in which it answers, or, if it is out of date, in which it did or will. None is open.
     """
 
     needed: Triple | OpenFact
@@ -91,12 +94,12 @@ class CertifiedFact:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources of its supports, each once."""
+        """The distinct sources of its supports."""
         return tuple(dict.fromkeys(claim.source for claim in self.supports))
 
     @property
     def needed_parts(self) -> tuple[str, str, str]:
-        """Subject, relation and object of what is needed, "" for an open one."""
+        """Subject, relation and object of the needed fact, "" for an open one."""
         return (
             self.needed.subject,
             self.needed.relation,
@@ -105,7 +108,7 @@ class CertifiedFact:
 
     @property
     def status(self) -> str:
-        """How it stands, for people; "" for one that holds."""
+        """Its state in words, "" for a fact that holds."""
         if self.fact is None:
             object = self.needed.object if isinstance(self.needed, Triple) else ""
             subject = self.needed.subject or "what is not known"
@@ -132,9 +135,7 @@ class CertifiedFact:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The facts that an answer needs, in their order, as they stand at a time, and the rules that say what
-    becomes of the answer.
-    """
+    """The facts that an answer needs, in order, with their state at a time, and the rules for the answer."""
 
     facts: tuple[CertifiedFact, ...]
     at: datetime
@@ -142,36 +143,36 @@ class Certificate:
 
     @property
     def ruling(self) -> Ruling:
-        """What becomes of the answer: it passes, is hedged or is withheld. An answer that needs no fact is
-        not certified.
+        """The ruling on the answer: it passes, is hedged or is withheld.
+
+        An answer that needs no fact is not certified.
         """
         return self.rules.ruling(fact.state for fact in self.facts)
 
     @property
     def states(self) -> frozenset[FactState]:
-        """The states that its facts are in."""
+        """The states of its facts."""
         return frozenset(fact.state for fact in self.facts)
 
     @property
     def weak(self) -> tuple[CertifiedFact, ...]:
-        """The facts that do not simply hold."""
+        """The facts that are in another state than holding."""
         return tuple(fact for fact in self.facts if fact.state != "holds")
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the answer does not pass, in words, each once; none where it does."""
+        """The distinct reasons why the answer does not pass, in words, or () if it does."""
         if self.ruling == "passes":
             return ()
         told = (fact.status for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
         return tuple(dict.fromkeys(told)) or ("it rests on no fact",)
 
     def certificate_text(self, answer: str) -> Certificate:
-        """The certificate as a reader of an answer may see it: of one that is withheld, without what gives
-        the answer away.
+        """Return the certificate as a reader of an answer may see it.
 
-        A "?" stands in the place of names, relations and sources in which the answer stands, or which are
-        part of it; a subject that is longer, as a question that names what there is to choose from, is left.
-        Sentences that hold it are not quoted.
+        If the answer is withheld, everything that reveals it is removed. A "?" replaces names, relations and
+        sources that contain the answer or are part of it. A longer subject is kept, such as a question that
+        lists the options. Sentences that contain the answer are not quoted.
         """
         if self.ruling != "withheld" or not answer.strip():
             return self
@@ -191,10 +192,10 @@ def certify(
     at: datetime | None = None,
     rules: CertificateRules = STANDARD_RULES,
 ) -> Certificate:
-    """How the facts that an answer needs stand at a time (None: that of the beliefs, or now); an open one is
-    filled with the surest fact.
+    """Determine the state at a time of the facts that an answer needs.
 
-    Raises BadInput for what is no fact, and for a naive time.
+    `at` defaults to the time of the beliefs, or now. An open fact is filled with the fact of highest
+    confidence. Raises BadInput if `needed` contains anything but facts, and for a naive time.
     """
     if isinstance(needed, Triple | OpenFact | str):
         raise BadInput(
@@ -211,7 +212,9 @@ def certify(
 
 
 def hedged(answer: str, certificate: Certificate) -> str:
-    """What a reader is told: the answer where it passes, with its weak points where it is hedged, else only
+    """Format the answer for a reader, according to its certificate.
+
+    It is the answer if it passes, the answer with its weak points if it is hedged, or else only the reasons
     why there is none.
     """
     require(answer, str, "an answer is a text")
@@ -226,8 +229,9 @@ def hedged(answer: str, certificate: Certificate) -> str:
 
 
 def certificate_parts(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
-    """A certificate with its question and answer as plain JSON values, as a reader may see it
-    (`certificate_text`); a withheld answer is None.
+    """Return a certificate with its question and answer as JSON values, as a reader may see it.
+
+    See `certificate_text`. A withheld answer is None.
     """
     told, given = hedged(answer, certificate), answer if certificate.ruling != "withheld" else None
     certificate = certificate.certificate_text(answer)
@@ -280,8 +284,10 @@ def _certified(beliefs: Beliefs, needed: Triple | OpenFact, before: str, then: d
 
 
 def _surest(valid: Beliefs, now: Period, periods: Sequence[Period], then: datetime) -> Triple | None:
-    """The fact that fills an open end: the surest of those that answer at the time, else of those that
-    answered last or will first.
+    """Return the fact that fills an open end.
+
+    It is the one of highest confidence among those that answer at the time, or else one of those that
+    answered last or will answer first.
     """
     if now.facts:
         return min(now.facts, key=lambda fact: (-valid.confidence(fact), triple_key(fact)))
@@ -290,7 +296,7 @@ def _surest(valid: Beliefs, now: Period, periods: Sequence[Period], then: dateti
 
 
 def _stretches(fact: Triple, periods: Iterable[Period]) -> Iterator[tuple[datetime | None, datetime | None]]:
-    """From when until when a fact answers, whatever answers beside it."""
+    """Yield the periods in which a fact answers, alone or beside others."""
     begun: tuple[datetime | None, datetime | None] | None = None
     for period in periods:
         if begun and fact in period.facts and begun[1] == period.since:
@@ -306,7 +312,7 @@ def _stretches(fact: Triple, periods: Iterable[Period]) -> Iterator[tuple[dateti
 def _nearest(
     stretches: Sequence[tuple[datetime | None, datetime | None]], then: datetime
 ) -> tuple[datetime | None, datetime | None]:
-    """The last stretch that ended by a time, or else the first that comes after it."""
+    """Return the last period that ended by a time, or else the first one after it."""
     ended = [ends for ends in stretches if ends[1] is not None and ends[1] <= then]
     return ended[-1] if ended else next(iter(stretches), (None, None))
 

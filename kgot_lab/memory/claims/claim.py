@@ -1,6 +1,4 @@
-"""Define a claim (a reason to believe a fact: source, speaker, validity, premises), its times, and the reports of
-changes.
-"""
+"""Claims (reasons to believe facts: source, speaker, validity, premises), times, and reports of changes."""
 
 from __future__ import annotations
 
@@ -16,20 +14,21 @@ from kgot_lab.errors import BadInput, described_value, require, require_count, s
 from kgot_lab.text.cleaning import counted, whole
 from kgot_lab.types import Json, Triple
 
-# Times as the storages keep them: whole microseconds since 1970 in UTC, made from aware times only.
+# Times as they are stored: whole microseconds since 1970 in UTC, converted from aware times only.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STEP = timedelta(microseconds=1)
 
 
 def utc_now() -> datetime:
-    """The time of this computer's clock, aware."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def instant(time: datetime, what: str) -> int:
-    """An aware time in microseconds since 1970; raises BadInput for a naive one, which could mean any hour of
-    a day.
+    """Convert an aware time to microseconds since 1970.
+
+    Raises BadInput for a naive time, which is ambiguous, and for one outside the years 1 to 9999.
     """
     require(time, datetime, f"{what} is a datetime with a time zone")
     if time.utcoffset() is None:
@@ -47,29 +46,29 @@ def instant(time: datetime, what: str) -> int:
 
 
 def moment(micros: int) -> datetime:
-    """The time that is so many microseconds after 1970 began, in UTC."""
+    """Convert microseconds since 1970 to a time in UTC."""
     return _EPOCH + micros * _STEP
 
 
 def open_instant(time: datetime | None, what: str) -> int | None:
-    """As `instant`, for an end of an interval that may be open (None)."""
+    """Convert an end of an interval as `instant` does, or return None for an open one."""
     return None if time is None else instant(time, what)
 
 
 def open_moment(micros: int | None) -> datetime | None:
-    """As `moment`, for an end of an interval that may be open (None)."""
+    """Convert an end of an interval as `moment` does, or return None for an open one."""
     return None if micros is None else moment(micros)
 
 
 def format_time(time: datetime) -> str:
-    """A time in UTC as one reads it: the day, with the hour where it is not midnight."""
+    """Format a time in UTC: the day, and the time of day unless it is midnight."""
     exact = "microseconds" if time.microsecond else "seconds" if time.second else "minutes"
     day, clock = time.date().isoformat(), time.time().isoformat(exact)
     return day if clock == "00:00" else f"{day} {clock}"
 
 
 def format_span(since: datetime | None, until: datetime | None) -> str:
-    """From when until when something is valid, in words; "" where it says neither."""
+    """Format the period in which something is valid, or return "" if neither end is known."""
     ends = [f"from {format_time(since)}"] if since else []
     return " ".join([*ends, *([f"until {format_time(until)}"] if until else [])])
 
@@ -79,7 +78,7 @@ CLAIM_KINDS = ("stated", "inferred")
 
 @dataclass(frozen=True)
 class Span:
-    """Where in its source a claim is made: characters from start up to end, and their text."""
+    """The position of a claim in its source, from `start` to `end` in characters, and its text."""
 
     start: int
     end: int
@@ -93,12 +92,12 @@ class Span:
 
 @dataclass(frozen=True)
 class Claim:
-    """One reason to believe a fact; a fact has as many as there are sources, places and derivations that
-    speak for it.
+    """One reason to believe a fact.
 
-    `source` is the id of a document, turn or session. Valid times are those the source states, until
-    excluded, None for open. A claim is "stated", or "inferred", and then holds only while all its premises
-    do. Two claims are the same (`id`) where all but their confidence is. Raises BadInput.
+    A fact has one claim for each source, position and derivation that supports it. `source` is the id of a
+    document, turn or session. Valid times are those that the source states, the end exclusive, None for open.
+    A claim is "stated", or "inferred" and then holds only while all its premises do. Two claims are the same
+    (`id`) if they differ at most in confidence. Raises BadInput.
     """
 
     fact: Triple
@@ -145,35 +144,36 @@ class Claim:
 
     @property
     def valid_micros(self) -> tuple[int | None, int | None]:
-        """From when until when the source says that the fact is true, in microseconds since 1970."""
+        """The period in which the source says that the fact is true, in microseconds since 1970."""
         return open_instant(self.valid_from, "valid_from"), open_instant(self.valid_until, "valid_until")
 
     @cached_property
     def id(self) -> str:
-        """What makes it this claim and no other: 32 characters made of all of it but the confidence."""
+        """The id of the claim: a hash with 32 characters of all of it but the confidence."""
         span = None if self.span is None else [self.span.start, self.span.end, self.span.text]
         said = [*triple_key(self.fact), self.source, span, self.said_by, self.kind, *self.valid_micros]
         return digest([*said, [triple_key(each) for each in self.premises]])
 
 
 def triple_key(fact: Triple) -> tuple[str, str, str]:
-    """The three texts of a fact, which order facts."""
+    """Return subject, relation and object of a fact, the sort key of facts."""
     return fact.subject, fact.relation, fact.object
 
 
 def fact_id(fact: Triple) -> str:
-    """The id of a fact: 32 characters made of its three texts."""
+    """Return the id of a fact: a hash of its three texts with 32 characters."""
     return digest(triple_key(fact))
 
 
 def digest(value: Json) -> str:
-    """32 characters that stand for a JSON value and, for all that is known, for no other."""
+    """Return a hash of a JSON value with 32 characters."""
     return hashlib.blake2b(json.dumps(value, ensure_ascii=False).encode(), digest_size=16).hexdigest()
 
 
 def plain_text(text: str, what: str, *, blank: bool = False) -> str:
-    """A text as every storage takes it, halves of surrogate pairs replaced; raises BadInput for one that is
-    blank or holds a NUL.
+    """Return a text that every storage accepts, with halves of surrogate pairs replaced.
+
+    Raises BadInput if it is blank or contains a NUL.
     """
     require(text, str, f"{what} is a text")
     if not blank and not text.strip():
@@ -184,7 +184,10 @@ def plain_text(text: str, what: str, *, blank: bool = False) -> str:
 
 
 def plain_triple(fact: Triple, what: str) -> Triple:
-    """A fact of three plain texts and nothing else; raises BadInput."""
+    """Return a fact with three plain texts and no other attributes.
+
+    Raises BadInput if it is no fact or a text is not accepted.
+    """
     require(fact, Triple, f"{what} is a Triple(subject, relation, object)")
     subject, relation, object = (
         plain_text(getattr(fact, part), f"the {part} of {what}") for part in ("subject", "relation", "object")
@@ -193,7 +196,10 @@ def plain_triple(fact: Triple, what: str) -> Triple:
 
 
 def probability(value: float, what: str) -> float:
-    """A number from 0 to 1; raises BadInput."""
+    """Return a number from 0 to 1 as a float.
+
+    Raises BadInput for anything else.
+    """
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -204,7 +210,7 @@ def probability(value: float, what: str) -> float:
     return float(value)
 
 
-# What the claims tell of a change, of a time and of themselves: values to read.
+# Records of changes and periods.
 
 Cardinality = Literal["single", "many"]
 # taken: its confidence was enough; the next three are review
@@ -213,8 +219,9 @@ Standing = Literal["taken", "queued", "accepted", "rejected", "dropped"]
 
 @dataclass(frozen=True)
 class Learnt:
-    """What learning brought: the number of the change (None: nothing was new), and how many claims were new,
-    known and so on.
+    """The result of learning: the number of the change and how many claims were new, known and so on.
+
+    The number is None if nothing was new.
     """
 
     change: int | None
@@ -227,7 +234,7 @@ class Learnt:
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """An answer that was given, with its time."""
+    """A recorded answer with its time."""
 
     id: str
     text: str
@@ -236,11 +243,12 @@ class RecordedAnswer:
 
 @dataclass(frozen=True)
 class Fallen:
-    """What a change did to what holds: facts that fell, entities then named by no fact, answers that rested
-    on them, facts that rose.
+    """The effect of a change on what holds.
 
-    `change` undoes it, and is None where nothing was changed. `erased` counts what an undo could not restore
-    because it was erased; `overtaken` are later changes of the same claims, which an undo left as they are.
+    It contains facts that no longer hold, entities that no fact names any more, answers that depended on
+    them, and facts that started to hold. `change` undoes it, and is None if nothing was changed. `erased`
+    counts what an undo could not restore because it was erased. `overtaken` are later changes of the same
+    claims, which an undo left as they are.
     """
 
     change: int | None
@@ -269,9 +277,9 @@ class Fallen:
 
 @dataclass(frozen=True)
 class Erased:
-    """How much an erasure took out of every file."""
+    """The number of items that an erasure removed from every file."""
 
-    change: int | None  # None where nothing was there to erase
+    change: int | None  # None if there was nothing to erase
     facts: int
     claims: int
     answers: int
@@ -279,10 +287,10 @@ class Erased:
 
 @dataclass(frozen=True)
 class Period:
-    """What answers for a subject and a relation from one time (None: as long as is known) until another,
-    which is excluded.
+    """What answers for a subject and a relation in a period.
 
-    Contested: the relation has a single value, and several facts with the latest beginning claim it.
+    A start of None means as long as is known. The end is exclusive. Contested: the relation has a single
+    value, and several facts with the latest beginning claim it.
     """
 
     facts: tuple[Triple, ...]
@@ -293,9 +301,7 @@ class Period:
 
 @dataclass(frozen=True)
 class ClaimPeriod:
-    """How a claim stood from one change until another: its standing, the confidence it had, and who changed
-    it.
-    """
+    """The status of a claim between two changes: its standing, its confidence, and who changed it."""
 
     standing: Standing
     confidence: float | None
@@ -306,11 +312,11 @@ class ClaimPeriod:
 
 @dataclass(frozen=True)
 class Logged:
-    """A change: when, by whom, what kind; what it did is in the claims. `clock` is what the clock said, where
-    it had run backwards.
+    """A change: time, author and kind.
 
-    `of` names the source that was retracted, or the facts that were retracted or decided on; what was erased
-    since is not named.
+    Its effect is in the claims. `clock` is the time of the clock if that had run backwards. `of` names the
+    source that was retracted, or the facts that were retracted or decided on. What was erased since is not
+    named.
     """
 
     id: int
@@ -333,7 +339,10 @@ class Queued:
 
 @dataclass(frozen=True)
 class Decided:
-    """What a decision, or its undo, made of a claim: when, by whom, and how the claim stood after it."""
+    """The effect of a decision, or of its undo, on a claim.
+
+    It has the time, the author, and the claim's standing afterwards.
+    """
 
     change: int
     at: datetime
@@ -347,8 +356,9 @@ class Decided:
 
 @dataclass(frozen=True)
 class Suggested:
-    """A cardinality for a relation, from the data: how many of its subjects have an object, and how many have
-    several.
+    """A suggested cardinality of a relation.
+
+    It is derived from how many of its subjects have an object, and how many have several.
     """
 
     relation: str
@@ -359,7 +369,7 @@ class Suggested:
 
 @dataclass(frozen=True)
 class MergeProposal:
-    """Two names that may mean one thing, the one to keep first, and why."""
+    """Two names that may mean the same thing, the one to keep first, and the reasons."""
 
     kept: str
     other: str

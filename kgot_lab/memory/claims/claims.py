@@ -1,5 +1,6 @@
-"""Learn, retract, restore and erase claims, and open them from a file or a server; what they make of the facts is
-computed whenever it is asked.
+"""Learn, retract, restore and erase claims, and open them from a file or a server.
+
+Whether facts hold is computed whenever it is queried.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ from kgot_lab.types import Triple
 
 
 class Claims(Beliefs):
-    """Facts with the claims they are believed by; as Beliefs, what is known now and valid at any time.
+    """Facts with the claims that support them.
 
-    Claims with a confidence of at least `accept_from` count at once, the others wait for review
-    (`ReviewLedger`). Every change has a number, by which it can be undone, a time that is never before that
-    of the last one, and who made it (`by`).
+    As Beliefs, it is what is known now and valid at any time. Claims with a confidence of at least
+    `accept_from` are in force at once, the others wait for review (`ReviewLedger`). Every change has a
+    number, by which it can be undone, a time that is never before that of the last one, and an author (`by`).
     """
 
     def __init__(
@@ -77,11 +78,11 @@ class Claims(Beliefs):
     # --- learning ---
 
     def learn(self, claims: Claim | Iterable[Claim], *, by: str = "", back: bool = True) -> Learnt:
-        """Note claims, all or none; one that is known changes nothing, but comes back where it was retracted,
-        and stays rejected.
+        """Store claims, all or none.
 
-        Without `back` what was retracted stays so, and nothing new is learnt from a source that was: to read
-        it again is to learn nothing.
+        A known claim changes nothing, except that it is restored if it was retracted. A rejected one stays
+        rejected. Without `back`, what was retracted stays retracted, and nothing new is learnt from a
+        retracted source: to read it again is to learn nothing.
         """
         given = [claims] if isinstance(claims, Claim) else claims
         if not isinstance(given, Iterable) or isinstance(given, str | bytes):
@@ -118,8 +119,9 @@ class Claims(Beliefs):
             change.open("standing", claim.id, standing, claim.confidence)
 
     def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
-        """Record an answer and the facts that it rests on, so that a change can name it; an answer with that
-        id is replaced.
+        """Record an answer and the facts that it depends on, so that a change can name it.
+
+        An answer with the same id is replaced.
         """
         answer, text = plain_text(id, "the id of an answer"), plain_text(text, "an answer", blank=True)
         rests_on = {
@@ -139,19 +141,26 @@ class Claims(Beliefs):
     # --- retracting, undoing, erasing ---
 
     def retract_source(self, source: str, *, by: str = "") -> Fallen:
-        """Drop every claim of a source; what was derived from them falls with its premises, and nothing else
-        does.
+        """Drop every claim of a source.
+
+        What was derived from them stops to hold with its premises, and nothing else does.
         """
         return self._retract(
             "source", sql.FROM_SOURCE, lambda: {"source": plain_text(source, "a source")}, by
         )
 
     def retract_fact(self, fact: Triple, *, by: str = "") -> Fallen:
-        """Drop every claim of a fact; a claim of it that is new later counts again."""
+        """Drop every claim of a fact.
+
+        A new claim of it that is learnt later is in force again.
+        """
         return self._retract("fact", sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by)
 
     def retract_claim(self, claim: str, *, by: str = "") -> Fallen:
-        """Drop one claim, by its id; raises BadInput for one that is not known."""
+        """Drop one claim, by its id.
+
+        Raises BadInput if there is no such claim.
+        """
         self._require_claim(claim)
         return self._retract("claim", sql.CLAIMS_BY_ID, lambda: {"claims": [claim]}, by)
 
@@ -167,35 +176,36 @@ class Claims(Beliefs):
             return told.report
 
     def undo(self, change: int, *, by: str = "") -> Fallen:
-        """Take a change back exactly, an undo too; the report says what holds again, and what was erased or
-        changed since.
+        """Undo a change exactly, which may itself be an undo.
 
-        Raises BadInput for a change that is not known, is undone, or is wholly overtaken by later ones.
+        The report contains what holds again, and what was erased or changed since. Raises BadInput if there
+        is no such change, if it is undone, or if later ones changed all of it.
         """
         return undo_change(self, change, by)
 
     def erase_fact(self, fact: Triple, *, by: str = "") -> Erased:
-        """Take a fact out of every file for good, with its claims, what was derived from it alone, and
-        answers that rested on it.
+        """Erase a fact from every file, with its claims, what was derived from it alone, and answers that
+        depended on it.
 
-        No undo brings it back. Learning it again is learning anew: nothing that was kept could say that it
-        was erased. What stays is that something was, when and by whom. Declared cardinalities are vocabulary,
-        and stay. Raises StoreUnavailable while another process reads for long: it is erased then, and its
-        bytes go when the file is opened the next time.
+        This cannot be undone. If it is learnt again it is new: no stored data can say that it was erased. A
+        record stays that something was erased, when and by whom. Declared cardinalities are vocabulary, and
+        stay. Raises StoreUnavailable if another process reads for too long: it is erased then, and its bytes
+        are removed when the file is opened the next time.
         """
         fact = plain_triple(fact, "a fact")
         return erase_claims(self, sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by, fact)
 
     def erase_source(self, source: str, *, by: str = "") -> Erased:
-        """As `erase_fact`, for every claim of a source, and for the facts that no other source claims."""
+        """Erase every claim of a source, and the facts that no other source claims, as `erase_fact` does."""
         source = plain_text(source, "a source")
         return erase_claims(self, sql.FROM_SOURCE, lambda: {"source": source}, by)
 
-    # --- what relations and names mean ---
+    # --- cardinalities and names ---
 
     def declare(self, relation: str, cardinality: Cardinality, *, by: str = "") -> int | None:
-        """Say whether a subject has a "single" object in a relation at one time, or "many"; the change, None
-        where it was so already.
+        """Declare whether a subject has a "single" object in a relation at one time, or "many".
+
+        Returns the number of the change, or None if that was declared already.
         """
         relation = plain_text(relation, "a relation")
         if cardinality not in ("single", "many"):
@@ -206,19 +216,23 @@ class Claims(Beliefs):
             return change.number
 
     def declare_by(self, vocabulary: Vocabulary, *, by: str = "") -> tuple[str, ...]:
-        """Declare the relations that a vocabulary says are single; those of them that were not so before."""
+        """Declare the relations that a vocabulary says are single, and return those that are new."""
         with self.storage.changing():
             return tuple(
                 name for name in vocabulary.single_types if self.declare(name, "single", by=by) is not None
             )
 
     def propose_merges(self) -> tuple[MergeProposal, ...]:
-        """Names that may mean one thing, with the reasons; none is merged before `merge` says so."""
+        """Return pairs of names that may mean the same thing, with the reasons.
+
+        Nothing is merged until `merge` is called.
+        """
         return merge_proposals(self.facts())
 
     def merge(self, kept: str, other: str, *, by: str = "") -> int:
-        """Read one name as another from now on; every fact keeps the name it was learnt with. Raises BadInput
-        for a circle.
+        """Read one name as another from now on, and return the number of the change.
+
+        Every fact keeps the name it was learnt with. Raises BadInput for a cycle.
         """
         kept, other = plain_text(kept, "a name"), plain_text(other, "a name")
         with making(self.storage, "merge", by, self.now) as change:
@@ -234,33 +248,39 @@ class Claims(Beliefs):
             return change.open("merged", other, kept)
 
     def unmerge(self, other: str, *, by: str = "") -> int:
-        """Read a merged name as itself again, exactly as before; raises BadInput for one that is not merged."""
+        """Read a merged name as itself again, exactly as before, and return the number of the change.
+
+        Raises BadInput if the name is not merged.
+        """
         other = plain_text(other, "a name")
         with making(self.storage, "unmerge", by, self.now) as change:
             if other not in self.names().merges:
                 raise BadInput(f"{shortly(other)} is merged into no other name")
             return change.close("merged", other)
 
-    # --- what happened ---
+    # --- records ---
 
     def claim(self, id: str) -> Claim:
-        """A claim as it was learnt, by its id; raises BadInput for one that is not known."""
+        """Return a claim as it was learnt, by its id.
+
+        Raises BadInput if there is no such claim.
+        """
         self._require_claim(id)
         return claims_by_id(self.storage, [id])[0]
 
     def from_source(self, source: str) -> tuple[Claim, ...]:
-        """Every claim of a source as it was learnt, whether it counts or not, in the order of their ids."""
+        """Return every claim of a source as it was learnt, in force or not, in the order of their ids."""
         ids = [id for (id,) in self.storage.rows(sql.FROM_SOURCE, {"source": plain_text(source, "a source")})]
         return claims_by_id(self.storage, ids)
 
     def claims_on(self, fact: Triple) -> tuple[Claim, ...]:
-        """Every claim of a fact as it was learnt, whether it counts or not, in the order of their ids."""
+        """Return every claim of a fact as it was learnt, in force or not, in the order of their ids."""
         return claims_by_id(
             self.storage, [id for (id,) in self.storage.rows(sql.OF_FACTS, {"facts": self._ids_of(fact)})]
         )
 
     def ids_beginning(self, beginning: str) -> tuple[str, ...]:
-        """The ids of the claims, whether they count or not, that begin with some characters."""
+        """Return the ids of the claims, in force or not, that begin with some characters."""
         letters = plain_text(beginning, "how an id begins")
         return tuple(
             id
@@ -268,19 +288,21 @@ class Claims(Beliefs):
         )
 
     def recorded_facts(self) -> tuple[Triple, ...]:
-        """Every fact that was ever noted and not erased, by the names it was learnt with, whether it holds or
-        not.
+        """Return every fact that was ever recorded and not erased, whether it holds or not.
+
+        The names are those it was learnt with.
         """
         return tuple(Triple(*row) for row in self.storage.rows(sql.facts_where()))
 
     def answers_on(self, fact: Triple) -> tuple[RecordedAnswer, ...]:
-        """The answers that rest on a fact, whether it holds or not."""
+        """Return the answers that depend on a fact, whether it holds or not."""
         rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._ids_of(fact)})
         return tuple(RecordedAnswer(id, text, moment(at)) for id, text, at in rows)
 
     def recorded_answers(self) -> dict[RecordedAnswer, tuple[Triple, ...]]:
-        """The answers that were noted, the earliest first, with the facts that each rests on, whether these
-        hold or not.
+        """Return the recorded answers, earliest first, with the facts that each depends on.
+
+        The facts are included whether they hold or not.
         """
         found: dict[RecordedAnswer, tuple[Triple, ...]] = {}
         for id, text, at, *fact in self.storage.rows(sql.NOTED_ANSWERS):
@@ -289,8 +311,9 @@ class Claims(Beliefs):
         return found
 
     def history(self, claim: str) -> tuple[ClaimPeriod, ...]:
-        """How a claim stood from when until when, as it was known; drops lie over its standing. Raises
-        BadInput.
+        """Return the status of a claim in each period, by when it was known.
+
+        A drop takes precedence over the standing. Raises BadInput if there is no such claim.
         """
         self._require_claim(claim)
         return tuple(
@@ -301,7 +324,7 @@ class Claims(Beliefs):
         )
 
     def log(self) -> tuple[Logged, ...]:
-        """Every change, the first one first."""
+        """Return every change, first one first."""
         with self.storage.reading():
             of = defaultdict(list)
             for change, *named in (
@@ -334,7 +357,7 @@ class Claims(Beliefs):
         return fact_ids([names.read(plain_triple(fact, "a fact"))], names)
 
 
-# Opening claims: by the name of a file, in memory, or by the address of a PostgreSQL server.
+# Open claims by the name of a file, in memory, or by the address of a PostgreSQL server.
 
 
 def open_claims(
@@ -345,12 +368,11 @@ def open_claims(
     accept_from: float = 0.7,
     now: Callable[[], datetime] = utc_now,
 ) -> Claims:
-    """Claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://);
-    `namespace` names its schema.
+    """Open claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by address (postgresql://).
 
-    A file is made if there is none and it may be `new`. Raises BadInput for a place that can be none or holds
-    something else, for a file that is not there, and for a namespace of a file; StoreUnavailable,
-    StoreDamaged and NotInstalled.
+    A file is created if there is none and `new` is true. `namespace` names the schema in PostgreSQL. Raises
+    BadInput if the place is invalid or contains something else, if the file does not exist, and for a
+    namespace of a file. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
     """
 
     def in_file() -> ClaimStorage:

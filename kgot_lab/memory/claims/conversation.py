@@ -1,5 +1,6 @@
-"""A memory of a conversation that learns claims: what a turn taught can be traced to it, changes with time,
-and can be taken back.
+"""A memory of a conversation that learns claims.
+
+What a turn states can be traced to it, changes with time, and can be retracted.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from kgot_lab.types import LLM, Triple
 
 
 class ClaimMemory:
-    """What the turns of a conversation claim, for AgentConfig(knowledge_graph=…); a turn is the source
-    "session/turn".
+    """The claims of the turns of a conversation, for AgentConfig(knowledge_graph=…).
 
-    A turn is one call of the model at most (`extraction="schema"`). What it states is a Claim, valid from the
-    time that the text gives, or else from when it was said. In a relation declared "single" the fact that
-    began last is told and the earlier one no more; nothing a model says retires a fact. A turn of the same
-    name, session and words changes nothing the second time. Raises BadInput.
+    A turn is the source "session/turn". It needs at most one call of the model (`extraction="schema"`). Each
+    statement is a Claim, valid from the time that the text states, or else from the time of the turn. In a
+    relation declared "single" only the fact that began last is part of a context. Nothing that a model says
+    retracts a fact. A second turn of the same name, session and words changes nothing. Raises BadInput.
     """
 
     def __init__(
@@ -55,18 +55,20 @@ class ClaimMemory:
         return f"<ClaimMemory of {self.session!r} in {self.claims.storage!r}>"
 
     def source_of(self, turn: str) -> str:
-        """The source that the claims of a turn have."""
+        """Return the source of the claims of a turn."""
         return f"{self.session}/{turn}"
 
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
-        """What the model finds in a text, with the times that it states; a bad reply is mended by a second
-        call if `repairs` is 1.
+        """Extract triples from a text with the model, with the times that it states.
+
+        An invalid reply is repaired by a second call if `repairs` is 1.
         """
         return self._extractor.extracted(text, repairs=repairs, times=True)
 
     def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
-        """Learn what was found in a message as claims of its turn; those that are not sure enough wait for
-        review.
+        """Learn what was extracted from a message as claims of its turn.
+
+        Claims of low confidence wait for review.
         """
         source = self.source_of(told.turn)
         with self.claims.storage.changing():
@@ -92,7 +94,10 @@ class ClaimMemory:
     def context_for(
         self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
-        """What a model is told when a message is answered: see `build_context`."""
+        """Return the context for a model that answers a message.
+
+        See `build_context`.
+        """
         return self.build_context(keywords, without=without, at=told.at)
 
     def build_context(
@@ -102,11 +107,10 @@ class ClaimMemory:
         without: AbstractSet[Triple] = frozenset(),
         at: datetime | None = None,
     ) -> str:
-        """What holds at a time (None: now), a line each, with when it changed or what contests it; "" where
-        nothing does.
+        """Format what holds at a time, one line each, with when it changed or what contests it.
 
-        With keywords, the facts that hold them, then what is known of the objects of those; without, those
-        that were learnt last.
+        `at` defaults to now. With keywords, these are the facts that contain them, then what is known of the
+        objects of those. Without, the facts that were learnt last. Returns "" if there are none.
         """
         at = self.claims.now() if at is None else at
         with self.claims.storage.reading():
@@ -121,11 +125,10 @@ class ClaimMemory:
             )
 
     def holding_now(self, noted: Iterable[Triple], told: UserTurn) -> dict[Triple, tuple[AnswersNow, ...]]:
-        """What answers in the place of each of some facts when a message is answered, and since when it does
-        if it took another's place.
+        """Return what answers in place of each fact when a message is answered.
 
-        One that holds no more, or not then, has nothing in its place, but in a relation declared "single"
-        what answers then.
+        An answer that replaced another has the time since when it holds. A fact that does not hold then has
+        nothing in its place, except in a relation declared "single", where it is what answers then.
         """
         with self.claims.storage.reading():
             remarks = _Remarks(self.claims, told.at)
@@ -141,27 +144,29 @@ class ClaimMemory:
             }
 
     def count(self) -> int:
-        """How many facts hold."""
+        """Return the number of facts that hold."""
         return len(self.claims.facts())
 
     # --- forgetting ---
 
     def copied_by(self, keeper: KeepsCopies) -> None:
-        """Tell a keeper of copies from now on what is forgotten and erased; an Agent asks for it itself."""
+        """Register an object that keeps copies, to be notified of what is forgotten and erased.
+
+        An Agent registers itself.
+        """
         self._keepers.append(keeper)
 
     def forget(self, source: str, *, by: str = "") -> Fallen:
-        """Retract what a source claims, here and in what an agent keeps of that turn; an undo brings back the
-        claims, not the copies.
+        """Retract what a source claims, and delete an agent's copies of that turn.
+
+        An undo restores the claims, not the copies.
         """
         turn = plain_text(source, "a source").removeprefix(f"{self.session}/")
         with self._notify_copies("" if turn == source else turn):
             return self.claims.retract_source(source, by=by)
 
     def erase(self, what: str | Triple, *, by: str = "") -> Erased:
-        """Take a source, or a fact, out of every file for good, and with it all that an agent keeps that may
-        repeat it.
-        """
+        """Erase a source or a fact from every file, with everything an agent keeps that may repeat it."""
         if isinstance(what, Triple):
             fact = plain_triple(what, "a fact")
             with self._notify_copies(None):
@@ -174,13 +179,13 @@ class ClaimMemory:
     def _notify_copies(self, turn: str | None) -> Iterator[None]:
         try:
             yield
-        finally:  # also where another process still reads the file: its bytes go later, the copies now
+        finally:  # also if another process still reads the file: its bytes are removed later, the copies now
             for keeper in self._keepers:
                 keeper.let_go(turn, self.claims.holds)
 
 
 class _Remarks:
-    """What answers at a time, and since when: each subject and relation is looked up once."""
+    """What answers at a time, and since when, with one lookup for each subject and relation."""
 
     def __init__(self, claims: Claims, at: datetime) -> None:
         self._claims, self._at = claims, at
@@ -190,15 +195,18 @@ class _Remarks:
         self._known: dict[tuple[str, str], tuple[tuple[Triple, ...], str]] = {}
 
     def answers(self, triple: Triple) -> bool:
-        """Whether no other fact answers in the place of this one."""
+        """Return whether no other fact answers in place of this one."""
         return triple.relation not in self._single or triple in self._about(triple)[0]
 
     def in_place_of(self, triple: Triple, held: AbstractSet[Triple]) -> tuple[Triple, ...]:
-        """What answers where a fact was noted; `held` are those that hold of the facts that were."""
+        """Return what answers in place of a recorded fact.
+
+        `held` are the recorded facts that hold.
+        """
         return self._about(triple)[0] if triple.relation in self._single else (triple,) * (triple in held)
 
     def of(self, triple: Triple) -> str:
-        """When the answer changed, or that another is as good."""
+        """Describe when the answer changed, or that another one contests it."""
         return self._about(triple)[1] if triple.relation in self._single else ""
 
     def _about(self, triple: Triple) -> tuple[tuple[Triple, ...], str]:
@@ -235,15 +243,17 @@ def _claim(triple: Triple, source: str, told: UserTurn, times: StatedTimes) -> C
 def _unchanged_claim(
     claim: Claim, earlier: Mapping[tuple[Triple, Span | None, str], Claim], *, stated: bool
 ) -> Claim:
-    """The claim of the same words that the turn made when it was told before, where no time but that of the
-    telling is another.
+    """Return the claim that the turn made before with the same words.
+
+    Returns `claim` itself if there is none, or if its time is stated rather than that of the turn.
     """
     return claim if stated else earlier.get((claim.fact, claim.span, claim.said_by), claim)
 
 
 def _span(fact: Triple, text: str) -> Span:
-    """The first sentence of a text that names both ends of a fact, as one word of each; the whole text, not
-    kept twice, where none does.
+    """Return the first sentence of a text that contains a word of both ends of a fact.
+
+    If there is none, returns the span of the whole text, without a copy of it.
     """
     ends = [set(content_words(end)) for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
     for sentence in sentences(text):

@@ -1,8 +1,8 @@
-"""Compute what holds: facts whose claims rest on premises that hold themselves, over merged names and valid time.
+"""Compute what holds: facts whose claims rest on premises that hold, over merged names and valid time.
 
-After Doyle, A truth maintenance system (Artificial Intelligence 12, 1979), computed as Dowling and Gallier do
-it (Journal of Logic Programming 1, 1984): each claim counts the premises it still waits for, so the work is
-linear in claims and premises.
+After Doyle, A truth maintenance system (Artificial Intelligence 12, 1979), computed as in Dowling and Gallier
+(Journal of Logic Programming 1, 1984): each claim counts its missing premises, so the cost is linear in
+claims and premises.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class InForce(NamedTuple):
-    """A claim that is accepted and not dropped, as much of it as decides what holds; valid times in
-    microseconds, None for open.
+    """A claim that is accepted and not dropped, with the fields that decide what holds.
+
+    Valid times are in microseconds, None for open.
     """
 
     id: str
@@ -36,7 +37,7 @@ class InForce(NamedTuple):
     premises: tuple[Triple, ...] = ()
 
     def covers(self, at: int) -> bool:
-        """Whether its source says that the fact is true at a time."""
+        """Return whether its source says that the fact is true at a time."""
         return (self.valid_from is None or self.valid_from <= at) and (
             self.valid_until is None or at < self.valid_until
         )
@@ -46,7 +47,10 @@ Held = Mapping[Triple, Sequence[InForce]]
 
 
 def holding(claims: Iterable[InForce], at: int | None = None) -> Held:
-    """The facts that hold, each with the claims it holds by; `at` counts only what is valid at that time."""
+    """Return the facts that hold, each with the claims that support it.
+
+    With `at`, only claims that are valid at that time count.
+    """
     ready: deque[InForce] = deque()
     waiting: dict[Triple, list[InForce]] = defaultdict(list)
     missing: dict[str, int] = {}
@@ -73,8 +77,9 @@ def holding(claims: Iterable[InForce], at: int | None = None) -> Held:
 
 
 def started_by(fact: Triple, held: Held, waiting: Mapping[Triple, Sequence[InForce]]) -> list[Triple]:
-    """The facts that would start to hold if one did, itself first; `waiting` has the claims in force by their
-    premises.
+    """Return the facts that would start to hold if `fact` did, itself first.
+
+    `waiting` maps each premise to the claims in force that need it.
     """
     risen: dict[Triple, None] = {} if fact in held else {fact: None}
     ready = deque(risen)
@@ -91,10 +96,10 @@ def started_by(fact: Triple, held: Held, waiting: Mapping[Triple, Sequence[InFor
 
 
 def sole_sources(fact: Triple, claims: Sequence[InForce], at: int | None = None) -> tuple[str, ...]:
-    """The sources any one of which would take a fact with it, of the claims that decide about it; none where
-    it does not hold.
+    """Return the sources any one of which would take a fact with it if it were retracted.
 
-    A derivation counts by what its premises rest on, not by who derived it.
+    `claims` are all that decide about the fact. Empty if the fact does not hold. A derivation counts by the
+    sources of its premises, not by who derived it.
     """
     held = holding(claims, at).get(fact, ())
     stated = {claim.source for claim in held if claim.kind == "stated"}
@@ -110,11 +115,11 @@ def sole_sources(fact: Triple, claims: Sequence[InForce], at: int | None = None)
 
 
 def combined_confidence(claims: Iterable[InForce | Claim]) -> float:
-    """How sure a fact is that several sources claim: 1 - the product of (1 - confidence) over sources, each
-    by its best claim.
+    """Return the confidence of a fact that several sources claim, by noisy-or.
 
-    The noisy-or of Pearl, Probabilistic Reasoning in Intelligent Systems (1988), which takes sources to err
-    independently: claims of one source do not, so they count once.
+    It is 1 - the product of (1 - confidence) over sources, each with its best claim (Pearl, Probabilistic
+    Reasoning in Intelligent Systems, 1988). Noisy-or assumes that sources err independently. Claims of one
+    source do not, so they count once.
     """
     best: dict[str, float] = {}
     for claim in claims:
@@ -122,13 +127,13 @@ def combined_confidence(claims: Iterable[InForce | Claim]) -> float:
     return 1 - math.prod(1 - best[source] for source in sorted(best))
 
 
-# Names that mean one thing: merges as a layer on reading, under which every fact keeps the names it was
-# learnt with.
+# Merged names: merges are applied on reading, and every fact keeps the names it was learnt with.
 
 
 class Aliases:
-    """What each name goes by, from the merges {other: kept}; a name that was kept may itself have been merged
-    into another.
+    """The canonical name of each name, from the merges {other: kept}.
+
+    A kept name may itself have been merged into another.
     """
 
     def __init__(self, merges: Mapping[str, str]) -> None:
@@ -138,24 +143,24 @@ class Aliases:
             self._names[self.canonical(other)].append(other)
 
     def canonical(self, name: str) -> str:
-        """The name that a name goes by: itself, where it was merged into no other."""
+        """Return the canonical name of a name, which is itself if it was not merged into another."""
         while name in self.merges:
             name = self.merges[name]
         return name
 
     def names(self, name: str) -> list[str]:
-        """All names of what a name means, the one it goes by first."""
+        """Return all names of the thing that a name means, the canonical one first."""
         kept = self.canonical(name)
         return [kept, *self._names.get(kept, ())]
 
     def read(self, fact: Triple) -> Triple:
-        """A fact by the names it goes by."""
+        """Return a fact under its canonical names."""
         if not self.merges:
             return fact
         return Triple(self.canonical(fact.subject), fact.relation, self.canonical(fact.object))
 
     def spellings(self, facts: Iterable[Triple]) -> list[Triple]:
-        """Every fact under all names it may have been learnt with."""
+        """Return every fact under all names it may have been learnt with."""
         return [
             Triple(subject, fact.relation, object)
             for fact in facts
@@ -164,26 +169,27 @@ class Aliases:
         ]
 
 
-# The part of the claims that decides about some facts: what they rest on, and what rests on them.
+# The claims that decide about some facts: what these rest on, and what rests on them.
 
-NOW = 2**62  # a change that comes after all
+NOW = 2**62  # a change after all others
 
 
 def aliases(storage: ClaimStorage, known: int = NOW) -> Aliases:
-    """The merges of names as they were known after a change."""
+    """Return the merges of names as they were known after a change."""
     return Aliases(dict(storage.rows(sql.MERGED, {"known": known})))
 
 
 def all_in_force(storage: ClaimStorage, names: Aliases, known: int = NOW) -> list[InForce]:
-    """Every claim in force after a change."""
+    """Return every claim in force after a change."""
     return in_force(storage.rows(sql.ALL_IN_FORCE, {"known": known}), storage.rows(sql.ALL_PREMISES), names)
 
 
 def deciding(
     storage: ClaimStorage, names: Aliases, facts: Iterable[Triple], known: int = NOW
 ) -> list[InForce]:
-    """The claims in force after a change that decide whether some facts hold: theirs, and those of all they
-    are derived from.
+    """Return the claims in force after a change that decide whether some facts hold.
+
+    These are the claims of the facts, and those of all facts they are derived from.
     """
     found: list[InForce] = []
     seen: set[Triple] = set()
@@ -199,7 +205,7 @@ def deciding(
 
 
 def resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple]) -> set[Triple]:
-    """Some facts and all that was ever derived from them, whether it holds or not."""
+    """Return some facts and all that was ever derived from them, whether it holds or not."""
     seen: set[Triple] = set()
     new = {names.read(fact) for fact in facts}
     while new:
@@ -211,12 +217,12 @@ def resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple]) -
 
 
 def fact_ids(facts: Iterable[Triple], names: Aliases) -> list[str]:
-    """The ids of some facts under all their names."""
+    """Return the ids of some facts under all their names."""
     return [fact_id(each) for each in names.spellings(facts)]
 
 
 def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Aliases) -> list[InForce]:
-    """Claims from rows of what decides, and of the premises among them, by the names that are read."""
+    """Build claims from rows of claims and of their premises, under canonical names."""
     needed: dict[str, dict[Triple, None]] = defaultdict(dict)
     for claim, *fact in premises:
         needed[claim][names.read(Triple(*fact))] = None
@@ -235,12 +241,12 @@ def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Alia
     ]
 
 
-# What answers when: facts of one subject and relation over valid time, the later one in the place of the
-# earlier.
+# Answers over time: facts of one subject and relation over valid time, where a later one replaces an earlier
+# one.
 
 
 class Stretch(NamedTuple):
-    """The facts that answer between two times in microseconds, None for open ends."""
+    """The facts that answer between two times in microseconds, with None for an open end."""
 
     facts: tuple[Triple, ...]
     since: int | None
@@ -248,11 +254,10 @@ class Stretch(NamedTuple):
 
 
 def periods(claims: Sequence[InForce], facts: frozenset[Triple], *, single: bool) -> list[Stretch]:
-    """Which of some facts of one subject and relation answer from when until when; times at which none does
-    are left out.
+    """Return the periods in which some facts of one subject and relation answer.
 
-    The claims are all that decide about these facts. Nothing is said of any other fact, so none of another
-    subject or relation can retire one of these.
+    Times without an answer are left out. The claims are all that decide about these facts. They say nothing
+    about any other fact, so none of another subject or relation can retire one of these.
     """
     cuts = sorted(
         {time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None}
@@ -269,8 +274,9 @@ def periods(claims: Sequence[InForce], facts: frozenset[Triple], *, single: bool
 
 
 def answering(held: Held, facts: Iterable[Triple], *, single: bool) -> tuple[Triple, ...]:
-    """Those of some facts that hold; where only one may, the one that began last, or those that did: None is
-    before all times.
+    """Return the facts that hold, or if `single`, the one that began last.
+
+    Returns several if they began at the same time. None is before all times.
     """
     candidates = sorted((fact for fact in facts if fact in held), key=triple_key)
     if not single or len(candidates) < 2:

@@ -1,4 +1,4 @@
-"""Review claims that were not sure enough to count at once, and calibrate by what people decided."""
+"""Review claims of low confidence, and calibrate confidences by the decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kgot_lab.types import Triple
 
 @dataclass(frozen=True)
 class Reviewed:
-    """How often claims of a relation were accepted, of those a person decided on."""
+    """The number of claims of a relation that a person decided on, and how many were accepted."""
 
     decided: int
     accepted: int
@@ -42,7 +42,7 @@ class Reviewed:
 
 
 class JudgedClaim(NamedTuple):
-    """How sure a claim of a relation was, and whether the person who decided on it accepted it."""
+    """The relation and confidence of a claim, and whether the person who decided on it accepted it."""
 
     relation: str
     confidence: float
@@ -50,15 +50,19 @@ class JudgedClaim(NamedTuple):
 
 
 class ReviewLedger:
-    """The review of some claims: who accepts, rejects or overrides them is in the log of the claims, and
-    `Claims.undo` takes it back.
+    """The review of claims.
+
+    The log of the claims says who accepts, rejects or overrides them, and `Claims.undo` undoes it.
     """
 
     def __init__(self, claims: Claims) -> None:
         self.claims = claims
 
     def queue(self) -> tuple[Queued, ...]:
-        """The claims that wait: those first by which most facts would start to hold, then the surest."""
+        """Return the claims that wait for review.
+
+        Those with which most facts would start to hold come first, then those of highest confidence.
+        """
         storage = self.claims.storage
         with storage.reading():
             names = aliases(storage)
@@ -82,15 +86,16 @@ class ReviewLedger:
         )
 
     def accept(self, claim: str, *, by: str = "") -> Fallen:
-        """Let a claim count, by its id, with the confidence it has; the report names the facts that start to
-        hold.
+        """Accept a claim, by its id, with the confidence it has.
+
+        The report contains the facts that start to hold.
         """
         return self._decide(
             "accept", claim, by, lambda change, number: _stand(change, claim, "accepted", number)
         )
 
     def reject(self, claim: str, *, by: str = "") -> Fallen:
-        """Let a claim count for nothing, also when it is learnt again."""
+        """Reject a claim, which then stays rejected if it is learnt again."""
         return self._decide(
             "reject", claim, by, lambda change, number: _stand(change, claim, "rejected", number)
         )
@@ -98,8 +103,9 @@ class ReviewLedger:
     def override(
         self, claim: str, *, confidence: float | None = None, object: str | None = None, by: str = ""
     ) -> Fallen:
-        """Accept a claim with another confidence, or reject it and let the same claim of another object count
-        in its place.
+        """Accept a claim with another confidence, or replace it by the same claim of another object.
+
+        The replaced claim is rejected.
         """
         if (confidence is None) == (object is None):
             raise BadInput("override(claim) takes another confidence or another object")
@@ -109,8 +115,9 @@ class ReviewLedger:
         return self._decide("override", claim, by, lambda change, _: _stand(change, claim, "accepted", given))
 
     def decided(self, most: int = 20) -> tuple[Decided, ...]:
-        """The last decisions and undos, at most so many, the latest first: an override may be two, of what it
-        rejects and what it takes.
+        """Return the last decisions and undos, at most `most`, latest first.
+
+        An override may be two: what it rejects and what it accepts.
         """
         require_count(most, 1, "most")
         return tuple(
@@ -123,17 +130,20 @@ class ReviewLedger:
         )
 
     def waits(self, claim: str) -> bool:
-        """Whether a claim waits for review, by its id: nobody has decided on it, and it is not retracted."""
+        """Return whether a claim waits for review, by its id.
+
+        It does if it is neither decided on nor retracted.
+        """
         storage = self.claims.storage
         with storage.reading():
             return list(open_versions(storage, "standing", claim)) == ["queued"] and not open_versions(
                 storage, "drop", claim
             )
 
-    # --- what decisions teach ---
+    # --- calibration ---
 
     def judgements(self) -> list[JudgedClaim]:
-        """Every claim that a person decided on, as the decision stands now."""
+        """Return every claim that a person decided on, with the current decision."""
         rows = self.claims.storage.rows(sql.DECISIONS, {"known": NOW})
         return [
             JudgedClaim(relation, confidence, standing == "accepted")
@@ -141,18 +151,17 @@ class ReviewLedger:
         ]
 
     def reliability(self) -> dict[str, Reviewed]:
-        """How often claims of each relation were accepted, where any were decided on."""
+        """Return how often claims of each relation were accepted, for relations with decisions."""
         decisions: dict[str, list[bool]] = defaultdict(list)
         for relation, _, accepted in self.judgements():
             decisions[relation].append(accepted)
         return {relation: Reviewed(len(said), sum(said)) for relation, said in sorted(decisions.items())}
 
     def calibrated(self, confidence: float, relation: str, *, least: int = 30) -> float:
-        """How often claims as sure as this one were accepted, by isotonic regression over the decisions on
-        its relation.
+        """Return the acceptance rate of claims of this confidence, by isotonic regression.
 
-        A relation with fewer than `least` decisions is pooled with all others; where all are fewer, the
-        confidence is what it is.
+        It uses the decisions on the relation, or on all relations if this one has fewer than `least`. If all
+        together have fewer, the confidence is returned unchanged.
         """
         confidence = probability(confidence, "a confidence")
         require_count(least, 1, "least")
@@ -191,7 +200,7 @@ class ReviewLedger:
                 write_claim(storage, corrected)
             with what_fell(self.claims.storage, change, [claim, corrected.id]) as told:
                 _stand(change, claim, "rejected", learnt.confidence)
-                # not "accepted": its confidence was given to another fact
+                # not "accepted": its confidence applied to another fact
                 _stand(change, corrected.id, "taken", learnt.confidence)
                 if open_versions(storage, "drop", corrected.id):
                     change.close("drop", corrected.id)
@@ -204,13 +213,14 @@ def _stand(change: ClaimChange, claim: str, standing: str, confidence: float) ->
 
 
 def isotonic(pairs: Iterable[tuple[float, float]]) -> Callable[[float], float]:
-    """The rising function nearest to some pairs (x, y) in squares, straight between steps: pool adjacent
-    violators (Ayer et al. 1955).
+    """Fit a nondecreasing function to pairs (x, y) by least squares, linear between steps.
+
+    Uses the pool-adjacent-violators algorithm (Ayer et al. 1955).
     """
     by_x: dict[float, list[float]] = defaultdict(list)
     for x, y in pairs:
         by_x[x].append(y)
-    steps: list[tuple[float, int, float, float]] = []  # sum of y, how many, first x, last x
+    steps: list[tuple[float, int, float, float]] = []  # sum of y, count, first x, last x
     for x, ys in sorted(by_x.items()):
         step = (sum(ys), len(ys), x, x)
         while steps and steps[-1][0] * step[1] >= step[0] * steps[-1][1]:  # the mean before is not below
@@ -222,34 +232,36 @@ def isotonic(pairs: Iterable[tuple[float, float]]) -> Callable[[float], float]:
     return lambda x: float(interp(x, xs, means))
 
 
-# One who reviews: the claims that wait, one at a time, decisions that are on file at once, and the last one
-# taken back.
+# A reviewer: the waiting claims one at a time, decisions that are stored at once, and an undo of the last
+# one.
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """What a decision on a claim may go by: what such a confidence was worth so far, what it would change,
-    what else holds.
+    """The evidence for a decision on a claim.
+
+    It contains the calibrated confidence, what a decision would change, and what else holds.
     """
 
     confidence: float
     calibrated: float
-    idle: str  # why nothing would begin to hold with it, "" where something would
+    idle: str  # why no fact would start to hold with it, "" if one would
     single: bool  # its relation has one object at a time, so that the others contradict it
     # what holds of the same subject and relation; of a single one, at the same time
     others: tuple[Triple, ...]
 
     @property
     def sure(self) -> str:
-        """How sure it is, in words."""
+        """The confidence in words."""
         if self.calibrated == self.confidence:
             return f"Confidence {self.confidence:.2f}, not calibrated: too few decisions yet, or they agree with it."
         return f"Confidence {self.confidence:.2f}; of claims as sure as this one, {self.calibrated:.0%} were accepted."
 
 
 class Reviewer:
-    """Who decides on claims that wait, by name: `queue` holds them as of the last look, `place` is the one
-    that is looked at.
+    """A named person who decides on waiting claims.
+
+    `queue` holds the claims as of the last update, `place` is the index of the one in view.
     """
 
     def __init__(self, claims: Claims, by: str) -> None:
@@ -261,33 +273,31 @@ class Reviewer:
             tuple[int, str]
         ] = []  # the changes that undo takes back, and the claim each decided on
 
-    # --- looking ---
+    # --- navigation ---
 
     @property
     def in_view(self) -> Queued | None:
-        """The claim that is looked at; None where nothing waits."""
+        """The claim in view, or None if nothing waits."""
         return self.queue[self.place] if self.queue else None
 
     @property
     def nothing_waits(self) -> str:
-        """What there is to say where nothing waits."""
+        """The message if nothing waits."""
         return f"Nothing waits. A claim does whose confidence is below {self.claims.accept_from:g} (accept_from) when it is learnt."
 
     def reload(self) -> None:
-        """Read the queue again, and stay at the claim that was looked at, or go on to the next one that still
-        waits.
-        """
+        """Read the queue again, and stay at the claim in view or go to the next one that still waits."""
         before, self.queue = self.queue[self.place :] + self.queue[: self.place], self.ledger.queue()
         places = {each.claim.id: place for place, each in enumerate(self.queue)}
         self.place = next((places[each.claim.id] for each in before if each.claim.id in places), 0)
 
     def move(self, by: int) -> None:
-        """Look at a claim further on, or back, around the end."""
+        """Move the view forward or back in the queue, around its end."""
         if self.queue:
             self.place = (self.place + by) % len(self.queue)
 
     def weighed(self, queued: Queued) -> Weighed:
-        """What speaks for and against a claim that waits."""
+        """Return the evidence for and against a claim that waits."""
         claim, claims = queued.claim, self.claims
         with claims.storage.reading():
             fact = claim.fact
@@ -307,8 +317,10 @@ class Reviewer:
         return Weighed(claim.confidence, calibrated, idle, single, tuple(others))
 
     def waiting(self, beginning: str) -> str:
-        """The id of the one claim that waits whose id begins so; raises AlreadyDecided, and BadInput where
-        there is none or several.
+        """Return the id of the one waiting claim whose id begins with some characters.
+
+        Raises AlreadyDecided if the only such claim no longer waits, and BadInput if there is none or
+        several.
         """
         found = self.claims.ids_beginning(beginning)
         waiting = [id for id in found if self.ledger.waits(id)]
@@ -325,15 +337,16 @@ class Reviewer:
             raise BadInput(f"no claim that waits has an id that begins with {shortly(beginning)}: {listed}")
         return waiting[0]
 
-    # --- deciding ---
+    # --- decisions ---
 
     def decide(
         self, claim: str, verdict: str, *, confidence: float | None = None, object: str | None = None
     ) -> Fallen:
-        """Accept, reject or override a claim that waits, by its id; it is on file when this returns.
+        """Accept, reject or override a waiting claim, by its id.
 
-        An override gives it another confidence or another object. Raises AlreadyDecided where somebody else
-        was first, UnknownName for another verdict, and BadInput.
+        The decision is stored when this returns. An override gives the claim another confidence or another
+        object. Raises AlreadyDecided if somebody else decided first, UnknownName for another verdict, and
+        BadInput.
         """
         decisions: dict[str, Callable[[], Fallen]] = {
             "accept": lambda: self.ledger.accept(claim, by=self.by),
@@ -344,7 +357,7 @@ class Reviewer:
             raise UnknownName("verdict", verdict, decisions)
         if verdict != "override" and (confidence, object) != (None, None):
             raise BadInput("another confidence or another object is given with override")
-        with self.claims.storage.changing():  # so that nobody decides between the look and the decision
+        with self.claims.storage.changing():  # so that nobody decides between the check and the decision
             if not self.ledger.waits(claim):
                 raise self._no_longer(claim)
             report = decisions[verdict]()
@@ -353,8 +366,9 @@ class Reviewer:
         return report
 
     def undo(self) -> Claim | None:
-        """Take the last decision of this reviewer back, and look at its claim; None where there is none to
-        take back. Raises BadInput.
+        """Undo the last decision of this reviewer, bring its claim into view, and return it.
+
+        Returns None if there is nothing to undo. Raises BadInput.
         """
         if not self.decided:
             return None
@@ -382,6 +396,6 @@ class Reviewer:
 
 
 def _overlap(one: Claim, other: Claim) -> bool:
-    """Whether two claims say that something is true at one and the same time."""
+    """Return whether the periods of validity of two claims overlap."""
     (since, until), (begin, end) = one.valid_micros, other.valid_micros
     return (until is None or begin is None or begin < until) and (end is None or since is None or since < end)

@@ -1,4 +1,4 @@
-"""Look up what is believed by words, without reading all facts, and propose names that may mean one thing."""
+"""Look up beliefs by words, without reading all facts, and propose names to merge."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from kgot_lab.memory.triple_store import (
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 
-MOST_LOOKED_AT = 1_000  # facts that a search begins with, of each word and in all
+MOST_LOOKED_AT = 1_000  # facts that a search reads first, for each word and in total
 _MOST_KEYS = 100  # of one statement: SQLite takes 500 parts of a UNION
 
 
 class BelievedTriples:
-    """Some beliefs, read as a store of triples is; what is too long for a prompt is left out.
+    """Beliefs with the interface of a triple store.
 
-    A search looks through the newest facts of each word, and of these through those with more and rarer
-    words; where too few hold, it goes on to older ones. So of a word in more than MOST_LOOKED_AT facts it may
-    tell newer ones before surer ones that are older. A quoted text without a whole word inside has everything
-    read.
+    Texts that are too long for a prompt are left out. A search reads the newest facts of each word, and of
+    these first those with more and rarer words. If too few hold, it continues with older ones. For a word in
+    more than MOST_LOOKED_AT facts it may therefore return newer facts before older ones of higher confidence.
+    A quoted text without a whole word inside scans everything.
     """
 
     def __init__(self, beliefs: Beliefs) -> None:
@@ -40,8 +40,10 @@ class BelievedTriples:
         self._read: dict[tuple[tuple[Keyword, ...], int], tuple[InMemoryTripleStore, bool]] = {}
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """The triples that hold any of the keywords; most keywords first, then the surer, then the more
-        recent. Raises BadInput.
+        """Return the triples that contain any of the keywords.
+
+        Those with most keywords come first, then those of higher confidence, then the more recent. Raises
+        BadInput for invalid keywords.
         """
         wanted = tuple(checked_keywords(keywords, top_k))
         depth = MOST_LOOKED_AT
@@ -55,7 +57,7 @@ class BelievedTriples:
             depth *= 8
 
     def query(self, subject: str) -> list[Triple]:
-        """The newest triples with a subject, in the order of adding."""
+        """Return the newest triples with a subject, in the order of adding."""
         names = self._beliefs.names()
         ids, _ = self._with_keys([end_key("subject", name) for name in names.names(subject)], MOST_LOOKED_AT)
         facts = {
@@ -66,11 +68,11 @@ class BelievedTriples:
         return _tellable(self._beliefs.triples(facts)) if facts else []
 
     def all(self) -> list[Triple]:
-        """Every triple, in the order of adding."""
+        """Return every triple, in the order of adding."""
         return _tellable(self._beliefs.triples())
 
     def _led_to(self, keywords: Sequence[Keyword], depth: int) -> tuple[InMemoryTripleStore, bool]:
-        """The facts that keywords lead to, and whether these are all."""
+        """Return the facts that keywords lead to, and whether these are all."""
         there, names = InMemoryTripleStore(), self._beliefs.names()
         keys = self._keys_of(keywords, names)
         if keys is None:
@@ -87,8 +89,9 @@ class BelievedTriples:
         return there, is_all and len(nearest) == len(worth)
 
     def _keys_of(self, keywords: Iterable[Keyword], names: Aliases) -> list[int] | None:
-        """The keys of the facts that may hold any of some keywords, by their own names or by those they go
-        by; None where nothing tells.
+        """Return the keys of the facts that may contain any of some keywords.
+
+        Facts are found by their own names and by their canonical ones. None if the keywords give no key.
         """
         keys: dict[int, None] = {}
         for keyword in keywords:
@@ -104,8 +107,9 @@ class BelievedTriples:
         return list(keys)
 
     def _with_keys(self, keys: Sequence[int], depth: int) -> tuple[list[list[str]], bool]:
-        """The ids of the facts with each of some keys, the newest first and at most so many, and whether
-        these are all.
+        """Return the ids of the facts with each key, newest first, and whether these are all.
+
+        There are at most `depth` for each key.
         """
         found: list[list[str]] = []
         for start in range(0, len(keys), _MOST_KEYS):
@@ -118,7 +122,7 @@ class BelievedTriples:
         return [ids[:depth] for ids in found], all(len(ids) <= depth for ids in found)
 
     def _facts(self, names: Aliases, ids: Iterable[str]) -> list[Triple]:
-        """Some facts by the names they go by."""
+        """Return facts by id, under their canonical names."""
         return [
             names.read(Triple(*row))
             for row in self._beliefs.storage.rows(sql.FACTS_BY_ID, {"facts": list(ids)})
@@ -126,8 +130,9 @@ class BelievedTriples:
 
 
 def _whole_words(keyword: Keyword) -> list[str]:
-    """The words that stand whole in whatever holds a keyword: those of a quoted text but the first and the
-    last, which may be parts.
+    """Return the words that occur whole in any text that contains a keyword.
+
+    The first and the last word of a quoted text are left out, since they may be parts of words.
     """
     words = keyword.words.split()
     if not keyword.quoted:
@@ -142,21 +147,22 @@ def _tellable(triples: Iterable[Triple]) -> list[Triple]:
     return [each for each in triples if max(map(len, each.identity)) <= LONGEST_TEXT]
 
 
-# Names that may mean one thing, proposed with reasons: nothing is merged here.
+# Names that may mean the same thing, proposed with reasons. Nothing is merged here.
 
 _HONORIFICS = frozenset(
     "mr mrs ms miss dr prof professor sir dame lord lady king queen president st saint the".split()
 )
-_LONGEST = 100  # characters of what may be a name
-_MOST = 50  # names that share a word and are compared with each other: a word of more tells nothing
-_SHARED = 2  # neighbours that two names have to share to be proposed for these and a word in common
+_LONGEST = 100  # characters of a name
+_MOST = 50  # names with a common word up to which they are compared: a more frequent word says nothing
+_SHARED = 2  # common neighbours that two names with a common word need to be proposed
 
 NameWords = tuple[str, ...]
 
 
 def merge_proposals(facts: Sequence[Triple]) -> tuple[MergeProposal, ...]:
-    """Pairs of names that may mean one thing: by spelling, by initials, or by a shared word and shared
-    neighbours; most reasons first.
+    """Return pairs of names that may mean the same thing, those with most reasons first.
+
+    Reasons are spelling, initials, or a shared word and shared neighbours.
     """
     neighbours: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
     named: Counter[str] = Counter()
@@ -178,7 +184,7 @@ def merge_proposals(facts: Sequence[Triple]) -> tuple[MergeProposal, ...]:
 
 
 def _comparable(words: dict[str, NameWords]) -> set[tuple[str, str]]:
-    """The pairs of names that share a word, or are spelt alike but for spaces."""
+    """Return the pairs of names that share a word, or differ only in spaces."""
     by_word: dict[str, list[str]] = defaultdict(list)
     for name in sorted(words):
         for word in {*words[name], "".join(words[name])}:
@@ -200,14 +206,16 @@ def _reasons(one: NameWords, other: NameWords, shared: int) -> tuple[str, ...]:
 
 
 def _telling(name: str) -> NameWords:
-    """The words of a name without titles, where that leaves some."""
+    """Return the words of a name without titles, or all if nothing else is left."""
     words = named_words(name)
     return tuple(word for word in words if word not in _HONORIFICS) or words
 
 
 def _by_initials(one: NameWords, other: NameWords) -> bool:
-    """Whether two names end alike, and each word before that of one is that of the other or its first letter;
-    one may have more words.
+    """Return whether two names have the same last word and compatible earlier words.
+
+    Earlier words are compatible if they are equal or one is the first letter of the other. One name may have
+    more of them.
     """
     if len(one) < 2 or len(other) < 2 or one[-1] != other[-1] or len(one[-1]) < 2:
         return False

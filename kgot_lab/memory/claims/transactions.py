@@ -1,4 +1,4 @@
-"""Change the claims: number, time and effect of a change, erasure for good, and undo."""
+"""Change the claims: number, time and effect of a change, permanent erasure, and undo."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ from kgot_lab.types import Triple
 
 
 class ClaimChange:
-    """A change while it is made: `number` is None until it changes something, so that what changes nothing
-    leaves no trace.
+    """A change in progress.
+
+    `number` is None until it changes something, so that a change without effect leaves no record.
     """
 
     def __init__(self, storage: ClaimStorage, values: dict[str, str | int | None]) -> None:
@@ -44,7 +45,7 @@ class ClaimChange:
         self.number: int | None = None
 
     def begin(self) -> int:
-        """The number of the change, which has now changed something."""
+        """Return the number of the change, which is assigned at the first call."""
         if self.number is None:
             last, at = next(iter(self.storage.rows(sql.LAST_CHANGE)), (0, None))
             clock = int(self.values["clock"] or 0)
@@ -56,7 +57,7 @@ class ClaimChange:
         return self.number
 
     def open(self, kind: str, key: str, value: str, number: float | None = None) -> int:
-        """Let something be so from now on."""
+        """Set a value from now on."""
         change = self.begin()
         self.storage.rows(
             sql.OPEN_VERSION, {"kind": kind, "key": key, "value": value, "number": number, "change": change}
@@ -64,7 +65,7 @@ class ClaimChange:
         return change
 
     def close(self, kind: str, key: str, value: str | None = None) -> int:
-        """Let something be so no longer; without a value, whatever it is."""
+        """Close the current value, or, without a value, whatever is current."""
         change = self.begin()
         self.storage.rows(
             sql.CLOSE_VERSIONS if value is None else sql.CLOSE_VERSION,
@@ -73,7 +74,7 @@ class ClaimChange:
         return change
 
     def replace(self, kind: str, key: str, value: str, number: float | None = None) -> int:
-        """Let something be so in the place of what was."""
+        """Replace the current value."""
         self.close(kind, key)
         return self.open(kind, key, value, number)
 
@@ -82,30 +83,32 @@ class ClaimChange:
 def making(
     storage: ClaimStorage, action: str, by: str, now: Callable[[], datetime], *, undoes: int | None = None
 ) -> Iterator[ClaimChange]:
-    """A change in a transaction of its own: all of it is kept, or nothing. Raises BadInput for what `by` is
-    not a text.
+    """Open a change in its own transaction, which is stored completely or not at all.
+
+    Raises BadInput if `by` is not a text.
     """
     who = plain_text(by, "who makes a change (by)", blank=True)
     with storage.changing():
-        clock = instant(now(), "now")  # read within: to wait for another process is not to go back in time
+        # read inside the transaction, because waiting for another process must not turn back time
+        clock = instant(now(), "now")
         yield ClaimChange(storage, {"clock": clock, "who": who, "action": action, "undoes": undoes})
 
 
 def open_versions(storage: ClaimStorage, kind: str, key: str) -> dict[str, float | None]:
-    """What is so now: the values, each with its number."""
+    """Return the current values, each with its number."""
     return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
 
 
 class ChangeReport:
-    """Where the report of a change is, once it is made."""
+    """Holds the report of a change once it is made."""
 
     report = Fallen(None)
 
 
 @contextmanager
 def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str]) -> Iterator[ChangeReport]:
-    """Compare what holds before and after what is done here to some claims: their facts, and all that is
-    derived from these.
+    """Compare what holds before and after the block, for some claims' facts and all that is derived from
+    these.
     """
     told = ChangeReport()
     names = aliases(storage)
@@ -132,7 +135,7 @@ def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str])
 
 
 def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]:
-    """The entities of some facts that no fact names any more."""
+    """Return the entities of some facts that no fact names any more."""
     names = aliases(storage)
     left = {name for fact in fallen for name in (fact.subject, fact.object)}
     touching = storage.rows(sql.TOUCHING, {"names": [each for name in left for each in names.names(name)]})
@@ -143,7 +146,10 @@ def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]
 
 
 def write_claim(storage: ClaimStorage, claim: Claim) -> None:
-    """Note a claim that is new, with its fact and premises; it counts as nothing until it gets a standing."""
+    """Store a new claim with its fact and premises.
+
+    It is not in force until it gets a standing.
+    """
     for fact in (claim.fact, *claim.premises):
         write_fact(storage, fact)
     span = claim.span
@@ -165,7 +171,10 @@ def write_claim(storage: ClaimStorage, claim: Claim) -> None:
 
 
 def write_fact(storage: ClaimStorage, fact: Triple) -> None:
-    """Note the texts of a fact, and by what it is looked up; it holds by its claims only."""
+    """Store the texts of a fact and its lookup keys.
+
+    It holds only by its claims.
+    """
     id = fact_id(fact)
     storage.rows(sql.NEW_FACT_KEYS, {"id": id, "keys": fact_keys(*triple_key(fact))})
     storage.rows(
@@ -173,8 +182,7 @@ def write_fact(storage: ClaimStorage, fact: Triple) -> None:
     )
 
 
-# Facts and sources taken out of every table and file for good: a person's right, and not what retracting
-# is.
+# Erasure of facts and sources from every table and file, which is a person's right. It is not retraction.
 
 
 def erase_claims(
@@ -184,8 +192,9 @@ def erase_claims(
     by: str,
     fact: Triple | None = None,
 ) -> Erased:
-    """Erase the claims that a statement names, and a fact where it is given, with what rests on nothing else;
-    see `Claims.erase_fact`.
+    """Erase the claims that a statement selects, and `fact` if given, with what depends on nothing else.
+
+    See `Claims.erase_fact`.
     """
     storage = beliefs.storage
     with making(storage, "erase", by, beliefs.now) as change:
@@ -223,8 +232,9 @@ def erase_claims(
 def _doomed(
     storage: ClaimStorage, names: Aliases, claims: set[str], facts: set[Triple]
 ) -> tuple[set[str], set[Triple]]:
-    """The claims and facts that go with some: facts that no other claim carries, and claims that are derived
-    from such facts.
+    """Return the claims and facts that are removed with some others.
+
+    These are facts that no other claim supports, and claims that are derived from such facts.
     """
     new = claims | _resting_on(storage, names, facts)
     doomed: set[str] = set()
@@ -251,14 +261,16 @@ def _resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]) -> se
     )
 
 
-# Changes taken back: what a change opened is closed, and what it closed is opened again as it was; no model
-# is asked.
+# Undo: what a change opened is closed, and what it closed is opened again as it was, without a model.
 
-_LARGEST = 2**63 - 1  # number that a database takes
+_LARGEST = 2**63 - 1  # the largest integer of a database
 
 
 def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
-    """Take a change back in a change of its own; see `Claims.undo`."""
+    """Undo a change by a new one.
+
+    See `Claims.undo`.
+    """
     require_count(number, 1, "the number of a change")
     storage = beliefs.storage
     with making(storage, "undo", by, beliefs.now, undoes=number) as change:
@@ -280,7 +292,10 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
 
 
 def _erased_of(beliefs: Beliefs, number: int) -> int:
-    """How many parts of a change were erased; raises BadInput where there is nothing to undo."""
+    """Return how many parts of a change were erased.
+
+    Raises BadInput if there is nothing to undo.
+    """
     rows = beliefs.storage.rows(sql.CHANGE, {"change": number}) if number <= _LARGEST else []
     if not rows:
         raise BadInput(f"there is no change {number}: log() lists them")
@@ -298,7 +313,7 @@ def _erased_of(beliefs: Beliefs, number: int) -> int:
 
 
 def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> None:
-    """Raise BadInput where names that are merged again were meanwhile merged into by what they go by."""
+    """Raise BadInput if restoring the merges of some names would create a cycle with later merges."""
     merges: dict[str, str] = dict(change.storage.rows(sql.MERGED, {"known": NOW}))
     for name in names:
         seen, kept = {name}, merges.get(name, name)
@@ -312,8 +327,9 @@ def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> N
 
 
 def _close(change: ClaimChange, row: ClaimRow) -> bool:
-    """Close what a change opened, or what an undo opened again in its place since; False where something else
-    did.
+    """Close what a change opened, or what an undo reopened in its place.
+
+    Returns False if something else has closed it since.
     """
     kind, key, value, number, _, closed = row
     if closed is not None and (
@@ -329,8 +345,9 @@ def _by_undo(change: ClaimChange, row: ClaimRow) -> bool:
 
 
 def _reopen_rows(change: ClaimChange, row: ClaimRow) -> set[int]:
-    """Open what a change closed; the changes that opened something else in its place since, where there are
-    any.
+    """Reopen what a change closed.
+
+    Returns the changes that opened something else in its place since.
     """
     kind, key, value, number, *_ = row
     since = change.storage.rows(sql.OPEN_SINCE, {"kind": kind, "key": key})

@@ -1,10 +1,9 @@
-"""Turn the records that a statement touched into what it claims to have changed: nodes by their id, edges by
-their identity.
+"""Convert the records that a statement touched to claims of what changed: nodes by id, edges by identity.
 
-A node that a statement makes under an id that is there is that node, and adds to it, as do the edges that it
-makes there. A node that loses its id keeps it. Nothing depends on the order in which an engine lists what is
-new: a server's statement leads to the same graph. Runs inside the sandbox: imports the standard library and
-its sisters only.
+A node that a statement creates under an existing id is merged into that node, as are its edges. A node that
+loses its id keeps it. Nothing depends on the order in which an engine lists new elements: on a server the
+same statement leads to the same graph. Runs inside the sandbox: imports the standard library and modules of
+the sandbox only.
 """
 
 from __future__ import annotations
@@ -29,34 +28,33 @@ from kgot_lab.sandbox.cypher.mapping import (
 )
 from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, free_id, json_value
 
-# One statement in ArcadeDB: a transaction that leaves nothing behind, its rows, and what it touched.
+# One statement in ArcadeDB: a transaction that is always rolled back, its rows, and the records it touched.
 #
-# The engine's own record events say what a statement touched, so what that costs follows the statement and
-# not the graph. Java alone keeps them: a listener written in Python would be called for every record. Runs
-# inside the sandbox: imports the standard library and its sisters only.
+# The engine's record events report what a statement touched, so the cost depends on the statement and not on
+# the graph. Only Java collects them: a listener written in Python would be called for every record. Runs
+# inside the sandbox: imports the standard library and modules of the sandbox only.
 
 _LANGUAGE = "opencypher"
 
 
 class TimedOut(Exception):
-    """A statement took longer than it may."""
+    """A statement exceeded its time limit."""
 
 
 class Spent(Exception):
-    """A statement kept some of what it did, so that the database is no longer the parent's."""
+    """A statement committed some of its changes, so the database no longer equals the parent's graph."""
 
 
 class WrongKind(RefusedValue):
-    """A statement names a type as the engine cannot hold it: a relation where a label has the name, or
-    letters it does not take.
+    """A statement names a type that the engine cannot represent.
+
+    It is a relation with the name of a label, or contains characters that are not accepted.
     """
 
 
 @dataclass(frozen=True)
 class Touched:
-    """What a statement did: the records that are there now, those that are not any more, and which of the
-    first are new.
-    """
+    """The effects of a statement: existing records, deleted records, and which of the former are new."""
 
     nodes: list[NodeRecord]
     edges: list[EdgeRecord]
@@ -77,10 +75,10 @@ class CypherStatements:
 
     @contextmanager
     def undone(self, seconds: float) -> Iterator[None]:
-        """A transaction for one statement, which may take some seconds and leaves nothing behind.
+        """Open a transaction for one statement that is limited to `seconds` and always rolled back.
 
-        Raises Refused with the engine's message, WrongKind, TimedOut, or Spent, after which the process must
-        end.
+        Raises RefusedValue with the engine's message, WrongKind, TimedOut, or Spent, after which the process
+        must end.
         """
         events, self._deadline = self._db.getEvents(), time.monotonic() + seconds
         self._db.getConfiguration().setValue(
@@ -104,7 +102,10 @@ class CypherStatements:
                 records.clear()
 
     def run(self, statement: str, *, writing: bool) -> Iterator[dict[str, Any]]:
-        """The rows of a statement, as far as they are asked for, nodes and edges in them as records."""
+        """Run a statement and yield its rows lazily, with nodes and edges as records.
+
+        Raises RefusedValue for a write that changes indexes or constraints.
+        """
         if writing and self._db.getQueryEngine(_LANGUAGE).analyze(statement).isDDL():
             raise RefusedValue("a statement may not change indexes or constraints")
         rows = (self._db.command if writing else self._db.query)(_LANGUAGE, statement)
@@ -113,7 +114,10 @@ class CypherStatements:
             yield {str(name): self._database.value(row.getProperty(name)) for name in row.getPropertyNames()}
 
     def touched(self) -> Touched:
-        """What the statement has done, while its transaction lasts; raises TimedOut."""
+        """Return the records that the statement created, updated and deleted, while its transaction is open.
+
+        Raises TimedOut after the deadline.
+        """
         created, updated, deleted = (self._elements(kind) for kind in ("Create", "Update", "Delete"))
         made, ended = (Counter(rid for rid, _ in records) for records in (created, deleted))
         first = dict(reversed(deleted))
@@ -122,7 +126,7 @@ class CypherStatements:
             if time.monotonic() > self._deadline:
                 raise TimedOut
             there = rid not in ended or self._database.exists(rid)
-            # it was there before; the engine gives a number out again
+            # it existed before: the engine reuses record numbers
             if ended[rid] + there > made[rid] and rid in ended:
                 if isinstance(first[rid], self._database.vertex):
                     done.gone_nodes.append(rid)
@@ -137,8 +141,9 @@ class CypherStatements:
         return done
 
     def _elements(self, kind: str) -> list[tuple[str, Any]]:
-        """Nodes and edges among the records of one kind of event; the engine's other records are its own
-        affair.
+        """Return the nodes and edges among the records of one kind of event.
+
+        The engine's other records are internal to it.
         """
         kinds = (self._database.vertex, self._database.link)
         return [
@@ -146,7 +151,7 @@ class CypherStatements:
         ]
 
     def _listener(self, kind: str) -> Any:
-        """A listener that appends records to a list of Java's."""
+        """Create a listener that appends records to a Java list."""
         java = self._database.java
         lists, types = java("java.util.ArrayList"), java("java.lang.invoke.MethodType")
         listener = java(f"com.arcadedb.event.AfterRecord{kind}Listener")
@@ -172,7 +177,7 @@ _WRONG_KIND = (
 
 
 def _meaning(error: Any) -> Exception:
-    """What an error of Java's means here; the innermost message says most."""
+    """Translate a Java error, using the innermost message, which is the most specific."""
     chain = [error]
     while chain[-1].getCause() is not None:
         chain.append(chain[-1].getCause())
@@ -190,18 +195,17 @@ _Identity = tuple[str, str, str, str]
 
 
 class CypherChanges:
-    """The claims of one statement, found while its transaction lasts; raises Refused where no graph can be
-    made of what it did.
+    """The claims of one statement, read while its transaction is open.
+
+    Raises RefusedValue if its effects cannot be represented in a graph.
     """
 
     def __init__(self, database: Database, known: Known, touched: Touched, name: Callable[[str], str]):
         self._database, self._known, self._touched, self._name = database, known, touched, name
-        self._ids: dict[
-            str, str
-        ] = {}  # the ids that nodes have now, by record number, where they are not as before
-        self._made: dict[str, list[str]] = {}  # by id, the record numbers of nodes that were made under it
-        self._said: dict[str, dict[str, Any]] = {}  # the properties that those were made with
-        # the record numbers of nodes that were made under an id that was there, or that others got as well
+        self._ids: dict[str, str] = {}  # the current ids of nodes, by record number, if changed
+        self._made: dict[str, list[str]] = {}  # record numbers of nodes created under an id, by id
+        self._said: dict[str, dict[str, Any]] = {}  # the properties with which those were created
+        # record numbers of nodes created under an id that existed, or that others got as well
         self._again: set[str] = set()
         self._bases: dict[
             str, list[str]
@@ -212,17 +216,17 @@ class CypherChanges:
         self._find_edges([edge for rid in renamed for edge in database.edges_at(rid)])
 
     def claims(self) -> dict[str, list[Account]]:
-        """All claims, removals among them."""
+        """Return all claims, removals included."""
         return {"nodes": list(self.nodes.values()), "edges": list(self.edges.values())}
 
     def id(self, rid: str) -> str:
-        """The id of a node, by its record number."""
+        """Return the id of a node by its record number."""
         return self._ids.get(rid) or self._known.ids[rid]
 
     # --- nodes ---
 
     def _find_nodes(self) -> list[str]:
-        """Claim what became of nodes; returns the record numbers of those that have another id than before."""
+        """Record the changes of nodes as claims, and return the record numbers of those whose id changed."""
         gone = [self._known.ids[rid] for rid in self._touched.gone_nodes if rid in self._known.ids]
         self.nodes.update({id: [id] for id in gone})
         old = [
@@ -253,7 +257,10 @@ class CypherChanges:
         return renamed
 
     def _make(self, id: str, node: NodeRecord) -> None:
-        """Claim a new node under an id of its own."""
+        """Record a new node that has its own id as a claim.
+
+        Raises RefusedValue if the statement creates it twice with different values.
+        """
         said, own = self._said.setdefault(id, {}), node_properties(node.stored)
         if name := clash(said, own):
             raise RefusedValue(
@@ -282,7 +289,7 @@ class CypherChanges:
             _, old_labels, old = self.nodes.get(id) or self._as_before(id)
             kept = self._bases.setdefault(id, old_labels)
             labels, properties = [*kept, *sorted({*old_labels, *labels} - set(kept))], {**old, **properties}
-        self.nodes.pop(id, None)  # so that it comes after the removal of what had the id before
+        self.nodes.pop(id, None)  # so that it comes after the removal of the element that had the id before
         self.nodes[id] = [id, labels, properties]
         self._ids[node.rid] = id
 
@@ -293,8 +300,9 @@ class CypherChanges:
     # --- edges ---
 
     def _find_edges(self, moved: Iterable[EdgeRecord]) -> None:
-        """Claim what became of edges, those between the same two nodes together: they differ only by their
-        keys.
+        """Record the changes of edges as claims.
+
+        Edges between the same two nodes are settled together, since they differ only by their keys.
         """
         touched = {edge.rid: edge for edge in (*self._touched.edges, *moved)}
         old = [edge for edge in touched.values() if edge.rid not in self._touched.new]
@@ -318,12 +326,12 @@ class CypherChanges:
         return source, self._name(edge.type), target
 
     def _settle(self, between: Between, gone: list[EdgeRecord], there: list[EdgeRecord]) -> None:
-        """Give each edge between two nodes its key: its own, or the one it had, or the next that is free."""
+        """Assign a key to each edge between two nodes: its own, or its previous one, or the next free one."""
         before = self._known.keys.get(between, ())
         new = [edge for edge in there if edge.rid in self._touched.new or edge.source not in self._known.ids]
         old = [edge for edge in there if edge not in new]
         new.sort(key=lambda edge: canonical(edge_properties(edge.stored)))
-        alone = before in ((), ("",))  # one edge without a key of its own, as nearly always
+        alone = before in ((), ("",))  # one edge without its own key, the usual case
         left = (
             list(before[len(gone) :])
             if alone
@@ -332,7 +340,7 @@ class CypherChanges:
         if alone and any(self._between(edge, before=True) == between for edge in old):
             left = []  # it is there, perhaps under another key
         given = {own_key(edge.stored): edge for edge in old if alone or "_key" in edge.stored}
-        # a statement may have changed keys, or replaced all properties, the key among them
+        # a statement may have changed keys, or replaced all properties including the key
         if old and not alone:
             rids = {edge.rid for edge in there}
             found = self._database.edges_between(there[0].type, there[0].source, there[0].target)
@@ -362,13 +370,13 @@ class CypherChanges:
             self.edges[(*between, key)] = [source, type, target, key, properties]
 
     def _edge_before(self, between: Between, type: str, key: str) -> EdgeRecord:
-        """An edge that was there and still is."""
+        """Return an edge that existed before and still does."""
         found = self._database.edges_between(type, self._known.rids[between[0]], self._known.rids[between[2]])
         return next(edge for edge in found if own_key(edge.stored) == key)
 
 
 class _Taken:
-    """The ids that are taken, as something to look into."""
+    """A container of the ids that are taken."""
 
     def __init__(self, taken: Callable[[str], bool]):
         self._taken = taken

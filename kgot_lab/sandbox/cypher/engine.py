@@ -1,6 +1,4 @@
-"""Start ArcadeDB and its Java in this process, with no more of it than a worker needs: types, and records by
-their number.
-"""
+"""Start ArcadeDB and its Java in this process, and access types, and records by number."""
 
 from __future__ import annotations
 
@@ -14,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 StoredProperties = dict[str, Any]
-_NO_LABEL = "~NO_LABEL~"  # the engine's own name for the type of nodes without labels
-OWN = "\u00a4"  # begins the name of a type that is not named after its label or relation
-_AT_ONCE = 100_000  # rows that cross into Java in one text
+_NO_LABEL = "~NO_LABEL~"  # the engine's name for the type of nodes without labels
+OWN = "\u00a4"  # first character of types not named after their label or relation
+_AT_ONCE = 100_000  # rows that are passed to Java in one text
 _INDEXED = 100  # nodes of one label from which on an index finds them by id
-_LONGEST_KEY = 2_000  # characters of an id that an index takes
+_LONGEST_KEY = 2_000  # characters of an id that an index accepts
 
 
 @dataclass(frozen=True)
 class NodeRecord:
-    """A node as the engine holds it."""
+    """A node as stored by the engine."""
 
     rid: str
     type: str
@@ -33,7 +31,7 @@ class NodeRecord:
 
 @dataclass(frozen=True)
 class EdgeRecord:
-    """An edge as the engine holds it, its ends by their record numbers."""
+    """An edge as stored by the engine, with its ends by record number."""
 
     rid: str
     type: str
@@ -43,7 +41,10 @@ class EdgeRecord:
 
 
 class Database:
-    """One graph in a new folder. A type is what the engine calls a label, a set of labels or a relation."""
+    """One graph in a new folder.
+
+    A type is the engine's term for a label, a set of labels or a relation.
+    """
 
     def __init__(self, folder: Path):
         import jpype
@@ -51,7 +52,7 @@ class Database:
         self.java: Callable[[str], Any] = jpype.JClass
         self.throwable: Any = jpype.JException
         self.db = self.java("com.arcadedb.database.DatabaseFactory")(str(folder)).create()
-        self.java("java.util.logging.LogManager").getLogManager().reset()  # the engine is silent from here on
+        self.java("java.util.logging.LogManager").getLogManager().reset()  # no more log output
         self._schema = self.db.getSchema()
         self._array = jpype.JArray(jpype.JObject)
         self._rid = self.java("com.arcadedb.database.RID")
@@ -69,7 +70,7 @@ class Database:
     # --- types ---
 
     def kind(self, type: str) -> str:
-        """Whether a type is one of "nodes" or of "edges"; "" where there is none."""
+        """Return whether a type is one of "nodes" or of "edges", or "" if there is no such type."""
         if not self._schema.existsType(type):
             return ""
         return (
@@ -79,11 +80,11 @@ class Database:
         )
 
     def empty(self, type: str) -> bool:
-        """Whether a type has no records, nor any of the types below it."""
+        """Return whether neither a type nor any of its subtypes has records."""
         return int(self.db.countType(type, True)) == 0
 
     def drop_type(self, type: str) -> None:
-        """Forget a type without records, and those below it."""
+        """Drop a type without records, and its subtypes."""
         for below in list(self._schema.getType(type).getSubTypes()):
             if self._schema.existsType(below.getName()):
                 self.drop_type(str(below.getName()))
@@ -91,12 +92,13 @@ class Database:
         self._labels_of.clear()
 
     def types(self) -> set[str]:
-        """The names of all types."""
+        """Return the names of all types."""
         return {str(type.getName()) for type in self._schema.getTypes()}
 
     def node_type(self, labels: Iterable[str], own_name: str = "") -> str:
-        """The type of nodes that have just these labels, made where it is missing; it may have a name of its
-        own.
+        """Return the type of nodes with exactly these labels, creating it if it is missing.
+
+        It is named `own_name` if that is given.
         """
         names = self.java("java.util.ArrayList")()
         for label in labels:
@@ -112,13 +114,14 @@ class Database:
         return own_name
 
     def edge_type(self, name: str) -> str:
-        """The type of edges of this name, made where it is missing."""
+        """Return the type of edges with this name, creating it if it is missing."""
         self._schema.getOrCreateEdgeType(name)
         return name
 
     def index(self, type: str, longest: int) -> None:
-        """Let a type's nodes be found by id, from some number of nodes on, and unless the longest of their
-        ids is too long for an index.
+        """Create an index of a type's nodes by id.
+
+        This is done from some number of nodes on, and unless the longest id is too long for an index.
         """
         if type == _NO_LABEL:
             return
@@ -130,11 +133,11 @@ class Database:
             shown.getOrCreateProperty("id", self.java("com.arcadedb.schema.Type").STRING)
             shown.createTypeIndex(self.java("com.arcadedb.schema.Schema$INDEX_TYPE").LSM_TREE, False, "id")
 
-    # --- many records, outside of a transaction ---
+    # --- many records, outside transactions ---
 
     @contextmanager
     def loading(self, edges: int) -> Iterator[Any]:
-        """The engine's quickest way to add many new records, of which about so many are edges."""
+        """Open the engine's fastest way to add many new records, of which about `edges` are edges."""
         batch = (
             self.db.batch()
             .withWAL(False)
@@ -148,7 +151,7 @@ class Database:
             batch.close()
 
     def load_nodes(self, batch: Any, type: str, rows: list[StoredProperties]) -> list[str]:
-        """Add nodes of one type; returns their record numbers."""
+        """Add nodes of one type and return their record numbers."""
         create = self.java("com.arcadedb.python.VertexBatcher").createVerticesJson
         parts = [str(create(batch, type, text)) for text in _texts(rows)]
         return [rid for part in parts for rid in part.split(";")]
@@ -163,7 +166,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What happens in it is kept, all or nothing."""
+        """Open a transaction that commits at the end, or is rolled back if an error is raised in it."""
         self.db.begin()
         try:
             yield
@@ -173,18 +176,19 @@ class Database:
         self.db.commit()
 
     def node(self, rid: str) -> NodeRecord:
-        """A node as it is now."""
+        """Return a node in its current state."""
         return self.node_of(self.record(rid))
 
     def add_node(self, type: str, stored: StoredProperties) -> str:
-        """Add a node; returns its record number."""
+        """Add a node and return its record number."""
         node = self.db.newVertex(type)
         node.set(self._map(stored)).save()
         return str(node.getIdentity())
 
     def change_node(self, rid: str, type: str, stored: StoredProperties) -> str:
-        """Give a node another type and other properties; its edges stay. Returns its record number, which may
-        be another.
+        """Replace the type and properties of a node and return its record number, which may be new.
+
+        Its edges stay.
         """
         if str(self.record(rid).getTypeName()) != type:
             rid = str(self.record(rid).modify().moveToType(type))
@@ -199,7 +203,7 @@ class Database:
         self.record(source).newEdge(type, self._rid(target), self._array(pairs))
 
     def change(self, rid: str, stored: StoredProperties) -> None:
-        """Give a record these properties instead of its own."""
+        """Replace the properties of a record."""
         changed = self.record(rid).modify()
         kept = _outside(stored)
         for name in [name for name in changed.getPropertyNames() if str(name) not in kept]:
@@ -207,11 +211,11 @@ class Database:
         changed.set(self._map(stored)).save()
 
     def remove(self, rid: str) -> None:
-        """Remove a record; a node's edges go with it."""
+        """Remove a record, and with a node its edges."""
         self.db.deleteRecord(self.record(rid))
 
     def edges_between(self, type: str, source: str, target: str) -> list[EdgeRecord]:
-        """The edges of one type from one node to another."""
+        """Return the edges of one type from one node to another."""
         if self.kind(type) != "edges":
             return []
         return [
@@ -221,17 +225,17 @@ class Database:
         ]
 
     def edges_at(self, rid: str) -> list[EdgeRecord]:
-        """All edges of a node, either way along, a loop once."""
+        """Return all incoming and outgoing edges of a node, a loop once."""
         return list(
             {str(edge.getIdentity()): self.edge_of(edge) for edge in self.record(rid).getEdges()}.values()
         )
 
     def record(self, rid: str) -> Any:
-        """A record as Java holds it."""
+        """Return a record as a Java object."""
         return self.db.lookupByRID(self._rid(rid), True)
 
     def exists(self, rid: str) -> bool:
-        """Whether there is a record of this number."""
+        """Return whether there is a record with this number."""
         return bool(self.db.existsRecord(self._rid(rid)))
 
     def _map(self, stored: StoredProperties) -> Any:
@@ -240,7 +244,7 @@ class Database:
     # --- from Java to Python ---
 
     def node_of(self, record: Any) -> NodeRecord:
-        """A node that Java holds."""
+        """Convert a Java object to a node."""
         type = str(record.getTypeName())
         if type not in self._labels_of:
             names = map(str, self._labels.getLabels(record))
@@ -255,7 +259,7 @@ class Database:
         )
 
     def edge_of(self, record: Any, only: str = "") -> EdgeRecord:
-        """An edge that Java holds, perhaps with one of its properties only."""
+        """Convert a Java object to an edge, with only one of its properties if `only` names it."""
         stored = {} if only else _inside(self.value(record.propertiesAsMap()))
         if only and record.has(only):
             stored = {only: self.value(record.get(only))}
@@ -268,8 +272,9 @@ class Database:
         )
 
     def value(self, item: Any) -> Any:
-        """A value of Java's as plain Python; nodes and edges as records, a path as the list of both, dates
-        and the like as text.
+        """Convert a Java value to plain Python.
+
+        Nodes and edges become records, a path the list of both, dates and similar types text.
         """
         if item is None:
             return None
@@ -303,7 +308,10 @@ class Database:
 
 
 def _outside(stored: StoredProperties) -> StoredProperties:
-    """Properties as the engine keeps them: it loses one whose name begins with @."""
+    """Return properties as the engine stores them.
+
+    The engine loses a property whose name begins with @, so such names get a prefix.
+    """
     if not any(name[:1] in ("@", OWN) for name in stored):
         return stored
     return {OWN + name if name[:1] in ("@", OWN) else name: value for name, value in stored.items()}
@@ -320,11 +328,11 @@ def _texts(rows: list[StoredProperties]) -> Iterator[str]:
         yield json.dumps([_outside(row) for row in rows[at : at + _AT_ONCE]])
 
 
-# Starts the Java that ArcadeDB's package brings, in this process.
+# Start the Java virtual machine of ArcadeDB's package in this process.
 #
 
-# a quick start and little memory besides the heap; no file is written but the database, nor the log that the
-# engine would keep in whatever folder it was started from
+# a fast start and little memory besides the heap; no file is written except the database, not even the log
+# that the engine would keep in the working directory
 _OPTIONS = (
     "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto", "-Xrs", "-XX:ErrorFile=/dev/null",
     "-XX:-CreateCoredumpOnCrash", "-XX:+DisplayVMOutputToStderr", "-Djava.awt.headless=true", "-Dfile.encoding=UTF8",
@@ -332,8 +340,8 @@ _OPTIONS = (
     "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED", "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )  # fmt: skip
-# small pages without a search for gaps load fast, and nothing outlives the worker; no statement reads a file
-# or an address
+# small pages without a search for gaps load fast, and nothing outlives the worker; no statement can read a
+# file or an address
 _SETTINGS = {
     "txWAL": "false", "bucketReuseSpaceMode": "low", "bucketDefaultPageSize": "16384",
     "opencypher.loadCsv.allowFileUrls": "false", "opencypher.loadCsv.allowRemoteUrls": "false",
@@ -341,7 +349,10 @@ _SETTINGS = {
 
 
 def start(memory_mb: int) -> None:
-    """Start the Java that the package brings, with a heap of this size; a process can do so once."""
+    """Start the Java virtual machine of the package with this heap size.
+
+    A process can do so only once.
+    """
     import jpype
 
     found = importlib.util.find_spec("arcadedb_embedded")
@@ -353,4 +364,4 @@ def start(memory_mb: int) -> None:
     library = str(home / "jre/lib/server/libjvm.so")
     jpype.startJVM(library, f"-Xmx{memory_mb}m", *_OPTIONS, *settings, classpath=jars, convertStrings=False)
     system = jpype.JClass("java.lang.System")
-    system.setOut(system.err)  # standard output belongs to the replies
+    system.setOut(system.err)  # standard output is reserved for replies

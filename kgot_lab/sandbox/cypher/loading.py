@@ -1,5 +1,6 @@
-"""Put into ArcadeDB what the parent says of the graph: a few elements one by one in a transaction, many by the
-engine's bulk loader; names of types are encoded.
+"""Load the parent's graph into ArcadeDB: a few elements in a transaction, many by the bulk loader.
+
+The names of types are encoded.
 """
 
 from __future__ import annotations
@@ -15,16 +16,15 @@ from kgot_lab.sandbox.cypher.engine import OWN, Database, StoredProperties
 from kgot_lab.sandbox.cypher.mapping import backticked, stored_edge, stored_node
 from kgot_lab.sandbox.worker.values import Account
 
-# What ArcadeDB calls a label or a relation: its own name wherever the engine takes it, and another where
-# not.
+# ArcadeDB's names of labels and relations: the same name if the engine accepts it, and another if not.
 #
-# The engine keeps labels and relations under one roof, so that a name is one or the other, and in files
-# named after them. A graph may have both an Award and an edge AWARD that is written Award too, or a label
-# with a comma: such a name is kept under another, and statements that use it are rewritten, at the places
-# where the engine's own parser sees a label or a relation.
+# In the engine a name is either a label or a relation, and files are named after both. A graph may have both
+# an Award and an edge AWARD that is also written Award, or a label with a comma: such a name is stored under
+# another, and statements that use it are rewritten, at the positions where the engine's own parser finds a
+# label or a relation.
 
 _NODES, _EDGES = "nodes", "edges"
-# characters of a file's name as the engine spells it, of one label and of all that a node has
+# characters of a file's name in the engine's encoding, for one label and for all labels of a node
 _LONGEST, _LONGEST_TOGETHER = (100, 160)
 _NOT_TAKEN = frozenset("~,*")
 _PLACES = {
@@ -41,8 +41,9 @@ def _usable(name: str) -> bool:
 
 
 class TypeNames:
-    """The types of one database, and the names they stand for. Types are made and dropped outside of
-    transactions.
+    """The types of one database, and the names that they stand for.
+
+    Types are created and dropped outside transactions.
     """
 
     def __init__(self, database: Database):
@@ -52,17 +53,18 @@ class TypeNames:
         self._own: dict[frozenset[str], str] = {}
 
     def name(self, type: str) -> str:
-        """The label or relation that a type stands for."""
+        """Return the label or relation that a type stands for."""
         return self._names.get(type, type)
 
     def label_type(self, label: str, *, both: bool = False) -> str:
-        """The type of nodes with a label, made where it is missing; `both` says that a relation has the name
-        too.
+        """Return the type of nodes with a label, creating it if it is missing.
+
+        `both` means that a relation has the same name.
         """
         return self._database.node_type([self._type(_NODES, label, both)])
 
     def node_type(self, labels: Iterable[str]) -> str:
-        """The type of nodes with just these labels, made where it is missing."""
+        """Return the type of nodes with exactly these labels, creating it if it is missing."""
         types = sorted({self._odd.get((_NODES, label), label) for label in labels})
         if len(types) < 2 or len("~".join(quote(type, safe="") for type in types)) <= _LONGEST_TOGETHER:
             return self._database.node_type(types)
@@ -71,18 +73,20 @@ class TypeNames:
         )
 
     def edge_type(self, relation: str, *, both: bool = False) -> str:
-        """The type of edges of a relation, made where it is missing; `both` says that a label has the name
-        too.
+        """Return the type of edges of a relation, creating it if it is missing.
+
+        `both` means that a label has the same name.
         """
         return self._database.edge_type(self._type(_EDGES, relation, both))
 
     def known_edge_type(self, relation: str) -> str:
-        """The type of edges of a relation that is there."""
+        """Return the type of edges of an existing relation."""
         return self._odd.get((_EDGES, relation), relation)
 
     def learn(self, statement: str) -> bool:
-        """Find other names for those in a statement that the engine does not take; returns whether there were
-        any.
+        """Find other names for those in a statement that the engine does not accept.
+
+        Returns whether there were any.
         """
         before = len(self._odd)
         found = {(kind, name) for kind, name, *_ in self._uses(statement)}
@@ -91,10 +95,10 @@ class TypeNames:
         return len(self._odd) > before
 
     def translated(self, statement: str) -> tuple[str, dict[str, str]]:
-        """A statement with the engine's names in it, and the texts of expressions that were rewritten, each
-        with what it was.
+        """Return a statement with the engine's names, and the rewritten expressions with their original
+        texts.
 
-        labels() and type() give the usual names again.
+        labels() and type() still return the usual names.
         """
         if not self._odd:
             return statement, {}
@@ -126,7 +130,7 @@ class TypeNames:
         return statement, rewritten
 
     def ends_transaction(self, statement: str) -> bool:
-        """Whether a part of a statement would be kept before the rest of it has run."""
+        """Return whether part of a statement would be committed before the rest has run."""
         return "transaction" in statement.lower() and bool(
             self._found(statement, "subqueryInTransactionsParameters")
         )
@@ -137,10 +141,10 @@ class TypeNames:
         there = self._database.kind(name)
         used = bool(there) and not self._database.empty(name)
         taken = used and there != kind
-        # a label and a relation that come together: the label has the name
+        # a label and a relation of the same name: the label keeps it
         yields = both and kind == _EDGES and not used
         if _usable(name) and not taken and not yields:
-            if there not in ("", kind):  # left by a statement that was undone
+            if there not in ("", kind):  # left by a statement that was rolled back
                 self._database.drop_type(name)
             return name
         type = (
@@ -153,9 +157,7 @@ class TypeNames:
         return type
 
     def _uses(self, statement: str) -> Iterator[tuple[str, str, int, int]]:
-        """Where a statement names a label or a relation: the kind, the name, and where the word begins and
-        ends.
-        """
+        """Yield where a statement names a label or a relation: kind, name, start and end of the word."""
         for word in self._found(statement, "symbolicNameString"):
             if _class(word.getParent()) in ("LabelName", "LabelType"):
                 text = str(word.getText())
@@ -169,7 +171,7 @@ class TypeNames:
                 yield function, *_extent(call)
 
     def _found(self, statement: str, rule: str) -> list[Any]:
-        """The places in a statement that the engine's parser calls so."""
+        """Return the nodes of a grammar rule in the engine's parse tree of a statement."""
         java = self._database.java
         lexer = java(_GRAMMAR + "Lexer")(java("org.antlr.v4.runtime.CharStreams").fromString(statement))
         lexer.removeErrorListeners()
@@ -195,15 +197,16 @@ def _kind(place: Any) -> str:
 
 
 Between = tuple[str, str, str]  # source, type, target
-_FEW = 300  # new elements that are added one by one
+_FEW = 300  # new elements up to which they are added one by one
 _ONE_EDGE = ("",)
-_ENDS = frozenset(("_src", "_dst"))  # what the bulk loader calls an edge's ends
+_ENDS = frozenset(("_src", "_dst"))  # the bulk loader's names of an edge's ends
 
 
 @dataclass
 class Known:
-    """What is in the database between statements: nodes by id with their record numbers, and the keys of the
-    edges between two nodes.
+    """The contents of the database between statements.
+
+    It maps nodes by id to their record numbers, and pairs of nodes to the keys of the edges between them.
     """
 
     rids: dict[str, str] = field(default_factory=dict)
@@ -214,7 +217,7 @@ class Known:
     longest: int = 0  # characters of an id
 
     def add_node(self, id: str, labels: list[str], rid: str) -> None:
-        """Note where a node is now."""
+        """Record the record number of a node."""
         self.ids.pop(self.rids.get(id, ""), None)
         self.rids[id], self.ids[rid] = rid, id
         self.labels.pop(id, None)
@@ -223,23 +226,23 @@ class Known:
         self.longest = max(self.longest, len(id))
 
     def remove_node(self, id: str) -> str:
-        """Forget a node; returns where it was."""
+        """Remove a node and return its record number."""
         rid = self.rids.pop(id)
         del self.ids[rid]
         self.labels.pop(id, None)
         return rid
 
     def has_edge(self, between: Between, key: str) -> bool:
-        """Whether there is such an edge."""
+        """Return whether an edge exists."""
         return key in self.keys.get(between, ())
 
     def add_edge(self, between: Between, key: str) -> None:
-        """Note an edge."""
+        """Record an edge."""
         before = self.keys.get(between, ())
         self.keys[between] = (*before, key) if before or key else _ONE_EDGE
 
     def remove_edge(self, between: Between, key: str) -> None:
-        """Forget an edge."""
+        """Remove the record of an edge."""
         left = tuple(each for each in self.keys[between] if each != key)
         if left:
             self.keys[between] = left
@@ -250,7 +253,7 @@ class Known:
 def put(
     database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]
 ) -> None:
-    """Make the database agree with some claims, each of another element."""
+    """Apply claims to the database, each of a different element."""
     if nodes or edges:
         _Put(database, names, known, nodes, edges).run()
 
@@ -272,7 +275,10 @@ class _Put:
         self._known_type = names.known_edge_type
 
     def run(self) -> None:
-        """Removals and changes first, then what is new; edges go before their nodes, and come after them."""
+        """Apply removals and changes first, then additions.
+
+        Edges are removed before their nodes and added after them.
+        """
         new_nodes = [claim for claim in self._nodes if len(claim) == 3 and claim[0] not in self._known.rids]
         new_edges = [
             claim
@@ -294,7 +300,7 @@ class _Put:
 
     def _remove(self) -> None:
         for claim in self._edges:
-            # else it came and went since the last statement
+            # otherwise it was created and deleted since the last statement
             if len(claim) == 4 and self._known.has_edge(_between(claim), claim[3]):
                 self._database.remove(self._rid_of(claim))
                 self._known.remove_edge(_between(claim), claim[3])
@@ -317,7 +323,7 @@ class _Put:
                 self._database.change(self._rid_of(claim), stored_edge(claim[3], claim[4]))
 
     def _rid_of(self, claim: Account) -> str:
-        """The record number of an edge that is there."""
+        """Return the record number of an existing edge."""
         source, relation, target, key = claim[:4]
         ends = (self._known.rids[source], self._known.rids[target])
         found = self._database.edges_between(self._known_type(relation), *ends)

@@ -1,12 +1,11 @@
-"""How a property graph lies in a Cypher database, whose nodes have no text ids and whose values are not all
-of JSON.
+"""The mapping of a property graph to a Cypher database, which has no text ids and not all JSON values.
 
-A node's id is its property `id`. An edge's own key, where it has one, is `_key`. Labels that are not in
-alphabetical order are noted in `_labels`. A value that Cypher cannot store (a map, a mixed or nested list,
-null, a large integer) is the text `json:` and its JSON, as is a text that begins so. On a server, `_run` says
-which namespace it all belongs to, and `_kept` that a node is known to the store. A property that has one of
-these names, or none at all, which servers refuse, gets an underscore at its end. Runs inside the sandbox too:
-imports the standard library and its sisters only.
+A node's id is its property `id`. An edge's own key, if it has one, is `_key`. Labels that are not in
+alphabetical order are recorded in `_labels`. A value that Cypher cannot store (a map, a mixed or nested list,
+null, a large integer) is stored as the text `json:` and its JSON, and so is a text that begins with `json:`.
+On a server, `_run` is the namespace of the element, and `_kept` says that a node is known to the store. A
+property with one of these names, or an empty name, which servers refuse, gets an underscore at its end. Also
+runs inside the sandbox: imports the standard library and modules of the sandbox only.
 """
 
 from __future__ import annotations
@@ -25,35 +24,41 @@ ENCODED = "json:"
 
 
 def stored_node(id: str, labels: Sequence[str], properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of a node as Cypher stores them."""
+    """Return the properties of a node as Cypher stores them."""
     noted = {} if list(labels) == sorted(set(labels)) else {"_labels": list(labels)}
     return {"id": id, **noted, **_stored(properties, _NODE_NAMES)}
 
 
 def stored_edge(key: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of an edge as Cypher stores them."""
+    """Return the properties of an edge as Cypher stores them."""
     return {**({"_key": key} if key else {}), **_stored(properties, _EDGE_NAMES)}
 
 
 def labels_of(labels: Collection[str], stored: Mapping[str, Any]) -> list[str]:
-    """A node's labels in the order they were given in; those that a statement added come last, by name."""
+    """Return a node's labels in their original order.
+
+    Labels that a statement added come last, sorted by name.
+    """
     noted = stored.get("_labels")
     kept = [label for label in noted if label in labels] if isinstance(noted, list) else []
     return kept + sorted(set(labels) - set(kept))
 
 
 def node_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A node's own properties again."""
+    """Restore a node's own properties from the stored ones."""
     return _properties(stored, _NODE_NAMES)
 
 
 def edge_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """An edge's own properties again."""
+    """Restore an edge's own properties from the stored ones."""
     return _properties(stored, _EDGE_NAMES)
 
 
 def own_id(stored: Mapping[str, Any]) -> str:
-    """The id that a node has of its own, a number as text, or "" for none; raises Refused for what is no id."""
+    """Return the id stored in a node as text, or "" if there is none.
+
+    Raises RefusedValue if the value is neither text nor a number.
+    """
     id = stored.get("id")
     if id is None or (isinstance(id, str) and not id.strip()):
         return ""
@@ -63,19 +68,19 @@ def own_id(stored: Mapping[str, Any]) -> str:
 
 
 def own_key(stored: Mapping[str, Any]) -> str:
-    """The key that an edge has of its own, a number as text, or "" for none."""
+    """Return the key stored in an edge as text, or "" if there is none."""
     key = stored.get("_key", "")
     return str(key) if isinstance(key, str | int | float) and not isinstance(key, bool) else ""
 
 
 def free_key(wanted: str, taken: Container[str]) -> str:
-    """A key, not among those taken, for an edge that would like to have one."""
+    """Return the wanted key of an edge, numbered if it is taken."""
     numbered = (f"{wanted}.{number}" if wanted else str(number) for number in count(2))
     return wanted if wanted not in taken else next(key for key in numbered if key not in taken)
 
 
 def clash(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The name of a property that two sets of them have with different values; "" for none."""
+    """Return the name of a property with different values in two sets of properties, or ""."""
     return next(
         (
             name
@@ -87,8 +92,9 @@ def clash(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """A value that the engine returned as JSON: what was encoded is decoded, and dates and the like are ISO
-    text.
+    """Convert a value that the engine returned to JSON.
+
+    Encoded values are decoded, and dates and similar types become ISO text.
     """
     if isinstance(value, str):
         return _decoded(value)
@@ -104,7 +110,7 @@ def plain_value(value: Any) -> Any:
 
 
 def backticked(name: str) -> str:
-    """A label, type or property name as Cypher takes it, whatever it holds."""
+    """Format a label, type or property name for Cypher, whatever characters it contains."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -1,9 +1,8 @@
-"""The program inside the sandbox for Cypher: one process, because a Java engine cannot be forked, that holds
-a copy of the graph.
+"""The worker program for Cypher: one process with a copy of the graph, since a Java engine cannot be forked.
 
-A statement runs in a transaction that is always undone; what it changed goes to the parent, and comes back as
-nodes and edges with a later request if it is kept. Requests and replies are those of `fork_server`. Runs inside
-the sandbox: imports the standard library and its sisters only.
+A statement runs in a transaction that is always rolled back. Its changes are sent to the parent, and come
+back as nodes and edges with a later request if they are stored. Requests and replies are those of
+`fork_server`. Runs inside the sandbox: imports the standard library and modules of the sandbox only.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _MAX_MESSAGE = 600
 
 
 class _TooLong(Exception):
-    """The rows of a statement are more than may be returned."""
+    """The rows of a statement exceed the limit."""
 
 
 def main() -> None:
@@ -48,11 +47,11 @@ def main() -> None:
             graph.clear()
         graph.put(request.get("nodes", ()), request.get("edges", ()))
         send(*(_reply(graph, request) if "do" in request else (READY,)))
-    os._exit(0)  # Java would take its time
+    os._exit(0)  # Java takes long to exit
 
 
 def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
-    """How a statement ended, and what it found or changed."""
+    """Run a statement and return its outcome and the JSON of its results or changes."""
     try:
         reply = graph.answer(request["do"], request["statement"], request["seconds"], request["bytes"])
     except TimedOut:
@@ -66,7 +65,7 @@ def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
 
 
 class CypherGraph:
-    """The graph as statements in Cypher meet it."""
+    """The graph for statements in Cypher."""
 
     def __init__(self) -> None:
         self._folder = _folder()
@@ -76,23 +75,23 @@ class CypherGraph:
         self._number, self._known = number, Known()
         self._database = Database(self._folder / str(number))
         self._names, self._statements = TypeNames(self._database), CypherStatements(self._database)
-        self._left: set[str] = set()  # types that a statement made and that nothing may have
+        self._left: set[str] = set()  # types that statements created, which may be empty
 
     def clear(self) -> None:
-        """Start anew."""
+        """Remove everything."""
         if self._known.rids or self._database.types():
             self._database.close()
             shutil.rmtree(self._folder / str(self._number), ignore_errors=True)
             self._begin(self._number + 1)
 
     def warm_up(self) -> None:
-        """Load what the first statement needs, so that its time is its own."""
+        """Load what the first statement needs, so that loading does not count towards its time."""
         self.answer("write", "CREATE (a:A {id: 'a'})-[:B]->(b:C {id: 'b'})", 30, 10_000)
         self.answer("read", "MATCH (a)-[r]->(b) RETURN a.id, r, b", 30, 10_000)
         self.put((), ())
 
     def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
-        """Make the graph agree with some claims."""
+        """Apply claims to the graph."""
         put(self._database, self._names, self._known, list(nodes), list(edges))
         for type in sorted(self._left, key=len, reverse=True):
             if self._database.kind(type) and self._database.empty(type):
@@ -100,9 +99,9 @@ class CypherGraph:
         self._left = set()
 
     def answer(self, do: str, text: str, seconds: float, most: int) -> dict[str, Any]:
-        """What a write changed, or the rows of a read, of so many bytes at most.
+        """Return the changes of a write or the rows of a read, at most `most` bytes.
 
-        Raises Refused with the engine's message, TimedOut, and _TooLong.
+        Raises RefusedValue with the engine's message, TimedOut, and _TooLong.
         """
         answers = {"write": self._write, "read": self._read}
         if do not in answers:
@@ -142,8 +141,9 @@ class CypherGraph:
         return {"rows": rows}
 
     def _shown(self, value: Any) -> Any:
-        """A value as a reader of the graph knows it; what a node or an edge is goes before a property of that
-        name.
+        """Return a value as a reader of the graph knows it.
+
+        The identity of a node or an edge takes precedence over a property of the same name.
         """
         if isinstance(value, NodeRecord):
             node = {
@@ -163,8 +163,9 @@ class CypherGraph:
 
 
 def _folder() -> Path:
-    """A new folder for databases; those of workers that were killed are removed, where they did not vanish
-    with their sandbox.
+    """Create a new folder for databases.
+
+    Removes the folders of killed workers that did not vanish with their sandbox.
     """
     for folder in Path(tempfile.gettempdir()).glob("kgot_lab-cypher-*"):
         if sys.platform == "linux" and not Path(f"/proc/{folder.name.split('-')[2]}").exists():

@@ -1,9 +1,10 @@
-"""The plain words a statement may use instead of NetworkX: add and node to write, facts, names and paths to
+"""The helpers that a statement may use instead of NetworkX: add and node to write, facts, names and paths to
 read.
 
-A path goes over sentences: a name says a sentence, and a sentence mentions names; each of these edges has the
-properties `source` and `sentence`. Any other edge between two names is a fact. The words for that are those
-of the other languages, too. Runs inside the sandbox too: imports the standard library and its sisters only.
+A path consists of sentences: a name says a sentence, and a sentence mentions names. Each of these edges has
+the properties `source` and `sentence`. Any other edge between two names is a fact. The terms are the same in
+the other languages. Also runs inside the sandbox: imports the standard library and modules of the sandbox
+only.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ PATH_ORDER = (
     *("start", "place_1", "place_2", "end", "name", "relation", "subject", "object"),
     *("sentence_1", "source_1", "sentence_2", "source_2"),
 )
-FACT_WORTH = 1.0  # of a fact that is a step of a path; sentences are worth what they are said to be
+FACT_WORTH = 1.0  # relevance score of a fact in a path; sentences have their own
 _Row = dict[str, Any]
 
 
 def folded_name(text: str) -> str:
-    """A name as it is compared: without case, underscores and hyphens as spaces."""
+    """Normalize a name for comparison: ignore case, treat underscores and hyphens as spaces."""
     return " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
 
 
 def matching(graph: TrackedGraph, about: Any) -> list[str]:
-    """The nodes meant by a name or several: the same name, or else every name that contains it."""
+    """Return the nodes that one or more names match: the same name, or else every name that contains it."""
     found: dict[str, None] = {}
     for name in [about] if isinstance(about, str | int | float) else about:
         wanted = folded_name(str(name))
@@ -45,13 +46,16 @@ def matching(graph: TrackedGraph, about: Any) -> list[str]:
 
 
 def fact_row(source: Any, target: Any, attributes: dict[str, Any]) -> dict[str, Any]:
-    """An edge as a row; its ends and its relation go before properties of those names."""
+    """Return an edge as a row.
+
+    Its ends and relation take precedence over properties of the same names.
+    """
     fact = {"subject": source, "relation": attributes.get("relation", ""), "object": target}
     return fact | attributes | fact
 
 
 def rows_about(graph: TrackedGraph, about: Any, hops: int) -> Iterable[tuple[Any, Any, dict[str, Any]]]:
-    """The edges met within some hops of the named nodes, either way along, each once, nearest first."""
+    """Yield the edges within some hops of the named nodes, in either direction, each once, nearest first."""
     if about is None:
         yield from graph.edges(data=True)
         return
@@ -74,8 +78,9 @@ def rows_about(graph: TrackedGraph, about: Any, hops: int) -> Iterable[tuple[Any
 def paths_found(
     graph: TrackedGraph, names: Collection[str], worth: Mapping[str, float], most: int
 ) -> list[_Row]:
-    """The paths from some names by sentences that are worth something: the best, ties by their texts; ""
-    stands for what a path lacks.
+    """Return the best paths from some names over sentences with a relevance score.
+
+    Ties are ordered by their texts. Columns that a path lacks are "".
     """
     told = [row for place in worth for row in _told(graph, place, worth[place])]
     found = {
@@ -87,7 +92,7 @@ def paths_found(
 
 
 def _told(graph: TrackedGraph, place: str, worth: float) -> Iterator[_Row]:
-    """A sentence as the last of a path, for each name that says it."""
+    """Yield a sentence as the last part of a path, for each name that says it."""
     for title, _, data in graph.in_edges(place, data=True) if place in graph else ():
         if data.get("relation") == SAYS_SENTENCE:
             yield _row(
@@ -124,7 +129,7 @@ def _all_paths(graph: TrackedGraph, names: Collection[str], told: list[_Row]) ->
 
 
 def _after_a_fact(graph: TrackedGraph, names: Collection[str], last: _Row) -> Iterator[_Row]:
-    """The paths that go from a name to a sentence's own name by a fact, whichever way it points."""
+    """Yield the paths that follow a fact, in either direction, from a name to a sentence's own name."""
     end = last["end"]
     for subject, object, data in (*graph.in_edges(end, data=True), *graph.out_edges(end, data=True)):
         start = subject if object == end else object
@@ -150,10 +155,10 @@ def _text(data: Mapping[str, Any], name: str) -> str:
 
 
 def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
-    """The helpers by name, speaking of this graph."""
+    """Return the helpers for this graph by name."""
 
     def node(id: Any, label: str | None = None, **properties: Any) -> None:
-        """Add a node, or add to what is known of it."""
+        """Add a node, or add to the properties of one that exists."""
         name = node_id(id)
         graph.add_node(name)
         graph._node[name].update({**({"label": label} if label else {}), **properties})
@@ -166,7 +171,7 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         object_label: str | None = None,
         **properties: Any,
     ) -> None:
-        """Add a fact, and its two nodes where they are missing."""
+        """Add a fact, and its two nodes if they are missing."""
         node(subject, subject_label)
         node(object, object_label)
         ends, type = (node_id(subject), node_id(object)), node_id(relation)
@@ -174,7 +179,7 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         graph._succ[ends[0]][ends[1]][key].update({**properties, "relation": type})
 
     def facts(about: Any = None, relation: str | None = None, hops: int = 1) -> list[dict[str, Any]]:
-        """The facts near a name, or all of them, perhaps of one relation only."""
+        """Return the facts near a name, or all of them, optionally of one relation only."""
         return [
             fact_row(source, target, attributes)
             for source, target, attributes in rows_about(graph, about, hops)
@@ -182,14 +187,14 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         ]
 
     def names(label: str | None = None) -> list[Any]:
-        """The names of all nodes, perhaps of one label only."""
+        """Return the names of all nodes, optionally of one label only."""
         if label is None:
             return list(graph)
         labels = {id: [data.get("label", ""), *data.get("labels", ())] for id, data in graph.nodes(data=True)}
         return [id for id in graph if folded_name(label) in (folded_name(str(each)) for each in labels[id])]
 
     def paths(names: list[str], worth: Mapping[str, float], most: int = 10) -> list[dict[str, Any]]:
-        """The best paths from some names over the sentences that are worth something."""
+        """Return the best paths from some names over sentences with a relevance score."""
         return paths_found(graph, names, worth, most)
 
     return {"add": add, "node": node, "facts": facts, "names": names, "paths": paths}

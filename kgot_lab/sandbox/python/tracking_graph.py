@@ -1,10 +1,10 @@
-"""A MultiDiGraph that remembers what a statement touched, so that a diff costs what was written and not what
-the graph holds.
+"""A MultiDiGraph that records what a statement touched.
 
-Every dictionary NetworkX builds the graph from is a `Tracked` one: before it changes, it tells the journal
-which node or edge that is a change of, and the journal keeps that element as it was. Copies and subgraphs are
-of the same class but never attached to a journal. Runs inside the sandbox: imports the standard library and
-NetworkX only.
+The cost of a diff then depends on what was written, not on the size of the graph. Every dictionary that
+NetworkX builds the graph from is a `Tracked` one: before it changes, it notifies the journal which node or
+edge the change belongs to, and the journal saves that element as it was. Copies and subgraphs are of the same
+class but never attached to a journal. Runs inside the sandbox: imports the standard library and NetworkX
+only.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import networkx as nx
 
 Owner = tuple[Hashable, ...]  # (node,) or (source, target, key)
 _Part = TypeVar("_Part", bound="Tracked")
-Before = dict[Any, Any] | None  # an element's attributes before the statement; None: it was not there
+Before = dict[Any, Any] | None  # an element's attributes before the statement, or None if it did not exist
 
 
 def untracked(value: Any) -> Any:
-    """A copy of a value in which every dictionary and list is an ordinary one."""
+    """Return a copy of a value with ordinary dictionaries and lists."""
     if isinstance(value, dict):
         return {key: untracked(item) for key, item in value.items()}
     return [untracked(item) for item in value] if isinstance(value, list) else value
 
 
 class Journal:
-    """What the nodes and edges of one graph were before they were first touched."""
+    """The state of the nodes and edges of one graph before they were first touched."""
 
     def __init__(self, graph: TrackedGraph):
         self.graph, self.on = graph, False
@@ -35,7 +35,7 @@ class Journal:
         self.edges: dict[tuple[Hashable, Hashable, Hashable], Before] = {}
 
     def touch(self, owner: Owner) -> None:
-        """Remember an element as it is now, if this is the first time it is touched."""
+        """Save the current state of an element if this is the first time it is touched."""
         if not self.on:
             return
         if len(owner) == 1:
@@ -44,20 +44,23 @@ class Journal:
             self.edge(*owner)
 
     def node(self, node: Hashable) -> None:
-        """Remember a node as it is now, if this is the first time it is touched."""
+        """Save the current state of a node if this is the first time it is touched."""
         if self.on and node not in self.nodes:
             attributes = self.graph._node.get(node)
             self.nodes[node] = None if attributes is None else untracked(attributes)
 
     def edge(self, source: Hashable, target: Hashable, key: Hashable) -> None:
-        """Remember an edge as it is now, if this is the first time it is touched."""
+        """Save the current state of an edge if this is the first time it is touched."""
         if self.on and (source, target, key) not in self.edges:
             attributes = self.graph._succ.get(source, {}).get(target, {}).get(key)
             self.edges[source, target, key] = None if attributes is None else untracked(attributes)
 
 
 class Tracked(dict):  # type: ignore[type-arg]
-    """A dictionary that says what it is about to change; `owner` is its place in the graph."""
+    """A dictionary that notifies the journal before it changes.
+
+    `owner` is its position in the graph.
+    """
 
     __slots__ = ("journal", "owner")
 
@@ -67,10 +70,10 @@ class Tracked(dict):  # type: ignore[type-arg]
         self.owner: Owner = ()
 
     def touch(self, key: Any) -> None:
-        """Tell the journal what changes when this key does."""
+        """Notify the journal of the element that changes with this key."""
 
     def attach(self, key: Any, value: Any) -> None:
-        """Tell a dictionary that was put in here where it now is."""
+        """Set the owner of a dictionary that was inserted here."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self.journal is not None:
@@ -128,7 +131,10 @@ class Attributes(Tracked):
 
 
 class TrackedKeys(Tracked):
-    """The parallel edges from one node to another, by key; its owner is (source, target)."""
+    """The parallel edges from one node to another, by key.
+
+    Its owner is (source, target).
+    """
 
     __slots__ = ()
 
@@ -142,7 +148,10 @@ class TrackedKeys(Tracked):
 
 
 class Neighbours(Tracked):
-    """One node's edges, by the node at the other end; its owner is (node, whether they go out)."""
+    """The edges of one node, by the node at the other end.
+
+    Its owner is (node, whether they are outgoing).
+    """
 
     __slots__ = ()
 
@@ -164,7 +173,10 @@ class Neighbours(Tracked):
 
 
 class Adjacency(Tracked):
-    """Every node's outgoing or incoming edges; its owner is (whether they go out,)."""
+    """The outgoing or incoming edges of every node.
+
+    Its owner is (whether they are outgoing,).
+    """
 
     __slots__ = ()
 
@@ -196,7 +208,7 @@ class Nodes(Tracked):
 
 
 class TrackedItems(list):  # type: ignore[type-arg]
-    """A list among the attributes, which tells the journal before it changes in place."""
+    """A list among the attributes, which notifies the journal before it changes in place."""
 
     __slots__ = ("journal", "owner")
     journal: Journal
@@ -222,7 +234,7 @@ for _name in _IN_PLACE.split():
 
 
 def owned(value: Any, journal: Journal, owner: Owner) -> Any:
-    """A JSON value whose lists and dictionaries tell the journal before they change in place."""
+    """Return a JSON value whose lists and dictionaries notify the journal before they change in place."""
     if isinstance(value, list):
         items = TrackedItems(owned(item, journal, owner) for item in value)
         items.journal, items.owner = journal, owner
@@ -235,7 +247,10 @@ def owned(value: Any, journal: Journal, owner: Owner) -> Any:
 
 
 class TrackedGraph(nx.MultiDiGraph):  # type: ignore[type-arg]
-    """A MultiDiGraph built from tracked dictionaries; it journals only after `track`."""
+    """A MultiDiGraph built from tracked dictionaries.
+
+    It records changes only after `track`.
+    """
 
     node_dict_factory = Nodes
     node_attr_dict_factory = Attributes
@@ -249,19 +264,22 @@ class TrackedGraph(nx.MultiDiGraph):  # type: ignore[type-arg]
 
 
 def track(graph: TrackedGraph) -> Journal:
-    """The journal of an empty graph; nothing is written down until its `on` is set."""
+    """Create the journal of an empty graph.
+
+    Nothing is recorded until its `on` is set.
+    """
     journal = Journal(graph)
     graph._node.journal = graph._succ.journal = graph._pred.journal = journal
     graph._succ.owner, graph._pred.owner = (True,), (False,)
     return journal
 
 
-# --- growing a graph that is not watched: NetworkX's own ways would tell the journal of each dictionary,
-# which takes five times as long ---
+# --- adding to a graph that is not tracked: NetworkX's own methods would notify the journal of each
+# dictionary, which takes five times as long ---
 
 
 def plant_node(journal: Journal, id: str, attributes: dict[str, Any]) -> None:
-    """Put a node into the graph, or give it other attributes, unnoticed."""
+    """Add a node to the graph, or replace its attributes, without recording it."""
     graph = journal.graph
     held = graph._node.get(id)
     if held is None:
@@ -273,9 +291,7 @@ def plant_node(journal: Journal, id: str, attributes: dict[str, Any]) -> None:
 
 
 def plant_edge(journal: Journal, place: tuple[str, str, str], attributes: dict[str, Any]) -> None:
-    """Put an edge (source, target, key) between two nodes of the graph, or give it other attributes,
-    unnoticed.
-    """
+    """Add an edge (source, target, key) to the graph, or replace its attributes, without recording it."""
     graph, (source, target, key) = journal.graph, place
     keys = graph._succ[source].get(target)
     if keys is None:
@@ -290,7 +306,7 @@ def plant_edge(journal: Journal, place: tuple[str, str, str], attributes: dict[s
 
 
 def _placed(kind: type[_Part], journal: Journal, owner: Owner) -> _Part:
-    """An empty dictionary that knows its place."""
+    """Create an empty dictionary that knows its owner."""
     part = kind.__new__(kind)
     part.journal, part.owner = journal, owner
     return part

@@ -1,7 +1,7 @@
-"""Runs one statement in Python and says in JSON what came of it; this is the code that shares a process with
-the model's.
+"""Run one statement in Python and report the outcome in JSON.
 
-Nothing here is trusted by the parent: a statement may have changed any of it.
+This code shares a process with the model's, so the parent trusts none of it: a statement may have changed
+anything.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from kgot_lab.sandbox.python.tracking_graph import (
 from kgot_lab.sandbox.worker.fork_server import serve
 from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, json_value, limited, node_id
 
-# From a journal to what a statement claims to have changed, in the one form the store keeps.
+# From a journal to the claims of a statement, in the one form that the store keeps.
 #
-# A node is [id, labels, properties], an edge [source, type, target, key, properties]; without the last
-# parts it says "this one is gone". In the graph, a label is the attribute `label` (several: also `labels`),
-# and an edge's key is its type, which it repeats as `relation`. A property that has one of these names gets
-# an underscore at its end.
+# A node is [id, labels, properties], an edge [source, type, target, key, properties]. Without the last parts
+# it means that the element was removed. In the graph, a label is the attribute `label` (several: also
+# `labels`), and an edge's key is its type, which is repeated as `relation`. A property with one of these
+# names gets an underscore at its end.
 
 # where models put an edge's type, in order of trust
 TYPE_NAMES = ("relation", "relationship", "label", "type")
@@ -46,10 +46,9 @@ _LIKE_A_KEYED_ONE = re.compile("#.|%2[35]", re.DOTALL)
 
 
 def edge_key(type: str, key: str) -> str:
-    """The NetworkX key of an edge: its type, and its own key after a # where parallel edges of one type need
-    it.
+    """Return the NetworkX key of an edge: its type, then # and its own key if parallel edges need one.
 
-    A type that holds a # itself, where that could be taken for one with a key, is percent-encoded.
+    A type that contains a # and could be mistaken for one with a key is percent-encoded.
     """
     if key:
         return f"{_encoded(type) if '#' in type or _LIKE_A_KEYED_ONE.search(type) else type}#{key}"
@@ -61,14 +60,12 @@ def _encoded(type: str) -> str:
 
 
 def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
-    """Make the graph agree with some claims: removals first, edges before their nodes, then nodes before
-    their edges.
-    """
+    """Apply claims to the graph: removals first, edges before their nodes, then nodes before their edges."""
     graph, nodes, edges = journal.graph, list(nodes), list(edges)
     for claim in edges:
         if len(claim) == 4:
             source, type, target, key = claim
-            # else it came and went since the last statement
+            # otherwise it was created and deleted since the last statement
             if graph.has_edge(source, target, edge_key(type, key)):
                 graph.remove_edge(source, target, edge_key(type, key))
     graph.remove_nodes_from([claim[0] for claim in nodes if len(claim) == 1])
@@ -96,8 +93,9 @@ def _label_attributes(labels: list[str]) -> dict[str, Any]:
 
 
 def accounts_of(journal: Journal) -> dict[str, list[Account]]:
-    """What the statement changed, in journal order, after ids and types were brought into their one form;
-    raises Refused.
+    """Return what the statement changed, in journal order, after normalizing ids and types.
+
+    Raises RefusedValue if a change is not valid.
     """
     _name_nodes(journal)
     _type_edges(journal)
@@ -138,8 +136,9 @@ def _name_nodes(journal: Journal) -> None:
 
 
 def _type_edges(journal: Journal) -> None:
-    """Give every touched edge its type as key and as `relation`; an edge that becomes one already there is
-    merged into it.
+    """Set the type of every touched edge as its key and as `relation`.
+
+    An edge that then equals an existing one is merged into it.
     """
     graph = journal.graph
     for source, target, key in list(journal.edges):
@@ -161,8 +160,10 @@ def _type_edges(journal: Journal) -> None:
 
 
 def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: str) -> tuple[str, str]:
-    """An edge's type and own key; raises Refused. The attribute that named the type of a keyless edge is
-    taken out of its properties.
+    """Return an edge's type and own key.
+
+    The attribute that named the type of a keyless edge is removed from its properties. Raises RefusedValue if
+    the relation is no text.
     """
     relation = _relation(attributes.get("relation"), edge)
     if before is not None:
@@ -181,8 +182,10 @@ def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: 
 
 
 def _relation(value: Any, edge: str) -> str:
-    """The attribute `relation`, which is kept for the type and would be lost as a property; "" where nothing
-    was said.
+    """Return the attribute `relation` as text, or "" if it is not set.
+
+    It is reserved for the type and would be lost as a property. Raises RefusedValue if it is neither text nor
+    a number.
     """
     if getattr(value, "ndim", None) == 0:
         value = value.item()  # a NumPy scalar
@@ -215,8 +218,9 @@ def _node_claim(id: Hashable, before: Before, after: Any) -> Account | None:
 
 
 def _labels(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """A node's labels: `label` first, then `labels`; when only one of the two was changed, it wins over the
-    stale other.
+    """Return a node's labels: `label` first, then `labels`.
+
+    If only one of the two was changed, it takes precedence over the other, which is stale.
     """
     first, several = _texts(after.get("label"), name), _texts(after.get("labels"), name)
     old_first, old_several = _texts(before.get("label"), name), _texts(before.get("labels"), name)
@@ -263,20 +267,23 @@ def _properties(attributes: Mapping[Any, Any], of: str, reserved: tuple[str, ...
     return {name[:-1] if name.rstrip("_") in reserved else name: value for name, value in named.items()}
 
 
-FILE = "<statement>"  # how a traceback names the model's own lines
+FILE = "<statement>"  # the name of the model's code in a traceback
 _MAX_MESSAGE = 600
 MAX_PRINTED = 100_000
 _MISSING = object()
 
 
 class NetworkXGraph:
-    """The graph as statements in Python meet it; each runs in a fork of the process that holds it."""
+    """The graph for statements in Python, each of which runs in a fork of the process that holds it."""
 
     def __init__(self) -> None:
         self.journal = track(TrackedGraph())
 
     def clear(self) -> None:
-        """Start anew; the old graph's cycles are cut, because the collector is off."""
+        """Remove everything.
+
+        The cycles of the old graph are cut, because the garbage collector is off.
+        """
         graph = self.journal.graph
         for part in (graph._succ, graph._pred, graph._node):
             dict.clear(part)
@@ -285,7 +292,7 @@ class NetworkXGraph:
         self.journal = track(TrackedGraph())
 
     def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
-        """Make the graph agree with some claims."""
+        """Apply claims to the graph."""
         put_account(self.journal, nodes, edges)
 
     def answer(self, do: str, text: str) -> dict[str, Any]:
@@ -299,7 +306,7 @@ def main() -> None:
 
 
 class Printed(io.StringIO):
-    """What was printed, as far as anyone will read it."""
+    """The printed text, up to the limit that is returned."""
 
     def write(self, text: str) -> int:
         if self.tell() + len(text) > MAX_PRINTED:
@@ -308,8 +315,8 @@ class Printed(io.StringIO):
 
 
 def answer_request(do: str, text: str, journal: Journal) -> dict[str, Any]:
-    """Run a write, a read or a computation; returns nodes and edges, rows or text, or else an error."""
-    random.seed(0)  # a replay meets the same chance
+    """Run a write, a read or a computation and return nodes and edges, rows or text, or an error."""
+    random.seed(0)  # a replay gets the same random numbers
     sys.stdin, sys.stdout = io.StringIO(), Printed()
     sys.stderr = sys.stdout
     try:
@@ -369,8 +376,10 @@ def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
 
 
 def _rows(result: Any) -> list[Any]:
-    """One row per item of a collection; a dictionary is one row, or pairs if its keys are not text; a single
-    value is one row.
+    """Convert a result to rows: one per item of a collection.
+
+    A dictionary is one row, or pairs if its keys are not text. A single value is one row. Raises RefusedValue
+    if the result is None.
     """
     if result is None:
         raise RefusedValue("result is None; the statement must put what it found into result")
@@ -391,7 +400,7 @@ def _rows(result: Any) -> list[Any]:
 
 
 def _explain(error: BaseException, text: str) -> str:
-    """An error as its type, its message and the statement's line, and nothing of our own frames."""
+    """Format an error as its type, its message and the statement's line, without internal frames."""
     try:
         message = str(error.msg if isinstance(error, SyntaxError) else error)
         line = error.lineno if isinstance(error, SyntaxError) else _line(error.__traceback__)

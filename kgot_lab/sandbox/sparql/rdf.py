@@ -1,20 +1,20 @@
-"""The one mapping between property graphs and RDF: both ways, without loss, and in plain RDF 1.1.
+"""The mapping between property graphs and RDF: in both directions, without loss, and in plain RDF 1.1.
 
 Names. A node's id, a label, an edge's type and a property's name are IRIs of one namespace, `PREFIX :
-<urn:kgot:>`. In them a space is _, and any sign but letters, digits, - and . is percent-encoded: "Marie
-Curie" is :Marie_Curie, "O'Hara" :O%27Hara, "born_in" :born%5Fin. A name that is an absolute IRI stands for
-itself, unless this mapping uses that IRI.
+<urn:kgot:>`. In them a space is _, and any character but letters, digits, - and . is percent-encoded: "Marie
+Curie" is :Marie_Curie, "O'Hara" :O%27Hara, "born_in" :born%5Fin. A name that is an absolute IRI is used as it
+is, unless this mapping uses that IRI.
 
-Nodes. A label is an rdf:type; a node without labels is an rdfs:Resource. A property is a literal: text,
+Nodes. A label is an rdf:type, and a node without labels is an rdfs:Resource. A property is a literal: text,
 xsd:integer, xsd:double, xsd:boolean, and for anything else rdf:JSON. A list of different texts, or a sorted
-list of different scalars, is several literals. A node is there as long as a triple names it.
+list of different scalars, is several literals. A node exists as long as a triple names it.
 
 Edges. An edge is the plain triple. If it has properties or a key or a parallel of its type, it is also
-described in the words of rdf:Statement (rdf:subject, rdf:predicate, rdf:object) by a resource that carries
-its properties; the resource's IRI is made of the edge's identity, and its key is <urn:kgot-meta:key>. Where
-RDF loses an order, it is noted: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
+described in the vocabulary of rdf:Statement (rdf:subject, rdf:predicate, rdf:object) by a resource that has
+its properties. The resource's IRI is derived from the edge's identity, and its key is <urn:kgot-meta:key>.
+Where RDF loses an order, it is recorded: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
 
-What is not spelled so can be read, too: see `contents_of`.
+Triples in other forms can be read, too: see `contents_of`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _INTEGERS = {
 }
 
 
-_KEPT = 1 << 16  # names whose spelling is remembered
+_KEPT = 1 << 16  # names whose encoding is cached
 
 
 class Literal(NamedTuple):
@@ -95,7 +95,7 @@ EdgeIdentity = tuple[str, str, str, str]
 
 @lru_cache(_KEPT)
 def iri_of(name: str) -> str:
-    """The IRI of a name."""
+    """Return the IRI of a name."""
     if ":" in name and _IRI.fullmatch(name) and not name.startswith((NAMESPACE, META)) and name not in _OURS:
         return name
     return NAMESPACE + _ENCODED.sub(_escape, name)
@@ -103,7 +103,7 @@ def iri_of(name: str) -> str:
 
 @lru_cache(_KEPT)
 def name_of(iri: str) -> str:
-    """The name behind an IRI; one that no name is written as stands for itself."""
+    """Return the name that an IRI encodes, or the IRI itself if it encodes none."""
     if not iri.startswith(NAMESPACE):
         return iri
     local = iri[len(NAMESPACE) :].replace("_", " ")
@@ -114,12 +114,12 @@ def name_of(iri: str) -> str:
 
 
 def predicate_name(iri: str) -> str:
-    """The edge's type or property's name behind an IRI."""
+    """Return the edge type or property name that an IRI encodes."""
     return "label" if iri == RDFS_LABEL else name_of(iri)
 
 
 def edge_iri(identity: EdgeIdentity) -> str:
-    """The IRI of the resource that describes an edge."""
+    """Return the IRI of the resource that describes an edge."""
     return EDGE_IRI + hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:20]
 
 
@@ -131,7 +131,10 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def literal_of(value: Any) -> Literal:
-    """The literal of a value; raises Refused for what is not JSON."""
+    """Convert a value to a literal.
+
+    Raises RefusedValue if it is not JSON.
+    """
     if isinstance(value, str):
         return Literal(value)
     if isinstance(value, bool):
@@ -147,7 +150,7 @@ def literal_of(value: Any) -> Literal:
 
 
 def value_of(literal: Literal) -> Any:
-    """The value of a literal; its text if its datatype is unknown or does not fit."""
+    """Return the value of a literal, or its text if its datatype is unknown or does not fit."""
     text, datatype = literal
     if datatype == STRING:
         return text
@@ -170,7 +173,7 @@ def value_of(literal: Literal) -> Any:
 
 
 def sorted_json(value: Any) -> str:
-    """The one JSON text of a value."""
+    """Serialize a value as canonical JSON."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -191,12 +194,12 @@ def _literals(value: Any) -> list[Literal]:
 
 
 def ordered_values(values: Sequence[Any]) -> bool:
-    """Whether some values stand as they would in a sorted list."""
+    """Return whether values are in sorted order."""
     return list(map(sort_place, values)) == sorted(map(sort_place, values))
 
 
 def sort_place(value: Any) -> tuple[int, Any, str]:
-    """Where a value stands in a sorted list: truth values, numbers, texts, the rest."""
+    """Return the sort key of a value: booleans, numbers, texts, the rest."""
     kinds: tuple[type | tuple[type, ...], ...] = (bool, (int, float), str)
     rank = next((rank for rank, kind in enumerate(kinds) if isinstance(value, kind)), len(kinds))
     return rank, value if rank < len(kinds) else 0, sorted_json(value)
@@ -206,7 +209,10 @@ def sort_place(value: Any) -> tuple[int, Any, str]:
 
 
 def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[RdfTriple]:
-    """The triples of a node without its edges; raises Refused for a value that is not JSON."""
+    """Return the triples of a node without its edges.
+
+    Raises RefusedValue for a value that is not JSON.
+    """
     subject = iri_of(id)
     triples: list[RdfTriple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [
         (subject, TYPE, RESOURCE)
@@ -217,7 +223,10 @@ def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[Rdf
 
 
 def edge_triples(source: str, type: str, target: str, edges: Mapping[str, Values]) -> list[RdfTriple]:
-    """The triples of all edges of one type from one node to another: the properties of each by its key."""
+    """Return the triples of all edges of one type from one node to another.
+
+    `edges` holds the properties of each by its key.
+    """
     if not edges:
         return []
     ends = iri_of(source), iri_of(type), iri_of(target)
@@ -243,30 +252,33 @@ def _property_triples(subject: str, properties: Values) -> Iterator[RdfTriple]:
         yield subject, ORDER, literal_of(order)
 
 
-# What triples say of a property graph, whoever wrote them: the other half of the mapping in `rdf`.
+# The other half of the mapping: the property graph that triples describe, whoever wrote them.
 #
-# Anything that is not spelled as `rdf` spells it is read as if it were. Several literals are a sorted list;
-# xsd:decimal and the integer types are numbers; language-tagged text, dates and other types are text; an
-# RDF list of literals is a list property. rdfs:label is the property "label"; a literal rdf:type is a
-# label. A described triple is there even if the plain one is not; facts described twice are one edge where
-# their values agree, and parallel edges where they do not; an IRI among an edge's properties is its name as
-# text. A blank node that is more than a description gets an id: its name, or its label and a number, the
-# same whenever the same triples are read.
+# Triples in another form than that of this module are read as if they had it. Several literals are a sorted
+# list. xsd:decimal and the integer types are numbers. Language-tagged text, dates and other types are text.
+# An RDF list of literals is a list property. rdfs:label is the property "label". A literal rdf:type is a
+# label. A described triple exists even if the plain one does not. Facts described twice are one edge if their
+# values agree, and parallel edges if they do not. An IRI among an edge's properties is its name as text. A
+# blank node that is more than a description gets an id: its name, or its label and a number, the same
+# whenever the same triples are read.
 
 _FIRST, _REST, _NIL = f"{RDF}first", f"{RDF}rest", f"{RDF}nil"
-_MOST_ROUNDS = 32  # how far around a blank node is looked at to tell it from others
+_MOST_ROUNDS = 32  # hops around a blank node that are used to distinguish it from others
 _Values = dict[str, Any]
 
 
 class Contents(NamedTuple):
-    """What triples say: labels and properties of nodes by id, properties of edges by identity."""
+    """The graph that triples describe.
+
+    It has labels and properties of nodes by id, and properties of edges by identity.
+    """
 
     nodes: dict[str, tuple[list[str], _Values]]
     edges: dict[EdgeIdentity, _Values]
 
 
 class _Element:
-    """What is known of a node or an edge while triples are read."""
+    """The data of a node or an edge collected so far while triples are read."""
 
     def __init__(self) -> None:
         self.labels: dict[str, None] = {}
@@ -276,7 +288,7 @@ class _Element:
         self.order: Any = None
 
     def take(self, predicate: str, object: Term) -> None:
-        """Learn one triple that is no edge."""
+        """Add one triple that is no edge."""
         if predicate == TYPE and object != RESOURCE:
             self.labels[object.text if isinstance(object, Literal) else name_of(object)] = None
         elif predicate in DESCRIBING:
@@ -287,13 +299,13 @@ class _Element:
             self.literals.setdefault(predicate_name(predicate), []).append(object)
 
     def node(self) -> tuple[list[str], _Values]:
-        """Its labels in their noted order, and its properties."""
+        """Return its labels in their recorded order, and its properties."""
         noted = self.noted_labels if isinstance(self.noted_labels, list) else []
         kept = [label for label in noted if isinstance(label, str) and label in self.labels]
         return kept + sorted(self.labels.keys() - set(kept)), self.properties()
 
     def properties(self) -> _Values:
-        """Its properties by name, several literals as a list in their noted order."""
+        """Return its properties by name, with several literals as a list in their recorded order."""
         order = self.order if isinstance(self.order, dict) else {}
         return {name: _joined(self.literals[name], order.get(name)) for name in sorted(self.literals)}
 
@@ -317,13 +329,14 @@ def _joined(literals: list[Literal], noted: Any) -> Any:
 
 
 def is_edge(predicate: str, object: Term) -> bool:
-    """Whether a triple says that two nodes are connected, if its subject is a node."""
+    """Return whether a triple whose subject is a node connects two nodes."""
     return isinstance(object, str) and predicate != TYPE and predicate not in DESCRIBING
 
 
 def contents_of(triples: Iterable[RdfTriple]) -> Contents:
-    """The nodes and edges that triples without blank nodes say there are; raises Refused for a fact that is
-    described in parts only.
+    """Return the nodes and edges that triples without blank nodes describe.
+
+    Raises RefusedValue for a fact that is described only in part.
     """
     by_subject: dict[str, list[tuple[str, Term]]] = {}
     for subject, predicate, object in triples:
@@ -353,7 +366,7 @@ def contents_of(triples: Iterable[RdfTriple]) -> Contents:
 
 
 def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[str, str, str], str, _Values]:
-    """The ends, key and properties of the edge that a resource describes."""
+    """Return the ends, key and properties of the edge that a resource describes."""
     edge, key = _Element(), ""
     for predicate, object in pairs:
         if predicate == KEY:
@@ -383,8 +396,9 @@ def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[s
 
 
 def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, _Values]]) -> dict[str, _Values]:
-    """The properties of parallel edges by key: first those under their own IRI, then others, under a new key
-    where they disagree.
+    """Return the properties of parallel edges by key.
+
+    Those under their own IRI come first. Others are merged in, under a new key if they disagree.
     """
     edges: dict[str, _Values] = {} if described else {"": {}}
     others = []
@@ -410,8 +424,9 @@ def _agree(one: _Values, other: _Values) -> bool:
 def with_names(
     triples: Iterable[RdfTriple], taken: Callable[[str], bool] = lambda name: False
 ) -> list[RdfTriple]:
-    """The triples with lists of literals as properties and with ids for blank nodes, none of them among those
-    taken elsewhere.
+    """Replace RDF lists of literals by properties and blank nodes by ids.
+
+    None of the ids is among those taken elsewhere.
     """
     triples = _without_lists(list(triples))
     objects = {object for _, _, object in triples if isinstance(object, str)}
@@ -447,7 +462,7 @@ def with_names(
 
 
 class _Taken(set[str]):
-    """Names that are taken, here or elsewhere."""
+    """The names that are taken, here or elsewhere."""
 
     def __init__(self, elsewhere: Callable[[str], bool]):
         super().__init__()
@@ -458,7 +473,7 @@ class _Taken(set[str]):
 
 
 def _colours(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, str]:
-    """A text for each blank node that depends on what is said of it and around it, but not on its label."""
+    """Return a text for each blank node that depends on the triples around it but not on its label."""
     colours, different = dict.fromkeys(blanks, ""), 1
     told = [triple for triple in triples if triple[0] in colours or triple[2] in colours]
     for _ in range(_MOST_ROUNDS):
@@ -480,7 +495,7 @@ def _colours(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, s
 
 
 def _without_lists(triples: list[RdfTriple]) -> list[RdfTriple]:
-    """The triples with RDF lists of literals, and of nothing else, as literals of one list."""
+    """Replace RDF lists that contain only literals by list literals."""
     cells: dict[str, dict[str, Term]] = {}
     for subject, predicate, object in triples:
         if subject.startswith("_:"):

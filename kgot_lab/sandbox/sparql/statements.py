@@ -1,8 +1,8 @@
-"""Check the words of a SPARQL statement against a list of those allowed, before an engine sees it.
+"""Check the words of a SPARQL statement against an allow-list, before an engine sees it.
 
-The list is the first of two fences; the second is where a statement runs: a fork without network, files or
-time, or a server's query endpoint. SPARQL resolves escapes (backslash, u, four digits) before anything else, but not every
-engine does, so both readings of a statement must pass.
+The list is the first of two barriers. The second is where a statement runs: a fork without network or files
+and with little time, or a server's query endpoint. SPARQL resolves escapes (backslash, u, four digits) before
+anything else, but not every engine does, so both readings of a statement must pass.
 """
 
 from __future__ import annotations
@@ -78,23 +78,23 @@ _REFUSED = {
     ),
 }
 _DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
-_DEEPEST = 100  # engines read brackets by recursion: some thousands of them end the process
+_DEEPEST = 100  # engines parse brackets by recursion: some thousands of them crash the process
 _MOST_SAID = 400  # Oxigraph's messages go on with every character that a name may have
 _GLUED = tuple("GRAPH FROM USING WITH SERVICE LOAD DESCRIBE".split())  # GRAPHex:g can be read as GRAPH ex:g
 
 
 class SparqlToken(NamedTuple):
-    """A piece of a statement: what kind, and its text."""
+    """A token of a statement: kind and text."""
 
     kind: str
     text: str
 
 
 def checked_statement(do: str, statement: str) -> list[SparqlToken]:
-    """The pieces of a read or a write, spaces and comments included; raises Refused, with what to do instead,
-    if it may not be run.
+    """Return the tokens of a read or a write, spaces and comments included.
 
-    Models write :O'Hara for :O%27Hara: a statement that may not be run as it stands is read so.
+    Models write :O'Hara for :O%27Hara. A statement that is not allowed as it is written is read that way.
+    Raises RefusedValue, with what to do instead, if it is not allowed.
     """
     try:
         return _checked(do, statement)
@@ -113,15 +113,20 @@ def _checked(do: str, statement: str) -> list[SparqlToken]:
 
 
 def readings(statement: str) -> list[list[SparqlToken]]:
-    """The pieces of a statement, as it stands and, where that is another, with its escapes resolved; raises
-    Refused.
+    """Return the tokens of a statement as it is written and, if different, with its escapes resolved.
+
+    Raises RefusedValue if it cannot be split into tokens.
     """
     resolved = _ESCAPE.sub(lambda match: _sign(match[1] or match[2]), statement)
     return [_tokens(each) for each in dict.fromkeys((statement, resolved))]
 
 
 def _tokens(text: str, *, mending: bool = False) -> list[SparqlToken]:
-    """A text in pieces; `mending` takes a quote between two letters of a name for a part of it."""
+    """Split a text into tokens.
+
+    `mending` treats a quote between two letters of a name as part of the name. Raises RefusedValue if the
+    text is not SPARQL.
+    """
     found, place = list[SparqlToken](), 0
     while place < len(text):
         match = _TOKEN.match(text, place)
@@ -203,7 +208,7 @@ def _why(do: str, word: str) -> str:
 
 
 def declared_in(found: Iterable[SparqlToken]) -> dict[str, str]:
-    """The prefixes that a statement declares itself."""
+    """Return the prefixes that a statement declares."""
     said = [token for token in found if token.kind != "space"]
     return {
         name.text[:-1]: iri.text[1:-1]
@@ -223,8 +228,9 @@ def _expanded(token: SparqlToken, declared: Mapping[str, str]) -> str:
 
 
 def respelled(found: Iterable[SparqlToken]) -> str:
-    """A statement with its names as the mapping spells them, so that :Marie%20Curie finds :Marie_Curie, and
-    rdfs:label finds :label.
+    """Return a statement with its names as the mapping spells them.
+
+    :Marie%20Curie then finds :Marie_Curie, and rdfs:label finds :label.
     """
     found = list(found)
     declared, texts, declaring = declared_in(found), [], False
@@ -244,8 +250,9 @@ def respelled(found: Iterable[SparqlToken]) -> str:
 
 
 def with_prefixes(found: Iterable[SparqlToken]) -> str:
-    """A statement spelled so, after a line that declares the prefixes it lacks, for an engine that cannot be
-    told of them.
+    """Return a respelled statement preceded by declarations of the prefixes it lacks.
+
+    For an engine that does not take prefixes as an argument.
     """
     found = list(found)
     declared = declared_in(found)
@@ -254,19 +261,20 @@ def with_prefixes(found: Iterable[SparqlToken]) -> str:
 
 
 def has_word(found: Iterable[SparqlToken], word: str) -> bool:
-    """Whether a word is among the pieces of a statement."""
+    """Return whether a word is among the tokens of a statement."""
     return any(token.kind == "word" and token.text.upper() == word for token in found)
 
 
 def only_adds(found: Iterable[SparqlToken]) -> bool:
-    """Whether a write consists of INSERT DATA alone, so that what it says does not depend on the graph."""
+    """Return whether a write consists of INSERT DATA alone, and so does not depend on the graph."""
     words = {token.text.upper() for token in found if token.kind == "word"}
     return words <= {"INSERT", "DATA", "A", "TRUE", "FALSE", "PREFIX", "BASE"}
 
 
 def explained(message: str, statement: str) -> str:
-    """An engine's message on one line, the end of a long one left out, with the piece of the statement that
-    it points at.
+    """Format an engine's message on one line, with the part of the statement it points at.
+
+    A long message is truncated.
     """
     said, lines = " ".join(message.split()), statement.splitlines()
     said = said if len(said) <= _MOST_SAID else f"{said[:_MOST_SAID]}…"
@@ -277,18 +285,18 @@ def explained(message: str, statement: str) -> str:
     return f"{said} (near {line[max(0, column - 20) : column + 30].strip()!r})"
 
 
-# What a SPARQL query found, as rows of JSON.
+# The results of a SPARQL query as rows of JSON.
 #
-# A solution is a dictionary: names of things by their ids, literals by their values; a variable without a
+# A solution is a dictionary: names of things by their ids, literals by their values. A variable without a
 # value is left out, and a solution without any is no row. ASK gives one row, true or false. A graph gives a
-# row for each triple: subject, relation, object. A query whose variables are those of FACT gives one row
-# for each fact, with the fact's properties in it by name.
+# row for each triple: subject, relation, object. A query whose variables are those of FACT gives one row for
+# each fact, with the fact's properties in it by name.
 
 FACT = ("subject", "relation", "object", "fact", "property", "value")
 
 
 def value(term: Term) -> Any:
-    """A term as a reader takes it."""
+    """Return a term as a reader sees it."""
     if not isinstance(term, str):
         return value_of(term)
     name = predicate_name(term)
@@ -300,8 +308,9 @@ def value(term: Term) -> Any:
 def solution_rows(
     variables: Sequence[str], solutions: Iterable[Mapping[str, Term]], *, in_order: bool
 ) -> list[Any]:
-    """Solutions as rows, in one order however the engine keeps its graph, unless the query gave them an order
-    of its own.
+    """Return solutions as rows.
+
+    Their order does not depend on the engine, unless the query has an order of its own.
     """
     found = ({name: value(term) for name, term in solution.items()} for solution in limited(solutions))
     rows = [row for row in found if row]
@@ -312,13 +321,13 @@ def solution_rows(
 
 
 def rows_of_triples(triples: Iterable[RdfTriple]) -> list[Any]:
-    """The triples of a graph as rows."""
+    """Return the triples of a graph as rows."""
     rows = ({"subject": value(s), "relation": value(p), "object": value(o)} for s, p, o in limited(triples))
     return sorted(rows, key=_text)
 
 
 def _facts(rows: Iterable[dict[str, Any]]) -> list[Any]:
-    """One row for each fact, with its properties."""
+    """Return one row for each fact, with its properties."""
     facts: dict[str, dict[str, Any]] = {}
     for row in rows:
         ends = {name: row.get(name, "") for name in FACT[:3]}

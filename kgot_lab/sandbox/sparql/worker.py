@@ -1,9 +1,8 @@
-"""SPARQL inside the sandbox: Oxigraph holds the graph in memory, and each statement runs in a fork of the
-process that holds it.
+"""The worker program for SPARQL: Oxigraph in memory, and a fork of its process for each statement.
 
-What a write changed is the difference between the triples before and after it. A write that only adds is run
-on an empty graph instead, which shows what it says without a look at all the triples there are. Runs inside
-the sandbox: imports the standard library, pyoxigraph and its sisters only.
+The changes of a write are the difference between the triples before and after it. A write that only adds runs
+on an empty graph instead, which shows its triples without reading all others. Runs inside the sandbox:
+imports the standard library, pyoxigraph and modules of the sandbox only.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ from kgot_lab.sandbox.worker.values import Account, RefusedValue
 if TYPE_CHECKING:
     import pyoxigraph as ox
 
-# From triples that came and went to the nodes and edges that a statement changed.
+# From added and removed triples to the nodes and edges that a statement changed.
 #
-# Only what the triples touch is looked at: the touched nodes, and the touched groups of edges, those of one
-# type from one node to another.
+# Only what the triples touch is inspected: the touched nodes, and the touched groups of edges (those of one
+# type from one node to another).
 
 Group = tuple[str, str, str]  # source, type and target, as names
 
 
 class Triples(Protocol):
-    """Triples that are spelled as the mapping spells them, and can be looked up."""
+    """A set of triples in the form of the mapping that can be queried."""
 
     def about(self, subject: str) -> Iterator[RdfTriple]: ...
     def naming(self, object: str) -> Iterator[RdfTriple]: ...
@@ -66,12 +65,12 @@ class Triples(Protocol):
 
 
 def of_node(triple: RdfTriple) -> bool:
-    """Whether a triple about a node is part of the node, and not an edge."""
+    """Return whether a triple about a node belongs to the node and is not an edge."""
     return not is_edge(triple[1], triple[2])
 
 
 def group_triples(triples: Triples, group: Group) -> list[RdfTriple]:
-    """The triples of all edges of one type from one node to another."""
+    """Return the triples of all edges of one type from one node to another."""
     return [
         *filter(triples.has, [_plain(group)]),
         *chain.from_iterable(map(triples.about, _descriptions(triples, group))),
@@ -83,8 +82,9 @@ def _plain(group: Group) -> RdfTriple:
 
 
 def _descriptions(triples: Triples, group: Group) -> list[str]:
-    """The resources that describe edges; both ends are asked in turns, so that a hub at one of them does not
-    matter.
+    """Return the resources that describe edges.
+
+    Both ends are searched alternately, so that a hub at one of them does not matter.
     """
     source, type, target = map(iri_of, group)
     from_source, from_target = triples.subjects(SUBJECT, source), triples.subjects(OBJECT, target)
@@ -101,7 +101,10 @@ def _descriptions(triples: Triples, group: Group) -> list[str]:
 
 
 class TripleChange:
-    """A graph before, what was added to it and what removed from it; the graph itself stays as it was."""
+    """A graph before a change, with the added and removed triples.
+
+    The graph itself is not changed.
+    """
 
     def __init__(self, before: Triples, added: Sequence[RdfTriple], removed: Iterable[RdfTriple]):
         self.before, self.removed = before, dict.fromkeys(removed)
@@ -136,15 +139,16 @@ class TripleChange:
             self.spellings.setdefault(name_of(iri), {iri_of(name_of(iri)): None})[iri] = None
 
     def after(self, subject: str) -> list[RdfTriple]:
-        """What is said of a thing in the end."""
+        """Return the triples about a subject after the change."""
         return [
             *(triple for triple in self.before.about(subject) if triple not in self.removed),
             *self.added.get(subject, ()),
         ]
 
     def claims(self) -> dict[str, list[Account]]:
-        """The touched nodes and edges that differ, in the form of `claims`; raises Refused where the graph
-        cannot hold what was said.
+        """Return the touched nodes and edges that differ, as claims.
+
+        Raises RefusedValue if the graph cannot represent the new triples.
         """
         before, after = contents_of(self._part_before()), contents_of(self._part_after())
         nodes = [claim for name in self.spellings for claim in self._node(name, before, after)]
@@ -169,7 +173,7 @@ class TripleChange:
             yield [name, *now]
 
     def _part_before(self) -> Iterator[RdfTriple]:
-        """What was said of the touched nodes and edges."""
+        """Yield the triples of the touched nodes and edges before the change."""
         for name in self.spellings:
             yield from filter(of_node, self.before.about(iri_of(name)))
         for group, resources in self.known.items():
@@ -177,8 +181,9 @@ class TripleChange:
             yield from chain.from_iterable(map(self.before.about, resources))
 
     def _part_after(self) -> Iterator[RdfTriple]:
-        """What is said of them in the end; a described fact goes when it or a part of its description is
-        removed.
+        """Yield the triples of the touched nodes and edges after the change.
+
+        A described fact is removed if it or a part of its description is.
         """
         for iris in self.spellings.values():
             yield from filter(of_node, chain.from_iterable(map(self.after, iris)))
@@ -195,7 +200,7 @@ class TripleChange:
                 yield from triples
 
     def _connected(self, name: str) -> bool:
-        """Whether an edge that was there before, and still is, names a node."""
+        """Return whether an edge that existed before and still does names a node."""
         iri = iri_of(name)
         there = chain(
             self.before.about(iri),
@@ -205,7 +210,7 @@ class TripleChange:
 
 
 def _ends(triples: Iterable[RdfTriple]) -> Group | None:
-    """The ends of the edge that some triples describe; None if they do not describe one."""
+    """Return the ends of the edge that triples describe, or None if they do not describe one."""
     found = {
         predicate: object
         for _, predicate, object in triples
@@ -227,7 +232,7 @@ def _require_name(what: str, name: str) -> None:
 
 
 class SparqlGraph:
-    """The graph as statements in SPARQL meet it."""
+    """The graph for statements in SPARQL."""
 
     def __init__(self) -> None:
         import pyoxigraph
@@ -235,14 +240,14 @@ class SparqlGraph:
         self.ox = pyoxigraph
         self.store = pyoxigraph.Store()
 
-    # --- what the parent says of the graph ---
+    # --- loading ---
 
     def clear(self) -> None:
-        """Start anew."""
+        """Remove everything."""
         self.store = self.ox.Store()
 
     def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
-        """Make the graph agree with some claims."""
+        """Apply claims to the graph."""
         groups: dict[Group, dict[str, list[Any]]] = {}
         for source, type, target, key, *properties in edges:
             groups.setdefault((source, type, target), {})[key] = properties
@@ -268,32 +273,36 @@ class SparqlGraph:
             self.store.remove(self._quad(triple))
         self.store.extend(self._quad(triple) for triple in new if triple not in old)
 
-    # --- what is known of a thing ---
+    # --- queries ---
 
     def about(self, subject: str) -> Iterator[RdfTriple]:
-        """The triples with a subject; a blank node has none, because every statement's get a name."""
+        """Return the triples with a subject.
+
+        A blank node has none, because those of every statement get names.
+        """
         if subject.startswith("_:"):
             return iter(())
         return map(self._triple, self.store.quads_for_pattern(self.ox.NamedNode(subject), None, None))
 
     def naming(self, object: str) -> Iterator[RdfTriple]:
-        """The triples with an object."""
+        """Return the triples with an object."""
         return map(self._triple, self.store.quads_for_pattern(None, None, self.ox.NamedNode(object)))
 
     def subjects(self, predicate: str, object: str) -> Iterator[str]:
-        """What has a predicate with an object."""
+        """Return the subjects of the triples with a predicate and an object."""
         pattern = self.ox.NamedNode(predicate), self.ox.NamedNode(object)
         return (self._triple(quad)[0] for quad in self.store.quads_for_pattern(None, *pattern))
 
     def has(self, triple: RdfTriple) -> bool:
-        """Whether a triple is there."""
+        """Return whether a triple is in the graph."""
         return self._quad(triple) in self.store
 
     # --- statements ---
 
     def answer(self, do: str, text: str) -> dict[str, Any]:
-        """Run a write or a read in a fork of this process; returns nodes and edges, or rows, or else an
-        error.
+        """Run a write or a read in a fork of this process.
+
+        Returns nodes and edges, or rows, or an error.
         """
         try:
             found = checked_statement(do, text) if do in ("read", "write") else []
@@ -339,7 +348,7 @@ class SparqlGraph:
         return dict(TripleChange(self, told, map(self._triple, removed)).claims())
 
     def _run(self, statement: str) -> tuple[list[ox.Quad], list[ox.Quad]]:
-        """What an update adds and removes; the graph is as before then."""
+        """Return what an update adds and removes, and restore the graph."""
         before = self._lines()
         self.store.update(statement, prefixes=PREFIXES)
         after = self._lines()
@@ -390,7 +399,7 @@ class SparqlGraph:
 
 
 def _there(edges: dict[str, list[Any]]) -> dict[str, Any]:
-    """The properties of the edges that are there, by key."""
+    """Return the properties of the existing edges, by key."""
     return {key: properties[0] for key, properties in edges.items() if properties}
 
 

@@ -1,9 +1,9 @@
-"""The program inside the sandbox for engines that can be forked: it holds a copy of the graph, and forks once
-for every statement.
+"""The worker program for engines that can be forked: it holds a copy of the graph and forks for every
+statement.
 
-Requests and replies are a four-byte length and that many bytes: a JSON request in; out, one byte that says
-how it ended, and what the child wrote, which the worker does not read. Runs inside the sandbox: standard
-library and its sisters only.
+A message is a four-byte length and that many bytes. A request is JSON. A reply is one byte for the outcome,
+and the output of the child, which the worker does not read. Runs inside the sandbox: imports the standard
+library and modules of the sandbox only.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ RESULT = 3  # the only descriptor a statement has
 
 
 class Holder(Protocol):
-    """A graph in the form that statements of one language run against. Nodes and edges are claims, as in
-    `claims`.
+    """A graph for the statements of one language.
+
+    Nodes and edges are claims, as in `claims`.
     """
 
     def clear(self) -> None: ...
@@ -51,16 +52,14 @@ def serve(holder: Holder) -> None:
             holder.clear()
         holder.put(request.get("nodes", ()), request.get("edges", ()))
         if "do" in request:
-            gc.freeze()  # the collector of a fork must not write to every page of the graph
+            gc.freeze()  # the garbage collector of a fork must not write to every page of the graph
             send(*_run_in_fork(request, holder, instructions))
         else:
             send(READY)
 
 
 def withdraw() -> None:
-    """Become the user that the environment names, if it names one, and let no other process look into this
-    one.
-    """
+    """Switch to the user that the environment names, if any, and hide this process's memory from others."""
     if user := os.environ.pop("RUN_AS", ""):
         seccomp.become(int(user))
     if sys.platform == "linux":
@@ -68,7 +67,7 @@ def withdraw() -> None:
 
 
 def _run_in_fork(request: dict[str, Any], holder: Holder, instructions: bytes | None) -> tuple[bytes, bytes]:
-    """Run a statement in a fork that can only write its result; returns how it ended and what it wrote."""
+    """Run a statement in a fork that can only write its result, and return the outcome and the output."""
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     reading, writing = os.pipe()
     parent, child = os.getpid(), os.fork()
@@ -93,7 +92,7 @@ def _run_in_fork(request: dict[str, Any], holder: Holder, instructions: bytes | 
 
 
 def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: bytes | None) -> None:
-    """Keep one descriptor, little memory and time, and few system calls."""
+    """Restrict this process to one descriptor, little memory and time, and few system calls."""
     if writing != RESULT:
         os.dup2(writing, RESULT)
     os.closerange(0, RESULT)
@@ -109,9 +108,9 @@ def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: 
         "MEMLOCK": 0,
     }
     for name, most in limits.items():
-        if instructions is not None or name in ("CPU", "FSIZE", "CORE"):  # other systems know not all of them
+        if instructions is not None or name in ("CPU", "FSIZE", "CORE"):  # not all systems know the others
             kind = getattr(resource, f"RLIMIT_{name}")
-            # what this machine allows may be less, and nothing can raise it
+            # the limits of this machine may be lower, and cannot be raised
             allowed = resource.getrlimit(kind)[1]
             most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
             resource.setrlimit(kind, (most, most))
@@ -148,8 +147,9 @@ def _await(child: int, reading: int, deadline: float, most: int) -> tuple[bytes,
 
 
 def _reap(child: int, how: bytes, deadline: float) -> int:
-    """Wait for a child that closed its result, but not past the deadline; end it then, or at once if it
-    misbehaved.
+    """Wait until the deadline for a child that closed its result, and then kill it.
+
+    A child that misbehaved is killed at once.
     """
     pause = 0.0001
     while how == REPLIED and time.monotonic() < deadline:
@@ -163,7 +163,7 @@ def _reap(child: int, how: bytes, deadline: float) -> int:
 
 
 def receive() -> dict[str, Any] | None:
-    """The next request; None when there are no more."""
+    """Read the next request, or None at the end."""
     head = _read_all(4)
     if not head:
         return None
@@ -183,7 +183,7 @@ def _read_all(size: int) -> bytes:
 
 
 def send(how: bytes, payload: bytes = b"") -> None:
-    """Reply: how it ended, and what was written."""
+    """Send a reply: the outcome and the output."""
     _write_all(1, struct.pack(">I", len(payload) + 1) + how + payload)
 
 

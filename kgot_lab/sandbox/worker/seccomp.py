@@ -1,11 +1,11 @@
 """A system-call filter for the process that runs one statement: what Python and NetworkX need, and nothing
 else.
 
-An allow-list, because a list of what is forbidden ages: every call not named here fails with EPERM. So there
-are no processes or threads, no signals, no sockets, no shared memory, no new files, and no reaching into the
-worker. An engine in Java may besides have threads and files of its own, and signal itself; it has no
-processes and no sockets either. The wrong architecture, and the x32 calls, end the process. Numbers from the
-kernel's own tables: arch/x86/entry/syscalls/syscall_64.tbl and, for aarch64, which was not run here,
+It is an allow-list, because a list of forbidden calls becomes outdated: every call not named here fails with
+EPERM. So there are no processes or threads, no signals, no sockets, no shared memory, no new files, and no
+access to the worker. A Java engine may also have its own threads and files, and signal itself, but no
+processes and no sockets. The wrong architecture, and the x32 calls, kill the process. The numbers are from
+the kernel's own tables: arch/x86/entry/syscalls/syscall_64.tbl and, for aarch64, which was not run here,
 include/uapi/asm-generic/unistd.h. Runs inside the sandbox: imports the standard library only.
 """
 
@@ -42,7 +42,7 @@ _AARCH64 = {
     "getgid": 176, "getegid": 177, "gettid": 178, "sysinfo": 179, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222,
     "fadvise64": 223, "mprotect": 226, "madvise": 233, "getrandom": 278, "statx": 291, "close_range": 436, "faccessat2": 439,
 }  # fmt: skip
-# what an engine with threads and files of its own needs besides
+# what an engine with its own threads and files also needs
 _ENGINE_X86_64 = {
     "msync": 26, "mincore": 27, "flock": 73, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "rename": 82, "mkdir": 83, "rmdir": 84,
     "link": 86, "unlink": 87, "chmod": 90, "fchmod": 91, "statfs": 137, "fstatfs": 138, "mkdirat": 258, "unlinkat": 263, "renameat": 264,
@@ -77,7 +77,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 
 
 TableOfCalls = TypeVar("TableOfCalls")
 Instruction = tuple[int, int, int, int]
-JudgedCall = tuple[int, int, tuple[int, ...]]  # a call, the place of one argument, and the values it may have
+JudgedCall = tuple[int, int, tuple[int, ...]]  # a call, the index of one argument, and its allowed values
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -87,16 +87,18 @@ class _Program(ctypes.Structure):
 
 
 def program(machine: str = "") -> bytes:
-    """The filter as BPF instructions for a machine, this one by default; raises OSError for one without a
-    table.
+    """Build the system-call filter as BPF instructions for a machine, by default this one.
+
+    Raises OSError for a machine without a table.
     """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
     return _assembled(architecture, calls, [(fcntl, 1, _FCNTL), (ioctl, 1, _IOCTL), (prlimit, 0, (0,))])
 
 
 def engine_program(machine: str = "") -> bytes:
-    """The filter for a process with threads and files of its own, this one, as BPF instructions; raises
-    OSError as program does.
+    """Build the filter for this process, which may have its own threads and files, as BPF instructions.
+
+    Raises OSError as `program` does.
     """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
     more, (clone, clone3, prctl, tgkill), _ = _table(machine, _ENGINE_MACHINES)
@@ -124,7 +126,7 @@ def _assembled(
     judged: Iterable[JudgedCall],
     more: Iterable[Instruction] = (),
 ) -> bytes:
-    """A filter that lets these calls through, and others with some values of one argument."""
+    """Assemble a filter that allows these calls, and others with certain values of one argument."""
     code: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUALS, 1, 0, architecture), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER_AT),
     ]  # fmt: skip
@@ -140,8 +142,9 @@ def _assembled(
 
 
 def _only_with(number: int, argument: int, allowed: tuple[int, ...]) -> list[Instruction]:
-    """Allow one call, but only with these values in the low half of one argument (the kernel reads no more of
-    these).
+    """Allow one call, but only with these values in the low half of one argument.
+
+    The kernel reads only that half of these arguments.
     """
     tests = [step for value in allowed for step in ((_EQUALS, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
     body = [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument), *tests, (_RETURN, 0, 0, _REFUSE)]
@@ -154,14 +157,20 @@ def _prctl(option: int, *arguments: int | ctypes.Array[ctypes.c_char] | object) 
 
 
 def confine(instructions: bytes) -> None:
-    """Put this process, for good, under a filter; raises OSError."""
+    """Install a filter for this process, permanently.
+
+    Raises OSError if that fails.
+    """
     filter = _Program(len(instructions) // 8, instructions)
     _prctl(_PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
     _prctl(_PR_SET_SECCOMP, ctypes.c_ulong(2), ctypes.byref(filter))
 
 
 def confine_threads(instructions: bytes) -> None:
-    """Put all threads of this process, for good, under a filter, and those they start; raises OSError."""
+    """Install a filter for all threads of this process and those they start, permanently.
+
+    Raises OSError if that fails.
+    """
     filter = _Program(len(instructions) // 8, instructions)
     _prctl(_PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
     call = _table("", _ENGINE_MACHINES)[2]
@@ -172,19 +181,28 @@ def confine_threads(instructions: bytes) -> None:
 
 
 def become(user: int) -> None:
-    """Be another user for good, in no group but that user's own; only root can. Raises OSError."""
+    """Switch permanently to another user, without supplementary groups.
+
+    Only root can. Raises OSError if that fails.
+    """
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
 
 
 def hide_memory() -> None:
-    """Let no other process of this user open this one's memory or trace it; a fork inherits that."""
+    """Prevent other processes of this user from opening this one's memory or tracing it.
+
+    A fork inherits that.
+    """
     _prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0))
 
 
 def die_with(parent: int) -> None:
-    """End this process when the one that started it ends; `parent` is that one's process id."""
+    """Kill this process when its parent ends.
+
+    `parent` is the process id of the parent.
+    """
     _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(9))
     if os.getppid() != parent:
-        os._exit(1)  # it ended before we asked
+        os._exit(1)  # the parent ended before the request

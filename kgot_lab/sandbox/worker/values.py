@@ -1,4 +1,4 @@
-"""What may be kept of the values a statement makes: plain JSON, with the few obvious conversions."""
+"""The values of a statement that can be stored: plain JSON, with a few obvious conversions."""
 
 from __future__ import annotations
 
@@ -8,24 +8,33 @@ import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-_MAX_DEPTH = 32  # no honest property nests deeper, and every reader of JSON can follow
-# the properties that may name a node which a statement gave no id, in order of trust
+_MAX_DEPTH = 32  # no sensible property is nested deeper, and every JSON parser supports it
+# the properties that may name a node without an id, in order of preference
 _NAMED_BY = ("id", "name", "title", "label")
 MAX_ITEMS = 100_000  # an endless generator is stopped here
-Account = list[Any]  # what a statement says that it changed of one node or edge, as JSON
+Account = list[Any]  # the claim of a statement about one node or edge, as JSON
 
 
 class RefusedValue(Exception):
-    """A statement ran, but what it did cannot be kept; the message is all that is told of it."""
+    """A statement ran, but its result cannot be stored.
+
+    Only the message is reported.
+    """
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of a value, so that 1, 1.0 and True stay apart and the order of keys does not matter."""
+    """Serialize a value as canonical JSON.
+
+    1, 1.0 and True stay distinct, and the order of keys does not matter.
+    """
     return json.dumps(value, sort_keys=True)
 
 
 def node_id(raw: Any) -> str:
-    """A node's id as text; numbers become text, anything else raises Refused."""
+    """Return a node's id as text.
+
+    Numbers become text. Raises RefusedValue for anything else.
+    """
     if hasattr(raw, "item") and not isinstance(raw, str):
         raw = raw.item()  # a NumPy scalar
     if isinstance(raw, int | float) and not isinstance(raw, bool):
@@ -38,10 +47,11 @@ def node_id(raw: Any) -> str:
 
 
 def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) -> Any:
-    """A value as plain JSON: dates as ISO text, sets sorted, tuples as lists, NumPy as Python; raises Refused
-    naming `what`.
+    """Convert a value to plain JSON: dates to ISO text, sets to sorted lists, tuples to lists, NumPy to
+    Python.
 
-    When reading, numbers that JSON has no word for become the texts nan, inf and -inf.
+    When reading, numbers that JSON lacks become the texts nan, inf and -inf. Raises RefusedValue, naming
+    `what`, for a value that cannot be converted.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -73,7 +83,10 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
 
 
 def limited(items: Iterable[Any]) -> Iterable[Any]:
-    """The items of an iterable; raises Refused when there are more than can be kept."""
+    """Yield the items of an iterable.
+
+    Raises RefusedValue if there are more than MAX_ITEMS.
+    """
     for count, item in enumerate(items):
         if count >= MAX_ITEMS:
             raise RefusedValue(f"more than {MAX_ITEMS:,} items")
@@ -102,8 +115,9 @@ def _short(value: Any) -> str:
 
 
 def free_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
-    """An id, not among those taken, for a node: its own, or else its name, with its label or a number where
-    that is taken.
+    """Return an unused id for a node: its own, or else its name.
+
+    A name that is taken gets the node's label or a number.
     """
     given = (stored.get(name) for name in _NAMED_BY)
     texts = [

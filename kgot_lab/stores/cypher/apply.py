@@ -1,6 +1,4 @@
-"""Write to a namespace of a Bolt server: apply a diff in a few statements, find what a statement added, and let
-writers take turns.
-"""
+"""Write to a namespace of a Bolt server: apply diffs in batches, find additions, take turns."""
 
 from __future__ import annotations
 
@@ -30,9 +28,9 @@ from kgot_lab.types import Diff, Edge, Node
 if TYPE_CHECKING:
     from neo4j import SummaryCounters, Transaction
 
-BATCH = 5_000  # rows that one statement takes
+BATCH = 5_000  # rows per statement
 
-Locate = Callable[[Iterable[str]], dict[str, str]]  # where the nodes of some ids are, as far as there are any
+Locate = Callable[[Iterable[str]], dict[str, str]]  # returns the element ids of the nodes that exist
 _Rows = list[list[Any]]
 
 _NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row RETURN n.id, labels(n), properties(n)"
@@ -59,19 +57,21 @@ _CHANGE_LABELS = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row {change
 
 
 class Application:
-    """One diff on its way into the database: `ask` speaks inside of its transaction, `aside` outside, where a
-    refusal does no harm.
+    """The application of one diff to the database.
+
+    `ask` runs queries inside its transaction, `aside` outside, where a refusal does no harm.
     """
 
     def __init__(self, ask: Ask, aside: Ask, locate: Locate, namespace: str):
         self._ask, self._aside, self._locate, self._namespace = ask, aside, locate, namespace
-        self._places: dict[str, str] = {}  # of nodes
+        self._places: dict[str, str] = {}  # element ids of nodes
         self._edge_places: dict[Identity, str] = {}
-        self.moved: set[str] = set()  # nodes that need not be where they were
+        self.moved: set[str] = set()  # nodes whose element id may have changed
 
     def run(self, diff: Diff) -> dict[str, str]:
-        """Check a diff and make it true; returns where the nodes of it are. Raises BadInput when it does not
-        fit.
+        """Check a diff, apply it, and return the element ids of its nodes.
+
+        Raises BadInput if it does not fit.
         """
         check_texts(
             (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
@@ -84,10 +84,10 @@ class Application:
         self._change(diff)
         return self._places
 
-    # --- does it fit? ---
+    # --- check ---
 
     def _check(self, diff: Diff) -> None:
-        """The rules of Truth.check, over what the diff touches."""
+        """Check the elements that the diff touches by the rules of `Truth.check`."""
         nodes, edges = _touched(diff)
         new = {node.id for node in diff.added_nodes}
         ends = {end for identity in edges for end in (identity[0], identity[2])}
@@ -123,7 +123,7 @@ class Application:
         for end in (source, target):
             known.incident.setdefault(end, {})[edge.identity] = None
 
-    # --- making it true ---
+    # --- apply ---
 
     def _remove(self, diff: Diff) -> None:
         self._all(
@@ -160,7 +160,10 @@ class Application:
             _require_same(sum(number for _, number in made), len(rows), "the number of edges")
 
     def _change(self, diff: Diff) -> None:
-        """Labels last, because a server may move a node when its labels change."""
+        """Update the changed edges and nodes.
+
+        Labels are changed last, because a server may move a node when its labels change.
+        """
         rows = [
             [self._places[edge.source], self._edge_places[edge.identity], self._stored_edge(edge)]
             for _, edge in diff.changed_edges
@@ -186,7 +189,10 @@ class Application:
             )
 
     def _all(self, query: str, rows: list[Any], what: str = "") -> _Rows:
-        """Run a statement over all rows, in batches; raises BadInput naming what the server does not take."""
+        """Run a statement over all rows, in batches.
+
+        Raises BadInput, naming what the server does not accept.
+        """
         from neo4j.exceptions import Neo4jError
 
         try:
@@ -202,8 +208,10 @@ class Application:
         return "".join(f":{self._spelt(label)}" for label in labels)
 
     def _spelt(self, name: str) -> str:
-        """A label or relation in backticks; servers differ in what a backslash means there, so one with it is
-        tried out.
+        """Return a label or relation in backticks.
+
+        Servers differ in what a backslash means there, so spellings of a name with a backslash are tried out.
+        Raises BadInput if none of them works.
         """
         if "\\" not in name:
             return backticked(name)
@@ -242,12 +250,12 @@ def _require_same(kept: object, given: object, what: str) -> None:
         raise BadInput(f"the server keeps {what} {given!r} as {kept!r}, so that nothing was changed")
 
 
-# What a statement added to a namespace, found without reading the rest, where the server's counts prove
-# that it did no more.
+# What a statement added to a namespace, found without reading the rest if the server's counters prove that it
+# did nothing else.
 #
-# Most statements that a model writes only add. What they made is not yet noted as known. When the server
-# counts nothing removed, and no property or label set but those of what was made, nothing else has changed:
-# whatever something new has was set, and so counted.
+# Most statements that a model writes only add. New elements are not yet marked as known. If the counters show
+# no removals, and no properties or labels set except those of new elements, nothing else has changed:
+# everything that a new element has was set, and therefore counted.
 
 _NEW_NODES = "MATCH (n {_run: $run}) WHERE n._kept IS NULL RETURN elementId(n), labels(n), properties(n)"
 _NEW_EDGES = (
@@ -260,18 +268,23 @@ _MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0]
 
 
 class NotOnlyAdded(Exception):
-    """A statement did more than add, or what it added needs names that depend on the rest."""
+    """A statement did more than add elements, or names of its additions depend on the rest of the graph."""
 
 
 def counts_truly(transaction: Transaction) -> bool:
-    """Whether a server counts what statements do; tried on a node, which is left to the caller to take back."""
+    """Return whether the server's counters report correctly what a statement changed.
+
+    Creates a node as a test. The caller rolls it back.
+    """
     counters = transaction.run("CREATE (n {a: 1}) SET n.b = 2").consume().counters
     return counters.nodes_created == 1 and counters.properties_set == 2
 
 
 def added(ask: Ask, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
-    """What the statement before this added, now with ids and marks, and where its nodes are; raises
-    NotOnlyAdded.
+    """Return the additions of the preceding statement as a diff, and the element id of each new node.
+
+    Gives the new nodes and edges their ids and namespace marks. Raises NotOnlyAdded if the statement did
+    anything else.
     """
     if not counters.contains_updates:
         return Diff(), {}
@@ -301,14 +314,14 @@ def added(ask: Ask, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
 
 
 def _mark_nodes(ask: Ask, ids: dict[str, str]) -> None:
-    """Give new nodes their ids, which no other node may have."""
+    """Assign ids to new nodes, which no other node may have."""
     if ids:
         ask(MARK_NODES, {"rows": [[place, {"id": id, "_kept": True}] for place, id in ids.items()]})
         _require(ask(_OF_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
 
 
 def _mark_edges(ask: Ask, edges: list[list[Any]]) -> None:
-    """Mark new edges, none of which may have its source, type and target in common with another."""
+    """Mark new edges, none of which may have the source, type and target of another."""
     if edges:
         alike = {(edge[0], edge[3], edge[4]) for edge in edges}
         _require(len(alike) == len(edges) and not any("_key" in edge[6] for edge in edges))
@@ -321,14 +334,13 @@ def _require(holds: bool) -> None:
         raise NotOnlyAdded
 
 
-# Writers of one namespace go one after the other, for a server has no lock for a node that is not there
-# yet.
+# Writers of one namespace take turns, because a server cannot lock a node that does not exist yet.
 #
-# Each namespace has a node of its own, which does not bear its mark, so that no statement meets it. A write
-# sets it before it reads anything. A server with locks then lets the next writer wait until the commit; one
-# without (ArcadeDB) refuses the later of two commits, and that write is made again. Where two stores made
-# such a node at once, both are set from then on: whoever writes sees at least its own and all that were
-# there before, so that any two writers have one in common.
+# Each namespace has a node of its own without the namespace's mark, so that no statement matches it. A write
+# sets it before it reads anything. A server with locks then blocks the next writer until the commit. One
+# without (ArcadeDB) refuses the later of two commits, and that write is repeated. If two stores created such
+# a node at the same time, both nodes are set from then on: every writer sees at least its own node and all
+# that existed before, so any two writers have one in common.
 
 _OWN = "MATCH (w:KgotLabWriters {of: $run}) WHERE w._run IS NULL "  # else a statement could make one that is another namespace's
 _TAKE = _OWN + "SET w.written = w.written + $step RETURN w.written"
@@ -339,8 +351,10 @@ _WAIT = 60.0  # seconds for another writer's transaction to end
 
 
 class Turn(NamedTuple):
-    """A transaction that no other writer of the namespace is beside, or that cannot be kept; what the nodes
-    it set held before.
+    """A write transaction with exclusive access to a namespace: if another writer interferes it cannot
+    commit.
+
+    `before` holds the values of the turn nodes that it replaced.
     """
 
     transaction: Transaction
@@ -355,11 +369,10 @@ class Turns:
 
     @contextmanager
     def taken(self, seconds: float | None = None) -> Iterator[Turn]:
-        """A transaction as of `BoltLink.writing` that begins with the turn; raises StoreUnavailable where
-        none comes, changing nothing.
+        """Open a write transaction (see `BoltLink.writing`) that begins by taking the turn.
 
-        Raises Overtaken in the place of an error that may come of another writer's change, seen in the middle
-        of the own ones.
+        Raises StoreUnavailable, with nothing changed, if the turn cannot be taken. Raises Overtaken instead
+        of an error that may come from another writer's change seen in the middle of this one's.
         """
         while True:
             with self._link.writing(seconds) as transaction:
@@ -371,23 +384,24 @@ class Turns:
                 transaction.rollback()
             with (
                 self._link.writing() as transaction
-            ):  # of its own, so that others see it before this one writes
-                start = random.getrandbits(40)  # so that it is never taken for one that was deleted
+            ):  # its own transaction, so that others see the node before this one writes
+                start = random.getrandbits(40)  # random, so that it is never mistaken for a deleted one
                 transaction.run(_MAKE, run=self._namespace, start=start).consume()
 
     def require_unwritten(self, turn: Turn) -> None:
-        """Raise Overtaken where somebody wrote since a turn was taken, other than in a transaction that is
-        open.
+        """Raise Overtaken if another writer committed since a turn was taken.
+
+        Transactions that are still open do not count.
         """
         if self.written() != turn.before:
             raise Overtaken
 
     def written(self) -> list[int]:
-        """What the nodes hold by which turns are taken: something else after each write that was kept."""
+        """Return the values of the turn nodes, which change with each committed write."""
         return sorted(number for (number,) in self._link.ask(_READ, {"run": self._namespace}))
 
     def forget(self, turn: Turn) -> None:
-        """Leave nothing in the database that turns were taken by, once this turn's transaction is kept."""
+        """Delete the turn nodes when this turn's transaction commits."""
         turn.transaction.run(_FORGET, run=self._namespace).consume()
 
     @contextmanager
@@ -405,7 +419,7 @@ class Turns:
     def _take(self, transaction: Transaction) -> list[int]:
         from neo4j.exceptions import Neo4jError
 
-        step = random.randrange(1, 1 << 20)  # so that two who set it at once do not set the same
+        step = random.randrange(1, 1 << 20)  # random, so that two writers do not set the same value
         with ended_after(_WAIT, self._link.cut) as late:
             try:
                 return sorted(
@@ -413,7 +427,7 @@ class Turns:
                     for (number,) in transaction.run(_TAKE, run=self._namespace, step=step).values()
                 )
             except Exception as error:
-                # somebody deletes the namespace
+                # the namespace is being deleted
                 if isinstance(error, Neo4jError) and (error.code or "").endswith(".EntityNotFound"):
                     raise Overtaken from error
                 if not late.is_set():

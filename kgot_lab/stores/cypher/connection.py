@@ -1,4 +1,4 @@
-"""A connection to one database of a Bolt server: short sessions, time limits, and errors that say what to do."""
+"""Connect to one database of a Bolt server: short sessions, time limits, errors that say what to do."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from kgot_lab.sandbox.cypher.mapping import backticked
 if TYPE_CHECKING:
     from neo4j import Driver, Session, Transaction
 
-# a query of ours and its parameters; the rows as lists of columns
+# runs an internal query with its parameters and returns the rows as lists of columns
 Ask = Callable[[str, Mapping[str, Any]], list[list[Any]]]
 
 Given = TypeVar("Given")
 
-_TRIES = 30  # how often a change is tried that meets others
-_PAUSE = 0.8  # seconds at most before it is tried again, at random, so that two do not meet again
+_TRIES = 30  # tries of a change that conflicts with others
+_PAUSE = 0.8  # seconds: the longest random pause between tries
 GRACE = 1.0  # seconds after which a server that ignores its time limit is cut off
 _PATIENCE = {
     "connection_timeout": 5.0,
@@ -45,7 +45,7 @@ _USER_INFO = re.compile(r"//[^/@]*@")
 
 
 class Overtaken(Exception):
-    """Somebody else wrote between two transactions that belong together; what they were for begins again."""
+    """Another writer committed between two transactions that belong together, which must start again."""
 
 
 class Late(Exception):
@@ -53,15 +53,16 @@ class Late(Exception):
 
 
 class BoltLink:
-    """A driver to one database, made at the first call and again after it was cut; the password lives in the
-    driver only.
+    """A driver for one database, created at the first call and again after it was cut.
+
+    Only the driver stores the password.
     """
 
     def __init__(self, uri: str, user: str, password: str, database: str | None):
         self.database, self.name = database, _USER_INFO.sub("//", uri) + (f"/{database}" if database else "")
         self._make: Callable[[], Driver] = lambda: _driver(uri, user, password)
         self._driver: Driver | None = None
-        self._over = ""  # why it can be used no more
+        self._over = ""  # why it can no longer be used
         self._lock = threading.RLock()
         tell_of_forks(self)
 
@@ -71,25 +72,34 @@ class BoltLink:
         self.cut()
 
     def forked(self) -> None:
-        """In a child: to close its copies of the connections would say goodbye to the server for the parent."""
+        """Detach the link from its driver in a forked child.
+
+        The driver stays referenced: closing the child's copies of the connections would end the parent's
+        sessions.
+        """
         keep_for_ever(self._driver)
         self._driver, self._over, self._lock = None, self._over or ELSEWHERE, threading.RLock()
 
     def cut(self) -> None:
-        """Close the connections, even those that wait for an answer; the next call makes new ones."""
+        """Close the connections, including those that wait for an answer.
+
+        The next call creates new ones.
+        """
         with self._lock:
             driver, self._driver = self._driver, None
         if driver is not None:
             driver.close()
 
     def require_open(self) -> None:
-        """Raise StoreUnavailable where it was closed."""
+        """Raise StoreUnavailable if the link was closed."""
         if self._over:
             raise StoreUnavailable(f"this store of {self.name} {self._over}")
 
     def retry(self, act: Callable[[], Given]) -> Given:
-        """What an act gives, done again while the server says that others were in its way; raises
-        StoreUnavailable when they always are.
+        """Call `act` and return its result, trying again while the server reports a conflict with another
+        writer.
+
+        Raises StoreUnavailable if every try conflicts.
         """
         from neo4j.exceptions import Neo4jError
 
@@ -110,23 +120,23 @@ class BoltLink:
         )
 
     def ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
-        """The rows of a reading query of ours."""
+        """Run an internal read query and return its rows."""
         with self._session("READ") as session:
             return session.run(query, dict(parameters)).values()
 
     @contextmanager
     def reading(self, seconds: float) -> Iterator[Transaction]:
-        """A transaction in the driver's read mode that is taken back whatever happens in it."""
+        """Open a transaction in the driver's read mode that is always rolled back."""
         with self._session("READ") as session, session.begin_transaction(timeout=seconds) as transaction:
             yield transaction
             transaction.rollback()
 
     @contextmanager
     def writing(self, seconds: float | None = None) -> Iterator[Transaction]:
-        """A transaction that is kept at the end, unless it was taken back or an error was raised in it.
+        """Open a transaction that commits at the end, unless it was rolled back or an error was raised in it.
 
-        Raises StoreUnavailable when the server goes away while keeping it, so that nobody knows whether it
-        did.
+        Raises StoreUnavailable if the server goes away during the commit, when it is unknown whether the
+        change was stored.
         """
         from neo4j.exceptions import Neo4jError
 
@@ -137,7 +147,7 @@ class BoltLink:
             try:
                 transaction.commit()
             except Neo4jError:
-                raise  # the server says that it kept nothing
+                raise  # the server says that it stored nothing
             except Exception as error:
                 raise StoreUnavailable(
                     f"{self.name} went away while it was keeping a change ({_line(error)}): the change may be there or not; "
@@ -146,11 +156,10 @@ class BoltLink:
 
     @contextmanager
     def within(self, seconds: float, statement: str) -> Iterator[None]:
-        """Cut the connections when a statement takes longer; raises Late, and ServerLost where the server
-        goes away over it.
+        """Close the connections if a statement takes longer than `seconds`.
 
-        Servers differ in whether they keep to a transaction's own time limit, and the driver waits for as
-        long as they let it.
+        Servers differ in whether they enforce a transaction's own timeout, and the driver waits as long as
+        they do. Raises Late after the timeout, and ServerLost if the server goes away during the statement.
         """
         from neo4j.exceptions import ServiceUnavailable, SessionExpired
 
@@ -168,8 +177,9 @@ class BoltLink:
 
     @contextmanager
     def explained(self, refused: Callable[[str], LabError]) -> Iterator[None]:
-        """Turn the driver's errors into ours: what the server refuses as `refused` says, a server that is not
-        there as StoreUnavailable.
+        """Convert the driver's errors to errors of this package.
+
+        `refused` converts what the server refuses. A server that cannot be reached becomes StoreUnavailable.
         """
         from neo4j.exceptions import DriverError, Neo4jError
 
@@ -191,8 +201,9 @@ class BoltLink:
             ) from None
 
     def reach(self) -> None:
-        """Make sure that the server has the database, and ask it for one that is missing; raises
-        StoreUnavailable where it makes none.
+        """Check that the server has the database, and request it if it is missing.
+
+        Raises StoreUnavailable if the server does not create it.
         """
         from neo4j.exceptions import ClientError
 
@@ -245,9 +256,9 @@ def _driver(uri: str, user: str, password: str) -> Driver:
 
 
 def bolt_reason(error: Exception) -> str:
-    """The server's own words."""
+    """Return the server's error message."""
     reason = str(getattr(error, "message", None) or error).strip()
-    if reason.startswith("Error executing Cypher command"):  # all that ArcadeDB says then
+    if reason.startswith("Error executing Cypher command"):  # ArcadeDB gives no more details in this case
         reason += " (it gives no reason; ArcadeDB refuses, for one, a relation that is named like a label)"
     return reason
 

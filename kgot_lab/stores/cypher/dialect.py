@@ -1,7 +1,7 @@
-"""Describe Cypher for the prompts, write statements by rule, and open the embedded store (ArcadeDB).
+"""Describe Cypher for the prompts, build statements by rule, and open the embedded store (ArcadeDB).
 
-The list of clauses is the first of two fences: the engine's or the driver's read mode is the second, and
-neither alone suffices.
+The list of clauses is the first of two barriers. The read mode of the engine or driver is the second, and
+neither is sufficient alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.statements import path_query
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
-# Values and names as Cypher spells them.
+# Values and names in Cypher notation.
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = str.maketrans(
@@ -32,7 +32,7 @@ _LEAST = -(2**63)
 
 
 def cypher_literal(value: Json) -> str:
-    """A value that a Cypher database can store, as Cypher spells it."""
+    """Format a value that a Cypher database can store as a Cypher literal."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, list | tuple):
@@ -40,7 +40,7 @@ def cypher_literal(value: Json) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if value == _LEAST and isinstance(value, int):
-        return f"({_LEAST + 1} - 1)"  # its digits alone are too large a number
+        return f"({_LEAST + 1} - 1)"  # its digits alone exceed the largest integer
     if isinstance(value, float) and not math.isfinite(value):
         return f"({'-' if value < 0 else ''}{0 if math.isnan(value) else 1}.0 / 0.0)"
     return repr(value)
@@ -53,7 +53,7 @@ def _text(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """A label, type or property name, in backticks where it needs them."""
+    """Format a label, type or property name, in backticks if it needs them."""
     return text if _PLAIN.fullmatch(text) else backticked(text)
 
 
@@ -94,8 +94,10 @@ ORDER BY worth DESC, {", ".join(map(backticked, PATH_ORDER))} LIMIT """
 
 
 def cypher_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
-    """One look at all nodes for the sentences, since nodes without labels have no index; `known` is a map,
-    which is quicker than a list.
+    """Build the Cypher query that reads paths.
+
+    It scans all nodes once for the sentences, because nodes without labels have no index. `known` is a map,
+    which is faster than a list.
     """
     asked = path_query(names, worth, most)
     # some servers resolve \\uXXXX in the names of a map
@@ -112,8 +114,9 @@ def _map(properties: Mapping[str, Json]) -> str:
 
 
 def _add(facts: Sequence[Fact]) -> str:
-    """Nodes are found or made by id; an edge of that type between them is found or made, and its properties
-    are added to.
+    """Build the statement that merges nodes by id and the edges between them by type.
+
+    The properties of an edge that exists are added to.
     """
     ids = list(dict.fromkeys(id for triple, _ in facts for id in (triple.subject, triple.object)))
     variables = {id: f"n{number}" for number, id in enumerate(ids, start=1)}
@@ -126,8 +129,9 @@ def _add(facts: Sequence[Fact]) -> str:
 
 
 def _about(names: Sequence[str], hops: int) -> str:
-    """Names are compared without case; a name that no node has stands for all that contain it. One row per
-    edge, nearest first.
+    """Build the query for the edges around some names, one row per edge, nearest first.
+
+    Names are compared without case. A name that no node has matches all nodes whose id contains it.
     """
     wanted = cypher_literal([each.lower() for each in names])
     return (
@@ -167,7 +171,7 @@ CYPHER = Dialect(
         "Use only ids, labels, relation types and properties that the graph has, spelled as there; a name with spaces stands between "
         "backticks. Quote text with '."
     ),
-    # in single quotes, since a model puts statements into JSON, where it forgets to escape double ones
+    # in single quotes, because a model puts statements into JSON and forgets to escape double quotes there
     write_example=(
         "MERGE (a:Person {id: 'Marie Curie'}) MERGE (b:Prize {id: 'Nobel Prize in Physics'}) MERGE (a)-[r:WON]->(b) SET r.year = 1903"
     ),
@@ -183,25 +187,31 @@ CYPHER = Dialect(
 __all__ = ["CYPHER", "cypher_literal", "name", "refuse_unless_cypher_read", "refuse_unless_cypher_write"]
 
 
-# A graph that is written to in Cypher with ArcadeDB, in the sandbox.
+# The embedded Cypher store: ArcadeDB in the sandbox.
 
 
 class CypherEmbedded(EmbeddedStore):
-    """A store whose statements are Cypher; `kgot_lab.sandbox.cypher.mapping` says how a node has its
-    id and its values.
+    """An embedded store for Cypher statements.
 
-    A statement passes a list of allowed clauses and then the engine, which has a mode of its own for reads.
+    `kgot_lab.sandbox.cypher.mapping` defines how ids and values are stored. A statement is checked against a
+    list of allowed clauses and then by the engine, which has its own mode for reads.
     """
 
     dialect = CYPHER
     language = "cypher"
 
     def write(self, statement: str) -> Diff:
-        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        """Run a statement and store its changes.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
+        """
         refuse_unless_cypher_write(statement)
         return super().write(statement)
 
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds; raises QueryFailed."""
+        """Run a read statement and return its rows.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
         refuse_unless_cypher_read(statement)
         return super().read(statement)

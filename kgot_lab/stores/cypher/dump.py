@@ -1,8 +1,7 @@
-"""Read all that a namespace of a Bolt server holds, find what a statement changed by comparing before and after,
-and turn rows into plain values.
+"""Read a namespace of a Bolt server, compare it before and after a statement, and convert rows.
 
-A statement knows nothing of our ids, keys and marks: what it made is given them, and what it took away of
-them is put back.
+A statement knows nothing of the ids, keys and marks of this package: elements that it creates get them, and
+those that it removes are restored.
 """
 
 from __future__ import annotations
@@ -43,18 +42,21 @@ _NAMES = "UNWIND $places AS place MATCH (n) WHERE elementId(n) = place RETURN pl
 
 
 class TooMuch(Exception):
-    """A statement returns more than anyone will read."""
+    """A statement returned too many rows or characters."""
 
 
 class NotOurs(Exception):
-    """A statement returns a node or a relationship of another namespace; the last fence, which nothing should
-    reach.
+    """A statement returned a node or a relationship of another namespace.
+
+    This is the last check, which no statement should reach.
     """
 
 
 def bolt_rows(transaction: Transaction, statement: str, namespace: str) -> Iterator[dict[str, Json]]:
-    """The rows of a statement, one dict each; raises TooMuch before more than a million characters are held,
-    and NotOurs.
+    """Run a statement and yield its rows, one dict each.
+
+    Raises TooMuch before more than a million characters are read, and NotOurs if the rows contain an element
+    of another namespace.
     """
     result = transaction.run(statement)
     records = list(_limited(result))
@@ -66,7 +68,7 @@ def bolt_rows(transaction: Transaction, statement: str, namespace: str) -> Itera
 
 
 def timeless(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Stored properties with times and points as text."""
+    """Return stored properties with times and points converted to text."""
     return {name: value if isinstance(value, _SCALARS) else _iso(value) for name, value in stored.items()}
 
 
@@ -82,7 +84,9 @@ def _limited(result: Result) -> Iterator[Any]:
 
 
 def _ends(values: Iterable[Any]) -> Iterator[Any]:
-    """The ends of all relationships, wherever they stand: a server sends them bare."""
+    """Yield the end nodes of all relationships, however deeply nested: a server sends them without
+    properties.
+    """
     from neo4j.graph import Path, Relationship
 
     for value in values:
@@ -137,7 +141,7 @@ def _json(value: Any, names: Mapping[str, str]) -> Json:
 
 
 def _is_keys(values: list[Any]) -> bool:
-    """Whether a list is, by all appearance, what keys(n) gives."""
+    """Return whether a list looks like the result of keys(n)."""
     return all(isinstance(each, str) for each in values) and "_run" in values
 
 
@@ -150,7 +154,7 @@ def _but(properties: dict[str, Json], *names: str) -> dict[str, Json]:
 
 
 def _finite(value: Json) -> Json:
-    """A value whose numbers are all of JSON; the others become the texts nan, inf and -inf."""
+    """Return a value in which numbers that JSON lacks are replaced by the texts nan, inf and -inf."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
@@ -159,7 +163,10 @@ def _finite(value: Json) -> Json:
 
 
 def _iso(value: Any) -> Any:
-    """A time as ISO text, a point as the server writes it; what JSON has stays."""
+    """Convert a time to ISO text and a point to the server's notation.
+
+    JSON values are returned unchanged.
+    """
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
@@ -182,16 +189,17 @@ _ALL = (  # one row for each node: one for each edge would cost twice as much
 MARK_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[0] SET n += row[1]"
 _MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r += row[2]"
 
-_Stored = dict[str, Any]  # properties as the database has them
+_Stored = dict[str, Any]  # properties as stored in the database
 
 
 class DuplicateId(Exception):
-    """A statement made a node under an id that another one has."""
+    """A statement created a node under an id that another node has."""
 
 
 class StoredNode(NamedTuple):
-    """A node as it lies in the database; `place` is the server's own id, which need not outlive a
-    transaction.
+    """A node as stored in the database.
+
+    `place` is the server's element id, which may change after the transaction.
     """
 
     id: str
@@ -200,7 +208,7 @@ class StoredNode(NamedTuple):
     properties: _Stored
 
     def node(self) -> Node:
-        """The node it stands for."""
+        """Convert to a `Node`."""
         return Node(
             self.id,
             tuple(labels_of(self.labels, self.properties)),
@@ -209,25 +217,25 @@ class StoredNode(NamedTuple):
 
 
 class StoredEdge(NamedTuple):
-    """An edge as it lies in the database."""
+    """An edge as stored in the database."""
 
     identity: Identity
     place: str
     properties: _Stored
 
     def edge(self) -> Edge:
-        """The edge it stands for."""
+        """Convert to an `Edge`."""
         source, type, target, key = self.identity
         return Edge(source, type, target, edge_properties(timeless(self.properties)), key)
 
 
 class BoltRow(NamedTuple):
-    """A node as a server tells it, with the edges that leave it."""
+    """A node as the server returns it, with its outgoing edges."""
 
     place: str
     labels: list[str]
     properties: _Stored
-    edges: list[list[Any]]  # each place, type, place of the target, properties
+    edges: list[list[Any]]  # each is (element id, type, element id of the target, properties)
 
 
 @dataclass(frozen=True)
@@ -239,17 +247,18 @@ class Dump:
 
     @cached_property
     def at_place(self) -> dict[str, Identity]:
-        """Which edge is where."""
+        """The identity of each edge by its element id."""
         return {edge.place: edge.identity for edge in self.edges.values()}
 
     def places(self) -> dict[str, str]:
-        """Where each node is."""
+        """Return the element id of each node, by node id."""
         return {id: node.place for id, node in self.nodes.items()}
 
 
 def dump(ask: Ask) -> Dump:
-    """Read the whole namespace; raises StoreUnavailable when somebody else has put nodes into it since it was
-    opened.
+    """Read the whole namespace.
+
+    Raises StoreUnavailable if another program added nodes to it since it was opened.
     """
     rows = rows_of(ask)
     foreign = sum("_kept" not in row.properties or not _is_name(row.properties.get("id")) for row in rows)
@@ -270,10 +279,9 @@ def dump(ask: Ask) -> Dump:
 
 
 def settle_ids(ask: Ask, rows: Sequence[BoltRow], before: Dump, namespace: str) -> Dump:
-    """Give what is new ids, marks and, where edges are parallel, keys, from all that is there after a
-    statement of a transaction.
+    """Assign ids, marks and (for parallel edges) keys to new elements after a statement in a transaction.
 
-    Raises DuplicateId where it made nodes under ids that others have.
+    Raises DuplicateId if it created nodes under ids that others have.
     """
     was = {node.place: node for node in before.nodes.values()}
     ids = ids_of(rows, was)
@@ -298,10 +306,10 @@ def settle_ids(ask: Ask, rows: Sequence[BoltRow], before: Dump, namespace: str) 
 
 
 def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
-    """What a statement changed where a node that it made under an id that is there is that node, and adds to
-    it, as do its edges.
+    """Return what a statement changed, merging nodes that it created under an id that exists.
 
-    Raises Refused where it made a node twice with different values.
+    Such a node and its edges are added to the existing node. Raises RefusedValue if the statement created a
+    node twice with different values.
     """
     was = {node.place: node for node in before.nodes.values()}
     ids = ids_of(rows, was)
@@ -330,7 +338,7 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
 
 
 def _merged(id: str, rows: Sequence[BoltRow], was: Mapping[str, StoredNode]) -> Node:
-    """One node of all that a statement left under one id."""
+    """Merge all nodes that a statement left under one id."""
     labels: list[str] = []
     properties: dict[str, Any] = {}
     for row in rows:
@@ -351,7 +359,10 @@ def _merged(id: str, rows: Sequence[BoltRow], was: Mapping[str, StoredNode]) -> 
 
 
 def dump_difference(before: Dump, after: Dump) -> Diff:
-    """What changed; 1, 1.0 and true are different values."""
+    """Return the difference between two dumps.
+
+    1, 1.0 and true are different values.
+    """
     nodes = changes(before.nodes, after.nodes, _alike)
     edges = changes(before.edges, after.edges, _alike)
     return Diff(
@@ -377,7 +388,7 @@ def check_texts(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
 
 
 def rows_of(ask: Ask) -> list[BoltRow]:
-    """All nodes of a namespace with the edges that leave them."""
+    """Return all nodes of a namespace with their outgoing edges."""
     return [BoltRow(*row) for row in ask(_ALL, {})]
 
 
@@ -392,10 +403,11 @@ def _is_name(value: Any) -> bool:
 
 
 def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, str]:
-    """An id for each node, by its place: its own, which a new node may share with others, or the one it lost,
-    or else a free one.
+    """Assign an id to each node, by element id.
 
-    Raises Refused for what is no id, and where two nodes that were there would have the same.
+    A node keeps its own id (a new node may share it with others), or gets back the one it lost, or else gets
+    a free one. Raises RefusedValue if a value is no valid id, or if two existing nodes would have the same
+    one.
     """
     rows = list(rows)
     ids = {row.place: own for row in rows if (own := own_id(timeless(row.properties)))}
@@ -411,7 +423,7 @@ def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, 
             canonical([sorted(row.labels), node_properties(timeless(row.properties))]),
         ),
     ):
-        # a statement replaced all properties: it is the same node still
+        # a statement replaced all properties, but it is still the same node
         before = was[row.place].id if row.place in was else ""
         id = (
             before
@@ -424,7 +436,7 @@ def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, 
 
 
 def _lost_labels(row: BoltRow, before: StoredNode | None) -> _Stored:
-    """The noted order of a node's labels, where a statement took the note away."""
+    """Return the recorded order of a node's labels if a statement removed it."""
     noted = before.properties.get("_labels") if before else None
     return {"_labels": noted} if noted is not None and "_labels" not in row.properties else {}
 
@@ -432,8 +444,9 @@ def _lost_labels(row: BoltRow, before: StoredNode | None) -> _Stored:
 def _by_identity(
     rows: Iterable[BoltRow], ids: Mapping[str, str], before: Dump
 ) -> list[tuple[BoltRow, str, str, str, _Stored]]:
-    """The edges, those that are what they were first and new ones last, in an order that does not depend on
-    the server's.
+    """Return the edges in an order that does not depend on the server's.
+
+    Edges with unchanged identity come first and new ones last.
     """
 
     def place_of(each: tuple[BoltRow, str, str, str, _Stored]) -> tuple[int, str]:
@@ -449,8 +462,9 @@ def _by_identity(
 
 
 def _key_now(place: str, bare: tuple[str, str, str], own: _Stored, before: Dump) -> str:
-    """The key of an edge: its own, or the one that it had; the place of one that is gone may have been taken
-    by another edge.
+    """Return the key of an edge: its own, or the one it had before.
+
+    Compares the identity too, because another edge may reuse the element id of a deleted one.
     """
     old = before.at_place.get(place)
     return old[3] if old is not None and "_key" not in own and old[:3] == bare else own_key(own)
@@ -459,8 +473,9 @@ def _key_now(place: str, bare: tuple[str, str, str], own: _Stored, before: Dump)
 def _keyed(
     ask: Ask, rows: Sequence[BoltRow], ids: Mapping[str, str], before: Dump, namespace: str
 ) -> dict[Identity, StoredEdge]:
-    """Every edge by its identity; a new one that would be another's double gets a key, and one that lost its
-    key has it again.
+    """Return every edge by its identity.
+
+    A new edge that would duplicate another gets a key, and one that lost its key gets it back.
     """
     edges: dict[Identity, StoredEdge] = {}
     taken: dict[tuple[str, str, str], set[str]] = {}

@@ -20,7 +20,10 @@ _DELETE = "MATCH (n {_run: $run}) WITH n LIMIT 10000 DETACH DELETE n RETURN coun
 
 
 def bolt_namespaces(link: BoltLink) -> Mapping[str, GraphSize]:
-    """How many nodes and edges each namespace of a database holds, by name; raises StoreUnavailable."""
+    """Count the nodes and edges of each namespace of a database, by name.
+
+    Raises StoreUnavailable if the server cannot be reached or refuses the queries.
+    """
     with link.explained(
         lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")
     ):
@@ -33,8 +36,9 @@ def bolt_namespaces(link: BoltLink) -> Mapping[str, GraphSize]:
 
 
 def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
-    """Delete all that a namespace holds, and nothing else; raises BadInput where some of it was made by no
-    store, and StoreUnavailable.
+    """Delete everything in a namespace, and nothing else.
+
+    Raises BadInput if no store made part of it, and StoreUnavailable.
     """
     parameters = {"run": namespace}
     with link.explained(
@@ -58,21 +62,22 @@ def _deleted(turns: Turns, namespace: str) -> int:
         return number
 
 
-# Keeps a Cypher statement to one namespace of a database: every node that a pattern may find or make bears
-# the namespace's mark.
+# Confine a Cypher statement to one namespace of a database: every node that a pattern may match or create
+# gets the namespace's mark.
 #
-# A statement meets nodes by patterns alone, and no edge leads out of a namespace, so a statement whose
-# patterns are marked sees and touches nothing else. Patterns are parsed strictly, and what surrounds them
-# is only scanned for more of them; what is not understood is refused. Runs after the list of clauses in
-# `clauses`, on which it relies: no other clause or function reaches a node.
+# A statement reaches nodes only by patterns, and no edge leaves a namespace, so a statement whose patterns
+# are marked reads and changes nothing else. Patterns are parsed strictly, and the text around them is only
+# scanned for further patterns. What cannot be parsed is refused. This runs after the check of clauses in
+# `statements`, on which it relies: no other clause or function reaches a node.
 
 _SUBQUERIES = ("EXISTS", "COUNT", "COLLECT")
 
 
 @dataclass(frozen=True)
 class Confined:
-    """A statement that keeps to its namespace; `walks` if it follows paths of any length, which must not lead
-    out of it.
+    """A statement that is restricted to its namespace.
+
+    `walks` is true if it follows paths of any length, which must not leave the namespace.
     """
 
     text: str
@@ -80,7 +85,9 @@ class Confined:
     mark: str
 
     def unmarked(self, said: str) -> str:
-        """What a server says of the statement, as of the one that was written."""
+        """Return a server's message with the marks removed, so that it quotes the statement as it was
+        written.
+        """
         for marked in (
             f" {{{OWN_PROPERTIES[0]}: {self.mark}}}",
             f"{OWN_PROPERTIES[0]}: {self.mark}, ",
@@ -91,8 +98,10 @@ class Confined:
 
 
 def confined(statement: str, mark: str) -> Confined:
-    """A statement with a mark, a property's value as Cypher spells it, on each node; raises QueryFailed for
-    one that cannot be confined.
+    """Return the statement with a mark on each node, so that it only sees its own namespace.
+
+    `mark` is the mark property's value as a Cypher literal. Raises QueryFailed if the statement cannot be
+    confined.
     """
     try:
         parser = _Parser(statement, mark)
@@ -104,10 +113,10 @@ def confined(statement: str, mark: str) -> Confined:
 
 
 class _Parser(Patterns):
-    """Goes through a statement once, clause by clause."""
+    """Parses a statement in one pass, clause by clause."""
 
     def marked(self) -> str:
-        """The statement with its marks."""
+        """Return the statement with its marks."""
         pieces, done = list[str](), 0
         for place, piece in sorted(self.added):
             pieces += [self.statement[done:place], piece]
@@ -115,15 +124,18 @@ class _Parser(Patterns):
         return "".join([*pieces, self.statement[done:]])
 
     def run(self) -> None:
-        """Go through it all; raises RefusedClause."""
+        """Parse the whole statement.
+
+        Raises RefusedClause if it cannot be confined.
+        """
         self._refuse_marks()
         while self.at < len(self.tokens):
             self.step()
 
-    # --- what surrounds patterns ---
+    # --- outside patterns ---
 
     def step(self) -> None:
-        """One token, or all that it opens."""
+        """Parse one token, or everything that it opens."""
         token, clause = self.peek(), self._clause()
         if clause:
             self._open_clause(clause)
@@ -131,7 +143,7 @@ class _Parser(Patterns):
             if token.text == "(" and self.begins_path():
                 known = self.known
                 self.path(reading=True)
-                self.known = known  # what a pattern in an expression names is gone after it
+                self.known = known  # variables of a pattern in an expression are out of scope after it
             else:
                 self.open(Frame(OPENING[token.text]))
         elif token.text in OPENING.values():
@@ -186,7 +198,7 @@ class _Parser(Patterns):
         self.known = given
 
     def _projected(self) -> frozenset[str]:
-        """The variables that WITH or RETURN, which was just passed, goes on with."""
+        """Return the variables in scope after the WITH or RETURN that was just parsed."""
         frame = self.frames[-1]
         imports = frame.hands_out and frame.outer is not None and self.peek(-2).text == "{"  # CALL { WITH a …
         bound = frame.outer or frozenset() if imports else self.known
@@ -201,13 +213,13 @@ class _Parser(Patterns):
         return frozenset(names - {""})
 
     def _unwound(self) -> frozenset[str]:
-        """The variable of UNWIND, which was just passed."""
+        """Return the variable of the UNWIND that was just parsed."""
         (item, *_) = self._items(self.at)
         return frozenset({self.named(item[-1])} - {""} if len(item) > 1 and item[-2].text == "AS" else ())
 
     def _items(self, at: int) -> list[list[CypherToken]]:
-        """What stands between commas from a place on, up to the next clause, each without what is in its
-        brackets.
+        """Return the comma-separated items from a position up to the next clause, without their bracketed
+        content.
         """
         items: list[list[CypherToken]] = [[]]
         while at < len(self.tokens):
@@ -232,8 +244,10 @@ class _Parser(Patterns):
         return is_name(*around)
 
     def _changes(self) -> None:
-        """The items of SET or REMOVE: what replaces all properties of a node leaves it its mark, and none is
-        named by an expression.
+        """Parse the items of SET or REMOVE.
+
+        An item that replaces all properties of a node restores its mark. A property named by an expression is
+        refused.
         """
         depth = len(self.frames)
         while True:
@@ -255,7 +269,7 @@ class _Parser(Patterns):
         return self.peek().text in (",", ";", *OPENING.values()) or bool(self._clause())
 
     def _clause(self) -> str:
-        """The word that opens a clause here; "" if none does."""
+        """Return the keyword that opens a clause at this position, or ""."""
         token = self.peek()
         if token.kind != "word" or is_name(self.peek(-2), self.peek(-1), self.peek(1)):
             return ""

@@ -1,8 +1,7 @@
-"""Parse the patterns of Cypher strictly, so that each node of a statement can be given a mark; sample a namespace
-without reading all of it.
+"""Parse Cypher patterns strictly, to mark each node of a statement, and search a namespace.
 
-What stands between brackets in a pattern is an expression again, which `confined` goes through: it may hold
-further patterns.
+The search does not read the whole namespace. Brackets in a pattern contain an expression, which may contain
+further patterns. `confined` parses it.
 """
 
 from __future__ import annotations
@@ -23,30 +22,34 @@ from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.text.words import folded_words
 from kgot_lab.types import Edge, Node
 
-# the properties that say of a node which namespace it is in, and that its store knows it
+# the properties that mark the namespace of a node, and that its store knows it
 OWN_PROPERTIES = ("_run", "_kept")
 OPENING = {"(": ")", "[": "]", "{": "}"}
 NO_TOKEN = CypherToken("sign", "")
 _ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")
 _SELECTING = frozenset("ANY ALL SHORTEST GROUP GROUPS PATH PATHS".split())
 _SHORTEST = ("SHORTESTPATH", "ALLSHORTESTPATHS")
-_DEEPEST = 100  # brackets within each other; each is a call of a function here
+_DEEPEST = 100  # nested brackets; each costs a recursive call here
 
 
 @dataclass
 class Frame:
-    """An open bracket: a subquery has variables of its own, and may hand some out."""
+    """An open bracket.
+
+    A subquery has its own variables, and may return some.
+    """
 
     closing: str
-    outer: frozenset[str] | None = None  # the variables to go back to, where it is a subquery
-    base: frozenset[str] = frozenset()  # those that each part of a UNION begins with
+    outer: frozenset[str] | None = None  # the variables of the outer scope, for a subquery
+    base: frozenset[str] = frozenset()  # the variables at the beginning of each part of a UNION
     hands_out: bool = False
     returned: frozenset[str] = frozenset()
 
 
 class Patterns:
-    """A place in a statement, and the patterns that begin there; notes where the mark, a property of a node,
-    has to be put.
+    """A position in a statement, and a parser for the patterns that begin there.
+
+    It records where the mark, a property of a node, must be inserted.
     """
 
     def __init__(self, statement: str, mark: str):
@@ -55,12 +58,12 @@ class Patterns:
         self.pairs = _pairs(self.tokens)
         self.at, self.walks = 0, False
         self.added: list[tuple[int, str]] = []
-        # variables that are bound for sure; a doubtful one is marked, and the server refuses it
+        # variables that are certainly bound; an uncertain one is marked, and the server refuses it
         self.known: frozenset[str] = frozenset()
         self.frames: list[Frame] = [Frame("")]
 
     def step(self) -> None:
-        """One token of an expression, or all that it opens."""
+        """Parse one token of an expression, or everything that it opens."""
         raise NotImplementedError
 
     # --- tokens ---
@@ -70,7 +73,7 @@ class Patterns:
         return self.tokens[at] if 0 <= at < len(self.tokens) else NO_TOKEN
 
     def named(self, token: CypherToken) -> str:
-        """The name that a word or a quoted name is; "" for any other token."""
+        """Return the name that a word or a quoted name denotes, or "" for any other token."""
         text = self.statement[token.start : token.end]
         if token.kind == "quoted":
             return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), text[1:-1].replace("``", "`"))
@@ -99,22 +102,23 @@ class Patterns:
         self.at += 1
 
     def until(self, end: int) -> None:
-        """All tokens up to one."""
+        """Parse all tokens up to the position `end`."""
         while self.at < end:
             self.step()
 
     # --- patterns ---
 
     def patterns(self, *, reading: bool) -> None:
-        """Some paths, with commas between them."""
+        """Parse comma-separated paths."""
         self.path(reading=reading)
         while self.peek().text == ",":
             self.at += 1
             self.path(reading=reading)
 
     def path(self, *, reading: bool) -> None:
-        """A path: nodes, relationships between them, and groups of both in brackets, which only a reading
-        pattern may have.
+        """Parse a path of nodes and relationships.
+
+        A reading pattern may also have parenthesized groups of both.
         """
         if self.named(self.peek()) and self.peek(1).text == "=":
             self.known |= {self.named(self.peek())}
@@ -167,9 +171,7 @@ class Patterns:
             self.at = self.pairs[self.at] + 1
 
     def _node(self, *, reading: bool) -> None:
-        """A node in round brackets: (name :labels {properties} WHERE condition), each of which may be
-        missing.
-        """
+        """Parse a node in parentheses: (name :labels {properties} WHERE condition), each part optional."""
         if self.peek().text != "(":
             self.refuse("a pattern of nodes should stand here")
         end = self.pairs[self.at]
@@ -211,8 +213,9 @@ class Patterns:
             self.at += 1
 
     def begins_path(self) -> bool:
-        """Whether a bracket in an expression is a node with a relationship and another node after it, by its
-        shape.
+        """Return whether a parenthesis in an expression opens a path, judged by its shape.
+
+        A path is a node followed by a relationship and another node.
         """
         after = self.pairs[self.at] + 1
         return self._begins_relationship(after) and self._text(self._end_of_relationship(after)) in (
@@ -237,8 +240,9 @@ class Patterns:
         return self.tokens[at].text if at < len(self.tokens) else ""
 
     def _relationship(self, *, reading: bool) -> None:
-        """A relationship with its arrow: -->, <-[name:TYPE*1..3 {properties}]-, and in a reading pattern how
-        often it may follow itself.
+        """Parse a relationship with its arrow: -->, <-[name:TYPE*1..3 {properties}]-.
+
+        In a reading pattern a quantifier may follow.
         """
         end = self._end_of_relationship(self.at)
         while self.at < end and self.peek().text != "[":
@@ -258,7 +262,10 @@ class Patterns:
 
 
 def _pairs(tokens: list[CypherToken]) -> dict[int, int]:
-    """Where each bracket that opens is closed; raises RefusedClause when one is not, or is closed by another."""
+    """Map the position of each opening bracket to that of its closing one.
+
+    Raises RefusedClause if a bracket is not closed, or is closed by another kind.
+    """
     open_at: list[int] = []
     pairs: dict[int, int] = {}
     for at, token in enumerate(tokens):
@@ -273,11 +280,11 @@ def _pairs(tokens: list[CypherToken]) -> dict[int, int]:
     return pairs
 
 
-# Looks around in a namespace of a Bolt server without reading all of it: a step of a walk is one question,
-# wherever it starts from.
+# Search a namespace of a Bolt server without reading all of it: one step of a walk is one query, from however
+# many nodes.
 #
-# A node is found by the server's own id for it, its place, which is remembered since it was last seen;
-# where another node or none is there now, and for a node never seen before, all nodes are scanned once.
+# A node is found by its element id (its place), remembered since it was last seen. If another node or none
+# has that id now, or the node was never seen, all nodes are scanned once.
 
 _SCAN = (  # a map is looked up, a list would be searched for each node
     "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
@@ -299,7 +306,7 @@ WITH n, name, reduce(score = 0, word IN $words | score + CASE WHEN name CONTAINS
   + CASE WHEN text CONTAINS word THEN size(word) ELSE 0 END) AS score
 WHERE score > 0
 RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMIT $most
-"""  # long words count more, for they are rarer
+"""  # long words have a higher weight, because they are rarer
 
 
 _PART = "any(key IN keys(x) WHERE NOT key IN ['id', '_run', '_kept', '_labels', '_key'] AND {test})"
@@ -322,20 +329,20 @@ _BETWEEN = (
 
 
 class Looking:
-    """Questions about a graph, and the places of the nodes that were seen."""
+    """Queries of a graph, with the element ids of the nodes seen so far."""
 
     def __init__(self, ask: Ask):
         self._ask = ask
         self.places: dict[str, str] = {}
 
     def moved(self, gone: Iterable[str], places: Mapping[str, str]) -> None:
-        """Forget where some nodes were, and note where some are."""
+        """Drop the element ids of some nodes, and record those of others."""
         for id in gone:
             self.places.pop(id, None)
         self.places.update(places)
 
     def locate(self, ask: Ask, ids: Iterable[str]) -> dict[str, str]:
-        """Where the nodes of some ids are, as far as there are any."""
+        """Return the element ids of the nodes that exist, by node id."""
         ids = list(ids)
         known = [[id, self.places[id]] for id in ids if id in self.places]
         found = dict(ask(_HERE + "RETURN n.id, elementId(n)", {"rows": known})) if known else {}
@@ -346,10 +353,13 @@ class Looking:
         return found
 
     def incident(self, ids: list[str]) -> dict[str, list[Edge]]:
-        """The edges of some nodes, by node; a node that is not there has no entry."""
+        """Return the edges of some nodes, by node id.
+
+        A node that does not exist has no entry.
+        """
         known = [[id, self.places[id]] for id in ids if id in self.places]
         rows = self._ask(_EDGES, {"rows": known}) if known else []
-        if len({row[0] for row in rows}) < len(ids):  # some have moved, or were never seen
+        if len({row[0] for row in rows}) < len(ids):  # some have moved, or are unknown
             rows = self._ask(_EDGES, {"rows": [list(each) for each in self.locate(self._ask, ids).items()]})
         edges: dict[str, list[Edge]] = {row[0]: [] for row in rows}
         for id, leaves, type, other, stored, place in rows:
@@ -360,7 +370,7 @@ class Looking:
         return edges
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         kinds = self._ask(_LABELS, {})
         relations = {type: int(number) for type, number in self._ask(_TYPES, {})}
         labels: dict[str, int] = {}
@@ -375,8 +385,9 @@ class Looking:
         )
 
     def search(self, words: str, limit: int) -> tuple[Node, ...]:
-        """The nodes that share words with a query, best first; the server finds letters, here it is seen
-        which are words.
+        """Return the nodes that share words with a query, best first.
+
+        The server matches substrings. Whole words are matched here.
         """
         wanted = folded_words(words)
         if not wanted or limit < 1:
@@ -391,8 +402,9 @@ class Looking:
         return tuple(nodes[id] for id in index.best(wanted, limit))
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; lists and dicts that the server cannot hold are
-        looked into here.
+        """Return whether the graph contains a text or a number exactly.
+
+        Lists and dicts that the server cannot store natively are searched here.
         """
         text = value if isinstance(value, str) else None
         if any(self._ask(query, {"value": _storable(value), "text": text}) for query in _HOLDS):
@@ -401,7 +413,7 @@ class Looking:
         return any(value in scalars_in(node_properties(timeless(stored))) for stored in found)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes."""
+        """Return the edges whose two ends are both among the given nodes."""
         places = [list(each) for each in self.locate(self._ask, ids).items()]
         rows = self._ask(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
         return tuple(
@@ -410,7 +422,7 @@ class Looking:
         )
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, with the least number of hops, level by level."""
+        """Return the nodes within some hops, each with its distance, by breadth-first search."""
         depth: dict[str, int] = {}
         frontier = self.locate(self._ask, [id])
         for level in range(hops + 1):
@@ -423,17 +435,20 @@ class Looking:
         return depth
 
     def path(self, source: str, target: str, most: int) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         return path_between(source, target, most, _Frontiers(self.incident))
 
 
 def _storable(value: Scalar) -> Scalar | None:
-    """A value as a server can be told it; None, which is in no graph, for a number that is too large."""
+    """Return a value as it can be sent to a server.
+
+    A number that is too large becomes None, which no graph contains.
+    """
     return value if not isinstance(value, int) or -(2**63) <= value < 2**63 else None
 
 
 def _spelled(value: Scalar) -> str:
-    """A value as it begins where it stands in JSON."""
+    """Return the text with which a value begins in JSON."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     return (
@@ -444,7 +459,7 @@ def _spelled(value: Scalar) -> str:
 
 
 class _Frontiers:
-    """The edges of a node, asked for together with those of all nodes that were found in the same step."""
+    """The edges of a node, read together with those of all nodes that were found in the same step."""
 
     def __init__(self, incident: Callable[[list[str]], dict[str, list[Edge]]]):
         self._incident = incident

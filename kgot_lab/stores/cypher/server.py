@@ -1,4 +1,4 @@
-"""A graph on a server that speaks Bolt, such as Neo4j, written to in Cypher with Neo4j's own driver."""
+"""A graph on a Bolt server such as Neo4j, written in Cypher with Neo4j's own driver."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ if TYPE_CHECKING:
 
 _STRANGE = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
 _LEAVING = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m._run <> $run RETURN count(r)"
-_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # as stores of earlier versions left them
+_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # written by stores of earlier versions
 _NODES = "MATCH (n {_run: $run}) RETURN count(n)"
 _EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
-ALLOWANCE = 600.0  # seconds that a statement's transaction may go on for, so that what it changed can be read
+ALLOWANCE = 600.0  # seconds that a statement's transaction may last, so that its changes can be read
 
 
 class CypherServer:
-    """A graph in a namespace of a Bolt server's database; `kgot_lab.sandbox.cypher.mapping` says how
-    it lies there.
+    """A graph in a namespace of a Bolt server's database.
 
-    Each node and edge of it bears the namespace's name, and a statement is rewritten so that it meets no
-    others (`confined`): neither another namespace's nor whatever else the database holds, which is never
-    changed. A database that is named and missing is made where the server makes databases over Bolt. `wipe`
-    empties the namespace first. `seconds` is the time for one statement. Raises BadInput for a namespace with
-    nodes that no store made, or that edges connect to others'; StoreUnavailable.
+    `kgot_lab.sandbox.cypher.mapping` defines how it is stored. Each of its nodes and edges is marked with the
+    namespace, and a statement is rewritten (`confined`) so that it matches no others: neither those of
+    another namespace nor any other content of the database, which is never changed. A named database that is
+    missing is created if the server can create databases over Bolt. `wipe` empties the namespace first.
+    `seconds` is the time limit of one statement. Raises BadInput for a namespace with nodes that no store
+    made, or that edges connect to others, and StoreUnavailable if the server cannot be reached.
 
-    A node is found by the server's own id for it, remembered since it was last seen and checked each time, or
+    A node is found by its element id, which is remembered since it was last seen and checked each time, or
     else by one scan. There is no index: it would need a label on every node, which statements would see in
     labels(n).
     """
@@ -86,7 +86,7 @@ class CypherServer:
             raise BadInput("a namespace is a text that is not blank")
         self.namespace, self._seconds = namespace, seconds
         self._mark = cypher_literal(namespace)
-        # whether the server's counts can be relied on; tried at the first statement
+        # whether the server's counters are reliable; tested at the first statement
         self._counts: bool | None = None
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
@@ -115,11 +115,12 @@ class CypherServer:
     # --- statements ---
 
     def write(self, statement: str) -> Diff:
-        """Run a statement in a transaction and keep what it changed; raises QueryFailed, changing nothing.
+        """Run a statement in a transaction and store its changes.
 
-        What it added is found by our marks, which new nodes and edges lack. When the server's counts do not
-        prove that it did no more, it is taken back and run again between two readings of the namespace, whose
-        cost grows with the graph.
+        New nodes and edges are recognized by their missing marks. If the server's counters do not prove that
+        the statement did nothing else, it is rolled back and run again between two reads of the namespace,
+        whose cost grows with the graph. Raises QueryFailed, changing nothing, if the statement is refused or
+        fails.
         """
         refuse_unless_cypher_write(statement)
         sent = confined(statement, self._mark)
@@ -178,7 +179,10 @@ class CypherServer:
         return diff, places
 
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds, nodes and relationships as dicts; raises QueryFailed."""
+        """Run a read statement and return its rows, with nodes and relationships as dicts.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
         refuse_unless_cypher_read(statement)
         sent = confined(statement, self._mark)
         with (
@@ -194,8 +198,9 @@ class CypherServer:
                 raise QueryFailed(statement, str(error)) from None
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
-        """What plain Python prints, or its last expression's value, in a sandbox here and away from the
-        graph; raises QueryFailed.
+        """Run plain Python and return what it prints, or the value of its last expression.
+
+        It runs in a local sandbox, without access to the graph. Raises QueryFailed if the code fails.
         """
         self._link.require_open()
         require_statement(code)
@@ -204,7 +209,7 @@ class CypherServer:
     # --- the graph ---
 
     def graph(self) -> PropertyGraph:
-        """The whole graph as it is now."""
+        """Return the whole graph in its current state."""
         from kgot_lab.graph import PropertyGraph
 
         with self._told():
@@ -215,8 +220,9 @@ class CypherServer:
         )
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, in one transaction; raises BadInput, changing nothing, when it does
-        not fit.
+        """Apply a diff in one transaction.
+
+        Raises BadInput, changing nothing, if it does not fit.
         """
         diff = fit_diff(diff)
         with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
@@ -224,8 +230,10 @@ class CypherServer:
         self._looking.moved(application.moved, places)
 
     def _applied(self, diff: Diff, found: Turn | None = None) -> tuple[Application, dict[str, str]]:
-        """Make a diff true; raises Overtaken where somebody wrote since the turn in which it was found, which
-        was taken back.
+        """Apply a diff.
+
+        Raises Overtaken if another writer committed since the turn in which the diff was found and rolled
+        back.
         """
         with self._turns.taken() as (transaction, _):
             if found is not None:
@@ -235,79 +243,95 @@ class CypherServer:
             return application, application.run(diff)
 
     def undo(self, diff: Diff) -> None:
-        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        """Undo a diff.
+
+        Raises BadInput if the graph has changed in the same elements since.
+        """
         self.apply(inverse(diff))
 
     def close(self) -> None:
-        """Close the connections; the graph stays on the server."""
+        """Close the connections.
+
+        The graph stays on the server.
+        """
         self._calculator.close()
         self._link.close()
 
-    # --- looking around ---
+    # --- queries ---
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         with self._told():
             return self._looking.schema()
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways, in the server's order; none if there is no such node."""
+        """Return a node's incoming and outgoing edges, in the server's order.
+
+        Empty if there is no such node.
+        """
         with self._told():
             return tuple(self._looking.incident([id]).get(id, ()))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first: found on the
-        server, weighed here.
+        """Return the nodes that share words with a query in their name or properties, best first.
+
+        The server finds the candidates. They are scored here.
         """
         require_words(words)
         with self._told():
             return self._looking.search(words, limit)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         with self._told():
             return self._looking.within(id, hops)
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         with self._told():
             return self._looking.path(source, target, most)
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly, found on the server; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        Runs on the server. For what counts as equal see `lookup.holds_value`.
+        """
         with self._told():
             return self._looking.holds(value)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes, found on the server."""
+        """Return the edges whose two ends are both among the given nodes, queried on the server."""
         with self._told():
             return self._looking.edges_between(ids)
 
-    # --- the namespaces of a database ---
+    # --- namespaces of a database ---
 
     @classmethod
     def namespaces(cls, uri: str, **login: Any) -> Mapping[str, GraphSize]:
-        """What the namespaces of a database hold, by name; the login is as for a store of it. Raises
-        StoreUnavailable.
+        """Count the nodes and edges of each namespace of a database, by name.
+
+        The login options are those of a store. Raises StoreUnavailable if the server cannot be reached.
         """
         with closing(_link(uri, **login)) as link:
             return bolt_namespaces(link)
 
     @classmethod
     def delete_namespace(cls, uri: str, namespace: str, **login: Any) -> None:
-        """Delete what a namespace of a database holds; raises BadInput where no store made it, and
-        StoreUnavailable.
+        """Delete the content of a namespace of a database.
+
+        Raises BadInput if no store made it, and StoreUnavailable.
         """
         with closing(_link(uri, **login)) as link:
             delete_bolt_namespace(link, namespace)
 
-    # --- inside ---
+    # --- internal ---
 
     def _take(self, wipe: bool) -> None:
-        """Make sure that the database is there, and that the namespace is a store's and connected to nothing
-        else.
+        """Check that the database exists, and that the namespace belongs to a store and is not connected to
+        others.
         """
         with self._told():
             self._link.reach()
@@ -331,8 +355,9 @@ class CypherServer:
             self._own_query(transaction)(f"{_UNKNOWN} SET n._kept = true", {})
 
     def _require_closed(self, transaction: Transaction, statement: str, sent: Confined) -> None:
-        """Raise QueryFailed where a statement that follows paths of any length could leave the namespace by
-        an edge that others made.
+        """Raise QueryFailed if a statement that follows paths of any length could leave the namespace.
+
+        It could by an edge that other programs created.
         """
         if sent.walks and self._own_query(transaction)(_LEAVING, {})[0][0]:
             raise QueryFailed(
@@ -345,7 +370,7 @@ class CypherServer:
             return int(self._ask(query, {})[0][0])
 
     def _ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
-        """The rows of a reading query of ours, to which the namespace is told."""
+        """Run an internal read query, with the namespace as a parameter, and return its rows."""
         return self._link.ask(query, {"run": self.namespace, **parameters})
 
     def _own_query(self, transaction: Transaction) -> Ask:
@@ -354,11 +379,14 @@ class CypherServer:
         ).values()
 
     def _refusing(self, sent: Confined, statement: str) -> AbstractContextManager[None]:
-        """A model's statement: when the server refuses it, its message is of the statement as it was written."""
+        """Raise QueryFailed when the server refuses a model's statement.
+
+        The message quotes the statement as it was written.
+        """
         return self._link.explained(lambda reason: QueryFailed(statement, sent.unmarked(reason)))
 
     def _told(self) -> AbstractContextManager[None]:
-        """Our own queries: when the server refuses one, the store cannot be used."""
+        """Raise StoreUnavailable if the server refuses an internal query."""
         return self._link.explained(
             lambda reason: StoreUnavailable(f"{self._link.name} does not understand this store: {reason}")
         )
@@ -369,8 +397,9 @@ def _link(uri: str, user: str = "neo4j", password: str = "", database: str | Non
 
 
 def _explains(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) -> bool:
-    """Whether the namespace grew by as many nodes and edges as the server made, so that it made none
-    elsewhere.
+    """Return whether the namespace grew by as many nodes and edges as the server created.
+
+    If not, the statement created some elsewhere.
     """
     nodes = counters.nodes_created - counters.nodes_deleted
     edges = counters.relationships_created - counters.relationships_deleted
@@ -381,8 +410,9 @@ def _explains(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) 
 
 
 def _keep(transaction: Transaction, statement: str, diff: Diff) -> None:
-    """Take a statement back that changed nothing; raise QueryFailed when it made what no graph of ours may
-    hold.
+    """Roll back a statement that changed nothing.
+
+    Raises QueryFailed if it created an element that is not valid in a graph of this package.
     """
     _require_holdable(statement, diff)
     if not diff:
@@ -390,7 +420,7 @@ def _keep(transaction: Transaction, statement: str, diff: Diff) -> None:
 
 
 def _require_holdable(statement: str, diff: Diff) -> None:
-    """Raise QueryFailed when a statement made what no graph of ours may hold."""
+    """Raise QueryFailed if a statement created an element that is not valid in a graph of this package."""
     nodes = [*diff.added_nodes, *(after for _, after in diff.changed_nodes)]
     edges = [*diff.added_edges, *(after for _, after in diff.changed_edges)]
     try:

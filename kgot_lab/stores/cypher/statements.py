@@ -1,8 +1,7 @@
-"""Check a statement in Cypher without a parser: its clauses, functions and procedures against an allow-list, its
-size, and what it says by itself.
+"""Check a Cypher statement without a parser: allowed clauses, functions and procedures, size, and constants.
 
-Two operands never stand side by side in Cypher, so a word that follows an operand is an operator or opens a
-clause: it must be one we know.
+In Cypher two operands are never adjacent, so a word after an operand is an operator or opens a clause: it
+must be a known one.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from kgot_lab.stores.statements import (
     require_statement,
 )
 
-# Cypher in pieces: words, texts, numbers and signs, and which words open a clause.
+# Cypher tokens: words, texts, numbers and signs, and which words open a clause.
 #
-# What a string, a comment or backticks hold is no word. Where servers read a text in different ways
-# (escapes, line ends), it is refused.
+# Words in strings, comments and backticks do not count. Text that servers read in different ways (escapes,
+# line ends) is refused.
 
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)
@@ -42,9 +41,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NUMBER = re.compile(r"\d[\d_]*([eE]\d+)?[fFdD]?|\d[\d_]*[eE]|0[xX][\da-fA-F_]+|0[oO]?[0-7_]+")
-# some servers resolve it before they look at the language, and some do not
+# some servers resolve it before parsing, others do not
 _ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")
-_SIGNS = frozenset("\"'`\\/*\n\r\v\f\x85\u2028\u2029")  # what must then not come of it
+_SIGNS = frozenset("\"'`\\/*\n\r\v\f\x85\u2028\u2029")  # characters that an escape must not produce
 _LINE_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029](?!$)")
 
 READS = frozenset("MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP OFFSET LIMIT UNION CALL YIELD".split())
@@ -54,21 +53,22 @@ CLAUSES = READS | WRITES
 
 @dataclass(frozen=True)
 class CypherToken:
-    """A piece of a statement, and where it stands."""
+    """A token of a statement, with its position."""
 
     kind: str  # text, quoted, number, word, sign
-    text: str  # a word in upper case; of a text or a quoted name nothing
+    text: str  # a word in upper case; empty for a text or a quoted name
     start: int = 0
     end: int = 0
 
 
 class RefusedClause(Exception):
-    """The statement holds what it may not; the message says what."""
+    """The statement contains something that is not allowed, which the message names."""
 
 
 def cypher_tokens(statement: str) -> Iterator[CypherToken]:
-    """The pieces of a statement but for spaces and comments; raises RefusedClause where servers read it in
-    different ways.
+    """Yield the tokens of a statement, without spaces and comments.
+
+    Raises RefusedClause for text that servers read in different ways.
     """
     for found in _TOKEN.finditer(statement):
         kind, text = str(found.lastgroup), found[0]
@@ -89,7 +89,7 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
             raise RefusedClause(f"put a space after the number in {text[:40]!r}")
         elif text == "/" and statement.startswith(
             "/*", found.start()
-        ):  # said at the first: each other would be sought to the end
+        ):  # raised at the first, since searching the end of each other would be slow
             raise RefusedClause("a comment that begins with /* has no end")
         elif text in ("'", '"', "`"):
             raise RefusedClause(f"a text that begins with {text} has no end")
@@ -100,19 +100,20 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
 
 
 def is_name(before: CypherToken, previous: CypherToken, following: CypherToken) -> bool:
-    """Whether a word is the name of a property, label, type, parameter or key of a map, so that it cannot
-    open a clause.
+    """Return whether a word names a property, label, type, parameter or map key, and so opens no clause.
+
+    Raises RefusedClause after a number that ends in a point.
     """
     if previous.text == "." and before.kind == "number":
         raise RefusedClause("put a space or a digit after a number's point")
     return previous.text in (".", ":", "$") or (previous.text in ("{", ",") and following.text == ":")
 
 
-# How large a Cypher statement may be: the depth of its expressions, and the number of its clauses and
+# Limits of the size of a Cypher statement: the depth of its expressions, and the number of its clauses and
 # patterns.
 #
-# ArcadeDB drops the connection at some 2,000 patterns of one MATCH or 4,000 steps of one path, and needs
-# seconds to read 120 brackets.
+# ArcadeDB drops the connection at about 2,000 patterns of one MATCH or 4,000 steps of one path, and needs
+# seconds to parse 120 brackets.
 
 _BRACKETS, _DEPTH, _PARTS = 50, 100, 750
 _BINDING = {
@@ -135,7 +136,7 @@ _NONE = CypherToken("sign", "")
 
 
 def require_small(tokens: Sequence[CypherToken]) -> None:
-    """Raise TooLarge for a statement that an engine might not survive."""
+    """Raise TooLarge for a statement that may crash an engine."""
     read = [
         CypherToken(token.kind, "") if token.kind == "word" and is_name(two_before, before, after) else token
         for two_before, before, token, after in zip(
@@ -147,7 +148,7 @@ def require_small(tokens: Sequence[CypherToken]) -> None:
 
 
 def _marks(tokens: Sequence[CypherToken]) -> Iterator[Mark]:
-    opened: list[str] = []  # what closes each open bracket; END may be the name of a variable, too
+    opened: list[str] = []  # the closing sign of each open bracket; END may also name a variable
     for before, token, after in _around(tokens):
         if token.text in _CLOSING:
             yield from [_BINDING[token.text]] if token.text in _BINDING else []
@@ -174,7 +175,7 @@ def _marks(tokens: Sequence[CypherToken]) -> Iterator[Mark]:
 
 
 def _parts(tokens: Sequence[CypherToken]) -> int:
-    """How many clauses there are, and paths and steps in their patterns."""
+    """Count the clauses, and the paths and steps in their patterns."""
     parts = 0
     clauses = [""]  # of each open bracket, the clause that is being read
     for before, token, after in _around(tokens):
@@ -193,7 +194,7 @@ def _parts(tokens: Sequence[CypherToken]) -> int:
 
 
 def _is_step(before: CypherToken, token: CypherToken, after: CypherToken) -> bool:
-    """Whether a sign is, by its neighbours, a part of a relationship's arrow."""
+    """Return whether a sign is part of a relationship's arrow, judged by its neighbours."""
     return token.text == "-" and (after.text in ("-", "[", ">") or before.text in ("-", "]", "<"))
 
 
@@ -228,8 +229,9 @@ def refuse_unless_cypher_read(statement: str) -> None:
 
 
 def refuse_unless_cypher_write(statement: str) -> None:
-    """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph: no files, no
-    schema, no servers.
+    """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph.
+
+    Files, schema and servers are not allowed.
     """
     _check(statement, "write", READS | WRITES)
 
@@ -294,8 +296,9 @@ def _ends_operand(before: CypherToken, previous: CypherToken) -> bool:
 
 
 def _check_call(rest: list[CypherToken]) -> None:
-    """A subquery, whose clauses are checked like all others, or one of a few procedures that only name what
-    there is.
+    """Check a CALL: a subquery, or one of a few procedures that only list names.
+
+    The clauses of a subquery are checked like all others. Raises RefusedClause for any other procedure.
     """
     if rest and rest[0].text in ("{", "("):
         return
@@ -305,8 +308,9 @@ def _check_call(rest: list[CypherToken]) -> None:
 
 
 def _check_create(rest: list[CypherToken]) -> None:
-    """A pattern, or the SET of ON CREATE; anything else belongs to the server: an index, a constraint, a
-    user.
+    """Check that CREATE is followed by a pattern, or is the ON CREATE before SET.
+
+    Raises RefusedClause for anything else, which belongs to the server: an index, a constraint, a user.
     """
     words = [token.text for token in rest[:2]]
     if words[:1] not in (["("], ["SET"]) and words[1:] != ["="]:
@@ -323,8 +327,9 @@ def _dotted(tokens: list[CypherToken]) -> str:
 
 
 def _check_function(tokens: list[CypherToken]) -> None:
-    """The function whose name ends these tokens is one of the language, not one that a server or its plugins
-    add.
+    """Check that the function whose name ends these tokens belongs to the language.
+
+    Raises RefusedClause for one that a server or its plugins add.
     """
     parts = [tokens[-1]]
     while len(tokens) > 2 and tokens[-2].text == ".":
@@ -352,14 +357,14 @@ def _listed(clauses: frozenset[str]) -> str:
     )
 
 
-# What a read statement in Cypher says by itself: columns that are literals, whatever the graph holds.
+# The constants of a read statement in Cypher: columns that are literals, whatever the graph contains.
 
 _ALIAS = re.compile(rf"^{LITERAL}(?:\s+AS\s+`?(\w+)`?)?$", re.I | re.S)
 _NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{LITERAL}\s+AS\s+`?(\w+)`?", re.I | re.S)
 
 
 def cypher_words(statement: str) -> OwnWords:
-    """The columns that are literals, or names of literals, in every branch of a UNION."""
+    """Return the columns that are literals, or names of literals, in every branch of a UNION."""
     for comment in reversed(list(re.finditer(r"//[^\n]*|/\*.*?\*/", blanked(statement), re.S))):
         statement = f"{statement[: comment.start()]} {statement[comment.end() :]}"
     plain = blanked(statement)
@@ -375,8 +380,9 @@ def cypher_words(statement: str) -> OwnWords:
 
 
 def _literal_columns(branch: str, plain: str) -> frozenset[str]:
-    """The columns of the last RETURN of a statement that are literals; `plain` is the same text with all that
-    is quoted blanked.
+    """Return the columns of the last RETURN of a statement that are literals.
+
+    `plain` is the same text with everything quoted blanked out.
     """
     *_, start = [0, *(found.end() for found in re.finditer(r"\bRETURN\b(?:\s+DISTINCT\b)?", plain, re.I))]
     stop = re.search(r"\b(?:ORDER\s+BY|SKIP|OFFSET|LIMIT)\b|;|$", plain[start:], re.I)
@@ -392,7 +398,7 @@ def _literal_columns(branch: str, plain: str) -> frozenset[str]:
 
 
 def _items(text: str) -> Iterator[str]:
-    """The parts of a text between commas that stand in no brackets and no quotes."""
+    """Yield the comma-separated parts of a text, ignoring commas in brackets and quotes."""
     depth, item = 0, ""
     for piece in re.findall(rf"{LITERAL}|.", text, re.S):
         depth += (piece in "([{") - (piece in ")]}") if len(piece) == 1 else 0

@@ -1,4 +1,4 @@
-"""Graphs in files, in the form that the file's name says."""
+"""Read and write graph files, in the format that the file's suffix names."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes,
 from kgot_lab.stores.files.node_links import read_edge_list, read_json_graph
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
 
-# Graphs in Turtle files: any file can be read, and what was written is read back without loss.
+# Turtle files: any file can be read, and what was written is read back without loss.
 
-_MOST_SAID = 500  # characters of what a parser says, which may be most of the file
+_MOST_SAID = 500  # characters of a parser's message, which may quote most of the file
 
 
 def read_turtle(path: Path | str) -> PropertyGraph:
-    """The graph in a Turtle file; raises BadInput, naming file and line, or NotInstalled."""
+    """Read a graph from a Turtle file.
+
+    Raises BadInput, naming file and line, if the file cannot be read, and NotInstalled if pyoxigraph is
+    missing.
+    """
     path, ox = Path(path), oxigraph()
     try:
         data = read_regular(path)
@@ -44,8 +48,9 @@ def read_turtle(path: Path | str) -> PropertyGraph:
 
 
 def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
-    """Write a graph as Turtle, properties in the order of their names; raises BadInput for what RDF cannot
-    hold, or NotInstalled.
+    """Write a graph as Turtle, with properties sorted by name.
+
+    Raises BadInput if RDF cannot represent it, and NotInstalled if pyoxigraph is missing.
     """
     ox = oxigraph()
     nodes = [replace(each, properties=dict(sorted(each.properties.items()))) for each in graph.nodes]
@@ -69,7 +74,7 @@ _READERS: dict[str, Callable[[Path], PropertyGraph]] = {
     ".csv": read_edge_list,
     ".tsv": read_edge_list,
 }
-FORMS: dict[str, Write] = {  # what can be written, by name
+FORMS: dict[str, Write] = {  # writers by format
     "apoc": partial(write_snapshot, variant="apoc"),
     "networkx": partial(write_snapshot, variant="networkx"),
     "graphml": write_graphml,
@@ -79,20 +84,19 @@ _BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": 
 
 
 def read_graph(path: Path | str) -> PropertyGraph:
-    """The graph in a file, by its ending: JSON (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), or a table
-    of edges (.csv, .tsv).
+    """Read a graph from a file, in the format that its suffix names.
 
-    JSON is a KGoT snapshot, Neo4j's APOC lines, or (.json) one object with nodes and links.
-    Raises UnknownName for another ending, BadInput for a file that cannot be read.
+    JSON (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), or an edge list (.csv, .tsv). JSON is a KGoT
+    snapshot, Neo4j's APOC lines, or (.json) one object with nodes and links. Raises UnknownName for another
+    suffix, BadInput for a file that cannot be read.
     """
     return _READERS[_known(Path(path), _READERS)](Path(path))
 
 
 def read_named_graph(path: Path | str) -> NamedGraph:
-    """The graph in a file of whatever program, its nodes by their names where their ids are numbers or IRIs;
-    raises as `read_graph`.
+    """Read a graph from a file of any program, with names as ids where its ids are numbers or IRIs.
 
-    The note says what was renamed, and what was read otherwise than it stands there.
+    The note says what was renamed, and what was read differently from the file. Raises as `read_graph`.
     """
     reader = _READERS[_known(Path(path), _READERS)]
     read = read_graphml_with_notes(path) if reader is read_graphml else NamedGraph(reader(Path(path)))
@@ -101,19 +105,19 @@ def read_named_graph(path: Path | str) -> NamedGraph:
 
 
 def check_graph_file(path: Path | str) -> None:
-    """See that `write_graph` knows the form of a file's ending and has what it needs; raises UnknownName,
-    NotInstalled.
+    """Check that `write_graph` supports the format of a file's suffix and has what it needs.
+
+    Raises UnknownName or NotInstalled if not.
     """
     if _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)] == "turtle":
         oxigraph()
 
 
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
-    """Write a graph so that `read_graph` gives it back without loss, in the form of the file's ending or in a
-    named one.
+    """Write a graph without loss, in the format of the file's suffix or in a named one.
 
-    The forms are apoc, networkx, graphml and turtle. Raises UnknownName, and BadInput for what the form
-    cannot hold.
+    `read_graph` then returns the same graph. The formats are apoc, networkx, graphml and turtle. Raises
+    UnknownName if there is no such format, and BadInput if the format cannot represent the graph.
     """
     form = form or _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)]
     if form not in FORMS:
@@ -122,10 +126,10 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
 
 
 def lossless_format(path: Path | str) -> str:
-    """The form in which a file is just as `write_graph` writes its graph, so that nothing is lost where it is
-    written again; "" for none.
+    """Return the format in which `write_graph` would reproduce a file, or "" if there is none.
 
-    Order does not matter. Raises as `read_graph`.
+    In that format rewriting the file loses nothing. The order of lines does not matter. Raises as
+    `read_graph`.
     """
     path = Path(path)
     read = read_named_graph(path)
@@ -144,7 +148,7 @@ def lossless_format(path: Path | str) -> str:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """Lines whatever their order, which in Turtle says what stands at their ends."""
+    """Return the lines in sorted order, without the line ends of Turtle, which depend on the order."""
     return sorted(line.rstrip(b" ;.") for line in data.splitlines())
 
 

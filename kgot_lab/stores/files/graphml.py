@@ -1,8 +1,7 @@
-"""Graphs as GraphML, which most graph programs read: written and read by NetworkX, with the attributes of
-`exchange.to_networkx`.
+"""Read and write GraphML with NetworkX, with the attributes of `exchange.to_networkx`.
 
-XML has no lists, maps or nulls, and forbids some characters: such a value is the text `json:` and its JSON,
-as is a text that begins so.
+Most graph programs read it. XML has no lists, maps or nulls, and forbids some characters: such a value is
+stored as the text `json:` and its JSON, and so is a text that begins with `json:`.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from kgot_lab.types import Json
 if TYPE_CHECKING:
     import networkx as nx
 
-# A first walk through a GraphML file: what NetworkX would lose without a word is refused by line, or
-# counted so that it can be told.
+# A first pass through a GraphML file: what NetworkX would silently lose is refused with its line, or counted
+# and reported.
 
 _SPACE = "http://graphml.graphdrawing.org/xmlns"
 _NUMBERS = {"int": int, "integer": int, "long": int, "float": float, "double": float}
@@ -51,9 +50,7 @@ class _Key:
 
 @dataclass
 class GraphmlWalk:
-    """What a file holds: the keys of its attributes, its nodes by the line of each, how many edges, and what
-    was left out of each kind.
-    """
+    """The contents of a file: attribute keys, lines of its nodes, number of edges, and what was left out."""
 
     keys: dict[str, _Key] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
@@ -63,12 +60,12 @@ class GraphmlWalk:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def defaults(self, of: str) -> dict[str, Json]:
-        """The values that nodes or edges have which say nothing else, by name."""
+        """Return the default attribute values of nodes or edges, by name."""
         keys = [key for key in self.keys.values() if key.of in (of, "all") and key.default is not None]
         return {key.name: _value(key.default or "", key.type) for key in keys}
 
     def notes(self) -> list[str]:
-        """What is read otherwise than it stands there, in words."""
+        """Describe what is read differently from the file."""
         made = len(self.ends - self.nodes.keys())
         return [
             *(
@@ -92,14 +89,14 @@ class GraphmlWalk:
 def walk_graphml(data: bytes) -> GraphmlWalk:
     """Walk through the bytes of a file.
 
-    Raises BadInput with the line: for a node or an edge that cannot be told from another, a second graph, a
-    value that is not of its type.
+    Raises BadInput, with the line, for a node or an edge that cannot be distinguished from another, a second
+    graph, or a value that is not of its type.
     """
     return _Walker().walked(data)
 
 
 class _Walker:
-    """The parts of a file that are open at a line, outermost first, each with its attributes."""
+    """The open elements of a file at a line, outermost first, each with its attributes."""
 
     def __init__(self) -> None:
         self.found = GraphmlWalk()
@@ -112,7 +109,7 @@ class _Walker:
         self._edges: dict[tuple[str, ...], int] = {}
         self._values: list[
             tuple[str, str, str, int]
-        ] = []  # key, text, whose and line: a key may be declared behind them
+        ] = []  # key, text, owner and line: a key may be declared after its use
 
     def walked(self, data: bytes) -> GraphmlWalk:
         self._parser.Parse(data, True)
@@ -221,7 +218,10 @@ def _between(attributes: dict[str, str]) -> str:
 
 
 def _value(text: str, type: str) -> Json:
-    """A text as its type has it; raises ValueError."""
+    """Convert a text to its declared type.
+
+    Raises ValueError if it has no such value.
+    """
     if type == "boolean":
         if text.lower() not in _YES_OR_NO:
             raise ValueError(text)
@@ -230,13 +230,14 @@ def _value(text: str, type: str) -> Json:
 
 
 _ENCODED = "json:"
-# what XML 1.0 cannot hold, and \r, which it does not keep
+# characters that XML 1.0 cannot represent, and \r, which it does not preserve
 _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
-    """Write a graph as GraphML that `read_graphml` reads back without loss; raises BadInput for a name that
-    XML cannot hold.
+    """Write a graph as GraphML that `read_graphml` reads back without loss.
+
+    Raises BadInput for a name that XML cannot represent.
     """
     import networkx as nx
 
@@ -254,8 +255,9 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
 
 
 def read_graphml(path: Path | str) -> PropertyGraph:
-    """The graph in a GraphML file, ours or another program's; raises BadInput, naming the file. What is read
-    otherwise is warned of.
+    """Read a graph from a GraphML file, ours or another program's.
+
+    Warns of what is read differently from the file. Raises BadInput, naming the file, if it cannot be read.
     """
     read = read_graphml_with_notes(path)
     if read.note:
@@ -264,8 +266,9 @@ def read_graphml(path: Path | str) -> PropertyGraph:
 
 
 def read_graphml_with_notes(path: Path | str) -> NamedGraph:
-    """The graph in a GraphML file, and a note on what is read otherwise than it stands there; raises
-    BadInput, naming the file.
+    """Read a graph from a GraphML file, with a note on what is read differently from the file.
+
+    Raises BadInput, naming the file, if it cannot be read.
     """
     import networkx as nx
 
@@ -273,18 +276,18 @@ def read_graphml_with_notes(path: Path | str) -> NamedGraph:
         data = read_regular(path)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read as GraphML: {error}") from None
-    if wide_encoding(data).startswith("utf-32"):  # UTF-16 is told by every parser of XML
+    if wide_encoding(data).startswith("utf-32"):  # every XML parser recognizes UTF-16
         require_narrow(data, path)
     try:
         walk = walk_graphml(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a key without a type is read as text
             read = nx.read_graphml(BytesIO(data), force_multigraph=True)
-    except Exception as error:  # whatever a broken file makes a parser do
+    except Exception as error:  # a broken file can make a parser raise anything
         raise BadInput(
             f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}"
         ) from None
-    if read.number_of_edges() != walk.edges:  # ids such as 1 and 01, or a `key` that several have
+    if read.number_of_edges() != walk.edges:  # ids such as 1 and 01, or a `key` that several edges have
         told = f"of {counted(walk.edges, 'edge')} only {read.number_of_edges():,} can be told apart by their ids or keys"
         raise BadInput(f"{path}: cannot be read as GraphML: {told}: give each an id of its own")
     _completed(read, walk)
@@ -294,8 +297,9 @@ def read_graphml_with_notes(path: Path | str) -> NamedGraph:
 
 
 def _completed(read: nx.Graph[Any], walk: GraphmlWalk) -> None:
-    """Put in what the file says in other words: defaults, labels as Neo4j writes them, and that the id of an
-    edge is no relation.
+    """Add what the file says in other ways: default values and labels as Neo4j writes them.
+
+    The id of an edge is not taken as its relation.
     """
     ours, theirs = walk.defaults("node"), walk.defaults("edge")
     for _, attributes in read.nodes(data=True):

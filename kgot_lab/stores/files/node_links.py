@@ -1,5 +1,6 @@
-"""Read graphs from JSON ({"nodes": […], "links": […]} or "edges", as NetworkX, D3 and vis.js have them) and from
-tables of edges (CSV, TSV).
+"""Read graphs from JSON objects with nodes and links, and from edge lists (CSV, TSV).
+
+The object is {"nodes": […], "links": […]} or has "edges", as in NetworkX, D3 and vis.js.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ _MOST_NAMED = 8  # keys in an error
 
 
 def read_json_graph(path: Path | str) -> PropertyGraph:
-    """The graph in a file of JSON: a snapshot, one node or relationship a line, or one object with nodes and
-    links.
+    """Read a graph from a JSON file: a snapshot, one record a line, or one object with nodes and links.
 
-    Raises BadInput, naming the file and the place in it.
+    A record is a node or a relationship. Raises BadInput, naming the file and the position in it, if the file
+    is neither.
     """
     path = Path(path)
     try:
@@ -48,12 +49,13 @@ def read_json_graph(path: Path | str) -> PropertyGraph:
 
 
 def node_link_graph(whole: Mapping[str, Any], what: str) -> PropertyGraph:
-    """The graph of an object with "nodes" and "links", or "edges"; `what` names it in an error.
+    """Build a graph from an object with "nodes" and "links" or "edges".
 
-    A node is an object with an id, or an id; its types are `labels`, or else `type`, or else `label`, which
-    beside a `type` is its name. An edge has a source and a target, and perhaps a type, by these or near names
-    (COLUMNS); a node that only edges name is made. Ends that are all numbers and no ids count the nodes from
-    0, as D3 has them. Raises BadInput with the place, and for edges that stand elsewhere, naming the key.
+    A node is an object with an id, or an id. Its types are `labels`, or else `type`, or else `label`. Beside
+    a `type`, `label` is its name. An edge has a source and a target, and optionally a type, under these or
+    similar names (COLUMNS). A node that only edges name is created. If all ends are numbers and none is an
+    id, they count the nodes from 0, as in D3. `what` names the object in an error. Raises BadInput with the
+    position, and naming the key if edges are found elsewhere.
     """
     for name in ("nodes", *_LISTS):
         if not isinstance(whole.get(name, []), list):
@@ -72,8 +74,10 @@ def node_link_graph(whole: Mapping[str, Any], what: str) -> PropertyGraph:
 
 
 def _whole(text: str, path: Path) -> Mapping[str, Any] | None:
-    """A text that is one object with nodes; None for a snapshot, and for what is neither, of which a
-    snapshot's reader tells more.
+    """Return a text that is one object with nodes, parsed.
+
+    None for a snapshot, and for a text that is neither, for which the snapshot reader has the better error.
+    Raises BadInput for other JSON.
     """
     try:
         whole = json.loads(text)
@@ -95,7 +99,7 @@ def _whole(text: str, path: Path) -> Mapping[str, Any] | None:
 
 
 def _begins_with_nodes(text: str) -> bool:
-    """Whether a text that is not JSON is meant for one object with nodes, and not for a record a line."""
+    """Return whether a text that is not JSON is meant as one object with nodes, not as a record a line."""
     first = next((line for line in text.split("\n") if line.strip()), "")
     try:
         record = json.loads(first)
@@ -109,8 +113,9 @@ def _begins_with_nodes(text: str) -> bool:
 def _refuse_unread_edges(
     whole: Mapping[str, Any], nodes: Sequence[Node], what: str, *, has_edges: bool
 ) -> None:
-    """Raise BadInput where edges stand under a key that is not read. Beside edges that are read, a list of
-    something else may stay.
+    """Raise BadInput if a key that is not read contains edges.
+
+    If there are edges that are read, a list of something else is allowed.
     """
     ids = {node.id for node in nodes}
     unread = {name: value for name, value in whole.items() if name not in ("nodes", *_LISTS)}
@@ -132,8 +137,10 @@ def _refuse_unread_edges(
 
 
 def _holds_edges(value: Any, ids: set[str]) -> bool:
-    """Whether edges stand in a value: objects with two ends, lists that begin with two ends or a triple, or
-    nodes with the list of their neighbours.
+    """Return whether a value contains edges.
+
+    Edges are objects with two ends, lists that begin with two ends or a triple, or nodes with the list of
+    their neighbours.
     """
     if isinstance(value, dict):
         return _has_ends(value) or any(
@@ -155,7 +162,7 @@ def _has_ends(record: Mapping[str, Any]) -> bool:
 
 
 def _holds_ends(value: Any, ids: set[str]) -> bool:
-    """Whether a value lists nodes, by their ids or as objects that have one, or is an object of them by id."""
+    """Return whether a value lists nodes, by id or as objects with an id, or is an object keyed by id."""
     if isinstance(value, dict):
         return not ids.isdisjoint(value)
     return isinstance(value, list) and any(
@@ -167,7 +174,7 @@ def _holds_ends(value: Any, ids: set[str]) -> bool:
 
 
 def _lists_nodes(value: Any) -> bool:
-    """Whether a list or an object holds objects or lists, as those of hyperedges."""
+    """Return whether a list or an object contains objects or lists, as hyperedges do."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return any(isinstance(each, dict | list) and each for each in inner)
 
@@ -239,7 +246,7 @@ def _edge(told: Any, where: str) -> Edge:
 
 
 def _count_nodes(listed: Iterable[Mapping[str, Any]], ids: list[str]) -> bool:
-    """Whether the ends of links are numbers that count the nodes, and none of them an id."""
+    """Return whether the ends of links are numbers that count the nodes, and none of them an id."""
     ends = [each.get(name) for each in listed for name in ("source", "target")]
     numbers = {
         end for end in ends if isinstance(end, int) and not isinstance(end, bool) and 0 <= end < len(ids)
@@ -276,11 +283,11 @@ _HEAD = "source,type,target"
 
 
 def read_edge_list(path: Path | str) -> PropertyGraph:
-    """The graph in a table of edges: columns source and target, perhaps type, by these or near names
-    (COLUMNS); others are properties.
+    """Read a graph from an edge list with columns source, target and optionally type.
 
-    Without a type an edge is "related_to"; a cell that is a number is one, but for ids and types. An empty
-    file is an empty graph. Raises BadInput, naming file and line.
+    Similar column names are recognized (COLUMNS). Other columns are properties. Without a type an edge is
+    "related_to". A cell that is a number is read as one, except ids and types. An empty file is an empty
+    graph. Raises BadInput, naming file and line, if the file cannot be read.
     """
     path = Path(path)
     try:
@@ -291,7 +298,7 @@ def read_edge_list(path: Path | str) -> PropertyGraph:
 
 
 def distinct_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
-    """The edges, each that has the identity of one before with a number for a key, or behind its key."""
+    """Yield the edges, with a number as or after the key of each that repeats an earlier identity."""
     taken: set[tuple[str, str, str, str]] = set()
     for edge in edges:
         keys = (f"{edge.key}.{number}" if edge.key else str(number) for number in count(2))
@@ -326,7 +333,10 @@ def _delimiter(text: str, path: Path) -> str:
 
 
 def _places(columns: list[str], where: str) -> dict[str, int]:
-    """Where source, type and target stand in a row."""
+    """Return the positions of source, type and target in a row.
+
+    Raises BadInput if a column name repeats, or if source or target is missing.
+    """
     if twice := [name for name in columns if name and columns.count(name) > 1]:
         raise BadInput(f"{where}: two columns are called {shortly(twice[0])}: rename one")
     called = {name.lower(): place for place, name in reversed([*enumerate(columns)])}

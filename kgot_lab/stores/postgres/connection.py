@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that are made when they are needed, and made anew after they broke."""
+"""Connect to PostgreSQL on demand, and reconnect after a connection broke."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _UNKNOWN = ", and nobody can tell whether it kept the change, so look before you
 
 
 class PostgresLink:
-    """One connection, for one thread at a time; `where` says where the server is, and `greet` makes a new
-    connection fit for use.
+    """One connection, for one thread at a time.
 
-    The links of one store share its `circle`: when one finds the server gone, all of them start afresh.
+    `where` returns the address of the server, and `greet` prepares a new connection. The links of one store
+    share its `circle`: if one finds the server gone, all of them reconnect.
     """
 
     def __init__(self, where: Callable[[], str], greet: Callable[[Connection], None], circle: Circle):
@@ -34,7 +34,10 @@ class PostgresLink:
         circle.links.append(self)
 
     def close(self) -> None:
-        """Close the connection; the next question makes another."""
+        """Close the connection.
+
+        The next query opens another.
+        """
         with self._circle.lock:
             connection, self._connection = self._connection, None
             if connection is not None:
@@ -46,14 +49,18 @@ class PostgresLink:
         self._connection = None
 
     def rows(self, statement: str, parameters: Any = None) -> list[Any]:
-        """The rows of one statement of our own; raises StoreUnavailable."""
+        """Run an internal statement and return its rows.
+
+        Raises StoreUnavailable if it fails.
+        """
         with _explained(), self.outside() as connection:
             return connection.execute(statement, parameters).fetchall()
 
     @contextmanager
     def outside(self) -> Iterator[Connection]:
-        """The connection, for what no transaction may be around; raises StoreUnavailable when the server goes
-        away.
+        """Yield the connection, for statements that cannot run in a transaction.
+
+        Raises StoreUnavailable if the server goes away.
         """
         with self._circle.lock:
             connection = self._connected()
@@ -62,8 +69,10 @@ class PostgresLink:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """Several questions about one state of the graph, whatever others write meanwhile; raises
-        StoreUnavailable.
+        """Open a read-only transaction in which all queries see one state of the graph, whatever others
+        write.
+
+        Raises StoreUnavailable if a query fails or the server goes away.
         """
         with (
             _explained(),
@@ -73,8 +82,9 @@ class PostgresLink:
 
     @contextmanager
     def transaction(self, begin: str = "BEGIN", end: str = "COMMIT") -> Iterator[Connection]:
-        """A transaction, taken back if anything is raised in it; raises StoreUnavailable when the server goes
-        away.
+        """Open a transaction that is rolled back if an error is raised in it.
+
+        Raises StoreUnavailable if the server goes away.
         """
         with self._circle.lock:
             connection = self._connected()
@@ -86,7 +96,10 @@ class PostgresLink:
 
     @contextmanager
     def _watched(self, connection: Connection, fate: str = "") -> Iterator[None]:
-        """Leave the connection out of any transaction, or closed; raises StoreUnavailable where it broke."""
+        """Roll back or close the connection if an error is raised.
+
+        Raises StoreUnavailable if the connection broke.
+        """
         import psycopg
 
         try:
@@ -95,7 +108,7 @@ class PostgresLink:
             broken = isinstance(error, psycopg.OperationalError) and (
                 connection.closed or (error.sqlstate or "").startswith(_GONE)
             )
-            ours = self._connection is connection  # a forked child left it to its parent
+            ours = self._connection is connection  # a forked child detached it
             if (
                 not broken
                 and ours
@@ -154,7 +167,10 @@ class Circle:
             link.close()
 
     def forked(self) -> None:
-        """In a child: to close its copies of the connections would end them for the parent."""
+        """Detach all links in a forked child.
+
+        Closing the child's copies of the connections would end them for the parent.
+        """
         self.lock = threading.RLock()
         for link in self.links:
             link.leave()
@@ -162,7 +178,7 @@ class Circle:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Turn what the server has against our own statements into StoreUnavailable."""
+    """Convert the server's errors about internal statements to StoreUnavailable."""
     import psycopg
 
     try:
@@ -172,12 +188,13 @@ def _explained() -> Iterator[None]:
 
 
 def _parts(psycopg: Any, where: str) -> dict[str, Any]:
-    """What an address is made of; raises BadInput, without the driver's words, which may show parts of a
-    password.
+    """Parse an address into its parts.
+
+    Raises BadInput if it cannot be read, without the driver's message, which may contain parts of a password.
     """
     authority, _, path = where.partition("://")[2].partition("?")[0].partition("/")
     try:
-        if authority.count("@") <= 1 and "@" not in path:  # else the driver cuts a password in two
+        if authority.count("@") <= 1 and "@" not in path:  # otherwise the driver splits a password
             parts = dict(psycopg.conninfo.conninfo_to_dict(where))
             if all(not port or port.isdecimal() for port in str(parts.get("port", "")).split(",")):
                 return parts
@@ -194,7 +211,10 @@ def _first_line(error: Exception) -> str:
 
 
 def driver() -> Any:
-    """The package that talks to PostgreSQL; raises NotInstalled."""
+    """Import the PostgreSQL driver.
+
+    Raises NotInstalled if it is missing.
+    """
     try:
         import psycopg
         import psycopg.conninfo

@@ -1,5 +1,6 @@
-"""Turn nodes and edges into rows of PostgreSQL and back, exactly; apply diffs; search by words, hops, paths and
-vectors.
+"""Convert nodes and edges to rows of PostgreSQL and back, apply diffs, and search.
+
+Search is by words, hops, paths and vectors. The conversion is exact.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ POSTGRES_NODE = "id, labels::text, properties::text"
 POSTGRES_EDGE = "edges.source, edges.type, edges.target, edges.key, edges.properties::text"
 _IDENTITY = ("source", "type", "target", "key")
 
-# jsonb keeps a number's digits and not how it was written: 1e+16 would come back as an integer, and -0.0
-# without its sign. So the first is written out with .0 behind it, and the second as a zero of more digits
-# than anyone writes.
+# jsonb keeps a number's digits but not its notation: 1e+16 would be returned as an integer, and -0.0 without
+# its sign. So the first is written out with a final .0, and the second as a zero with an unusual number of
+# digits.
 _VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|-0\.0(?![0-9])|-?[0-9.]+e\+[0-9]+')
 MINUS_ZERO = "0." + "0" * 42
 
@@ -46,15 +47,19 @@ MINUS_ZERO = "0." + "0" * 42
 
 
 def held_node(node: Node) -> tuple[str, str, str]:
-    """A node's row: id, labels and properties; raises BadInput for what PostgreSQL cannot hold exactly."""
+    """Return a node's row: id, labels and properties.
+
+    Raises BadInput if PostgreSQL cannot store it exactly.
+    """
     id, labels, properties = node_row(node)
     _refuse_null_bytes((id, *node.labels), properties, node.properties, f"node {id!r}")
     return id, labels, jsonb_text(properties)
 
 
 def held_edge(edge: Edge) -> tuple[str, str, str, str, str]:
-    """An edge's row: source, type, target, key and properties; raises BadInput for what PostgreSQL cannot
-    hold exactly.
+    """Return an edge's row: source, type, target, key and properties.
+
+    Raises BadInput if PostgreSQL cannot store it exactly.
     """
     properties = edge_row(edge)[-1]
     _refuse_null_bytes(edge.identity, properties, edge.properties, f"edge {edge.identity!r}")
@@ -70,13 +75,14 @@ def _refuse_null_bytes(texts: Iterable[str], properties: str, value: Json, of: s
 
 
 def jsonb_text(text: str) -> str:
-    """JSON text, changed so that jsonb gives back every number as the same integer or float."""
+    """Rewrite JSON text so that jsonb returns every number as the same integer or float."""
     return _VALUE.sub(_exact_number, text) if "e+" in text or "-0.0" in text else text
 
 
 def take_dicts(connection: Connection) -> None:
-    """Let a statement's parameters be dicts, for columns of JSON; raises BadInput at one that cannot be held
-    exactly.
+    """Allow dicts as parameters of a statement, for JSON columns.
+
+    Raises BadInput for one that cannot be stored exactly.
     """
     from psycopg.types.json import JsonbDumper
 
@@ -94,13 +100,16 @@ def _exact_number(token: re.Match[str]) -> str:
 
 
 def value_of_postgres(text: str, of: str = "a value") -> Json:
-    """The value of some JSON text from PostgreSQL; raises BadInput when Python cannot hold it."""
+    """Parse JSON text from PostgreSQL.
+
+    Raises BadInput if Python cannot represent the value.
+    """
     try:
         return json.loads(text, parse_float=_float if MINUS_ZERO in text else None)
     except (
         ValueError,
         RecursionError,
-    ) as error:  # integers of thousands of digits, thousands of lists in each other
+    ) as error:  # integers of thousands of digits, thousands of nested lists
         raise BadInput(f"{of} cannot be read: {error}") from None
 
 
@@ -109,12 +118,12 @@ def _float(text: str) -> float:
 
 
 def node_of_postgres(row: SqlRow) -> Node:
-    """A node from its row."""
+    """Convert a row to a node."""
     return Node(row[0], tuple(value_of_postgres(row[1])), _object(row[2]))
 
 
 def edge_of_postgres(row: SqlRow) -> Edge:
-    """An edge from its row."""
+    """Convert a row to an edge."""
     source, type, target, key, properties = row
     return Edge(source, type, target, _object(properties), key)
 
@@ -125,7 +134,10 @@ def _object(text: str) -> dict[str, Json]:
 
 
 def journalled_change(table: SqlTable, before: str | None, after: str | None) -> Change:
-    """One line of the journal; raises BadInput where the row that came of it is no sound node or edge."""
+    """Parse one line of the journal.
+
+    Raises BadInput if the new row is no valid node or edge.
+    """
     old, new = (
         None if text is None else tuple(value_of_postgres(text, f"a row of {table}"))
         for text in (before, after)
@@ -141,8 +153,9 @@ def journalled_change(table: SqlTable, before: str | None, after: str | None) ->
 
 
 def emptied_of_indexes(connection: Connection) -> bool:
-    """Whether the graph is empty; if so it is this transaction's alone, and has no indexes until it is told
-    to make them.
+    """Return whether the graph is empty, and if so lock its tables and drop their indexes.
+
+    The tables are then exclusive to this transaction, which must create the indexes again.
     """
     question = "SELECT 1 FROM nodes LIMIT 1"
     if connection.execute(question).fetchone():
@@ -155,7 +168,10 @@ def emptied_of_indexes(connection: Connection) -> bool:
 
 
 class Prepared:
-    """A diff as rows; raises BadInput for what PostgreSQL cannot hold exactly."""
+    """A diff as rows.
+
+    Raises BadInput if PostgreSQL cannot store it exactly.
+    """
 
     def __init__(self, diff: Diff):
         self.diff = diff
@@ -167,8 +183,9 @@ class Prepared:
         self.changed_edges = [held_edge(after) for _, after in diff.changed_edges]
 
     def refuse_misfit(self, connection: Connection, empty: bool) -> None:
-        """Raise BadInput unless the diff fits, having read the rows that decide it; they stay as they are
-        until the transaction ends.
+        """Raise BadInput unless the diff fits.
+
+        Reads the rows that decide it and locks them until the transaction ends.
         """
         ids, identities = touched(self.diff)
         if empty:
@@ -190,7 +207,7 @@ class Prepared:
         refuse_misfit(self.diff, map(node_of_postgres, nodes), map(edge_of_postgres, edges))
 
     def put(self, connection: Connection) -> None:
-        """Make the change; the rows it needs are as it says."""
+        """Apply the diff, which `refuse_misfit` has checked."""
         if self.removed_edges:
             connection.execute(
                 f"DELETE FROM edges USING {_these(4, on='WHERE')}", _columns(self.removed_edges)
@@ -213,7 +230,7 @@ class Prepared:
 
 
 def _these(columns: int, *, on: str = "ON") -> str:
-    """Rows given column by column, joined to the edges they are of."""
+    """Build the SQL that joins edges to rows given column by column."""
     names = ", ".join((*_IDENTITY, "properties")[:columns])
     alike = " AND ".join(f"edges.{name} = these.{name}" for name in _IDENTITY)
     return f"unnest({', '.join(['%s::text[]'] * columns)}) AS these ({names}) {on} {alike}"
@@ -231,12 +248,12 @@ def _copy(connection: Connection, where: str, rows: Iterable[tuple[str, ...]]) -
                 copy.write_row(row)
 
 
-# What PostgreSQL is asked to find: nodes by words, nodes within hops, and paths.
+# Searches in PostgreSQL: nodes by words, nodes within hops, and paths.
 
-_MOST_WORDS = 500  # words of a question that are looked up
+_MOST_WORDS = 500  # words of a query that are looked up
 
-# Any word will do, as it is in an id and stemmed in the properties. Words that say little (the, who) count
-# only if there are no others.
+# Any word matches, as it is in an id and stemmed in the properties. Stop words (the, who) count only if there
+# are no others.
 SEARCH = f"""
 WITH each AS (
   SELECT lexeme AS plain, ts_lexize('pg_catalog.english_stem', lexeme) AS stems
@@ -264,7 +281,10 @@ ORDER BY far, number
 
 
 def can_be(text: str) -> bool:
-    """Whether PostgreSQL can hold a text at all; if not, it holds no node of that id."""
+    """Return whether PostgreSQL can store a text.
+
+    If not, no node has it as its id.
+    """
     try:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:
@@ -272,13 +292,14 @@ def can_be(text: str) -> bool:
 
 
 def holdable(text: str) -> str:
-    """A text without what PostgreSQL cannot hold."""
+    """Replace the characters that PostgreSQL cannot store."""
     return str(whole(text)).replace("\0", " ")
 
 
 def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
-    """Each node within some hops with the least number of them, one question for each hop; none if there is
-    no such node.
+    """Return the nodes within some hops, each with its distance, using one query per hop.
+
+    Empty if there is no such node.
     """
     if not connection.execute("SELECT 1 FROM nodes WHERE id = %s", (id,)).fetchone():
         return {}
@@ -292,8 +313,9 @@ def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
 
 
 def shortest(connection: Connection, source: str, target: str, most: int) -> tuple[Edge, ...]:
-    """A shortest path, grown from both ends by the smaller side, one question for each hop; () if there is
-    none.
+    """Return a shortest undirected path of at most `most` edges, or () if there is none.
+
+    Bidirectional search: each query expands the smaller of the two frontiers by one hop.
     """
     # the edge by which each node was reached
     sides: tuple[dict[str, Identity | None], ...] = ({source: None}, {target: None})
@@ -329,7 +351,7 @@ def _edge(connection: Connection, identity: Identity) -> Edge:
     row = connection.execute(
         f"SELECT {POSTGRES_EDGE} FROM edges WHERE (source, type, target, key) = (%s, %s, %s, %s)", identity
     ).fetchone()
-    assert row is not None  # one snapshot holds the whole walk
+    assert row is not None  # the whole walk is in one snapshot
     return edge_of_postgres(row)
 
 
@@ -337,13 +359,14 @@ def _edge(connection: Connection, identity: Identity) -> Edge:
 
 
 def pgvector_text(numbers: Iterable[float]) -> str:
-    """Numbers as pgvector reads them, which keeps 32 bits of each."""
+    """Format numbers for pgvector, which stores 32-bit floats."""
     return f"[{','.join(f'{number:.9g}' for number in numbers)}]"
 
 
 def require_pgvector(connection: Connection) -> str:
-    """The schema where pgvector is, put into the database if need be; raises StoreUnavailable where the
-    server has none.
+    """Return the schema of pgvector, creating the extension if needed.
+
+    Raises StoreUnavailable if the server does not have it.
     """
     import psycopg
 

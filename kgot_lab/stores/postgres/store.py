@@ -1,5 +1,6 @@
-"""A graph in PostgreSQL, for the layers above that search and remember: tables of nodes and edges, and an
-index of their words.
+"""A graph in PostgreSQL: tables of nodes and edges, and an index of their words.
+
+For the layers above that search and remember.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 POSTGRES = sql_dialect("SQL (PostgreSQL)", collation="C")
-_MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
-_ROW = 100  # bytes that a row costs besides its text
+_MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
+_ROW = 100  # overhead of a row in bytes, besides its text
 _TOO_LONG = (
     "an id, or the ends, the type and the key of an edge together, are longer than PostgreSQL can index, about 2,700 bytes;"
     " nothing was changed: keep long text in a property"
@@ -54,14 +55,14 @@ MANY_ELEMENTS = 2_000  # elements: so many are put into an empty graph before it
 
 
 class Postgres:
-    """A store whose statements are SQL, on the server at a URL, or else on one of our own in the folder
-    `path`.
+    """A store for SQL statements on a PostgreSQL server.
 
-    A namespace is a schema, made by the first store that names it; `wipe` begins it anew. Stores of one
-    namespace see each other's writes, and may write at the same time. `seconds` is how long one statement may
-    take. What `write` and `apply` return from is committed. Properties come back with the values they had, in
-    whatever order of their names. Raises BadInput for a namespace that is not ours and StoreUnavailable where
-    there is no server; one that comes back is found again.
+    The server is at a URL, or else a private one in the folder `path`. A namespace is a schema, created by
+    the first store that names it. `wipe` empties it first. Stores of one namespace see each other's writes,
+    and may write at the same time. `seconds` is the time limit of one statement. When `write` and `apply`
+    return, their changes are committed. Properties keep their values but not the order of their names. Raises
+    BadInput for a namespace that no store made, and StoreUnavailable if there is no server. A store
+    reconnects to a server that comes back.
     """
 
     dialect = POSTGRES
@@ -83,10 +84,10 @@ class Postgres:
         self._url, self._server = url, None if url else Server(path)
         self._role: str | None = None
         self._wipe = wipe
-        self._over = ""  # why it can be used no more
+        self._over = ""  # why it can no longer be used
         circle = Circle()
-        self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # makes tables, loads
-        # runs statements, and all that only looks
+        self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # creates tables, loads
+        # runs statements and queries
         self._link = PostgresLink(self._where, self._greet, circle)
         try:
             for link in (self._own, self._link):
@@ -114,10 +115,10 @@ class Postgres:
     # --- statements ---
 
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
-        """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing.
+        """Run one INSERT, UPDATE or DELETE and store its changes.
 
-        Parameters stand for %s or %(name)s, a dict for JSON; only where there are some, a % in the statement
-        is doubled.
+        Parameters replace %s or %(name)s, a dict for JSON. Only with parameters, a literal % must be doubled.
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         import psycopg
 
@@ -127,7 +128,7 @@ class Postgres:
                 f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._limit}"
             ) as connection:
                 refuse_calls(connection, statement)
-                # in binary the server takes no more than one statement
+                # with the binary format the server accepts only one statement
                 connection.execute(sent, parameters or None, binary=True)
                 return _journalled(connection)
         except psycopg.Error as error:
@@ -142,8 +143,9 @@ class Postgres:
             raise QueryFailed(statement, str(error)) from None
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
-        """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed. Parameters are as
-        in `write`.
+        """Run one SELECT, WITH or VALUES and return its rows, one dict each.
+
+        Parameters are as in `write`. Raises QueryFailed if the statement is refused or fails.
         """
         import psycopg
 
@@ -162,8 +164,9 @@ class Postgres:
             raise QueryFailed(statement, str(error)) from None
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing,
-        when it does not fit.
+        """Apply a diff to the graph, for example that of an earlier write.
+
+        Raises BadInput, changing nothing, if it does not fit.
         """
         diff = fit_diff(diff)
         rows = Prepared(diff)
@@ -178,12 +181,16 @@ class Postgres:
                 connection.execute("ANALYZE nodes, edges")
 
     def undo(self, diff: Diff) -> None:
-        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        """Undo a diff.
+
+        Raises BadInput if the graph has changed in the same elements since.
+        """
         self.apply(inverse(diff))
 
     def close(self) -> None:
-        """Let go of the server, and stop it if it is our own and nobody else uses it; a later call raises
-        StoreUnavailable.
+        """Disconnect, and stop a private server that nobody else uses.
+
+        A later call raises StoreUnavailable.
         """
         self._over = self._over or "was closed; open another"
         self._own.close()
@@ -192,13 +199,13 @@ class Postgres:
             self._server.release()
 
     def forked(self) -> None:
-        """In a child: the connections and the server are the parent's."""
+        """Mark the store as closed in a forked child, since connections and server are the parent's."""
         self._over = self._over or ELSEWHERE
 
-    # --- looking around ---
+    # --- queries ---
 
     def graph(self) -> PropertyGraph:
-        """The whole graph as it is now, oldest first."""
+        """Return the whole graph in its current state, oldest elements first."""
         from kgot_lab.graph import PropertyGraph
 
         with self._link.snapshot() as connection:
@@ -207,7 +214,7 @@ class Postgres:
         return PropertyGraph.of(map(node_of_postgres, nodes), map(edge_of_postgres, edges))
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         with self._link.snapshot() as connection:
             labels = connection.execute(tables._LABELS).fetchall()
             types = connection.execute("SELECT type, count(*) FROM edges GROUP BY type").fetchall()
@@ -217,7 +224,10 @@ class Postgres:
         )
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways, oldest first; none if there is no such node."""
+        """Return a node's incoming and outgoing edges, oldest first.
+
+        Empty if there is no such node.
+        """
         if not finding.can_be(id):
             return ()
         return tuple(
@@ -231,29 +241,34 @@ class Postgres:
         )
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their id or properties, best first by ts_rank; ties go
-        to the shorter id.
+        """Return the nodes that share words with a query in their id or properties, best first by ts_rank.
+
+        Ties go to the shorter id.
         """
         require_words(words)
         found = self._link.rows(finding.SEARCH, {"words": finding.holdable(words), "limit": max(0, limit)})
         return tuple(map(node_of_postgres, found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         with self._link.snapshot() as connection:
             return finding.nodes_within(connection, id, hops) if finding.can_be(id) else {}
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         if source == target or not (finding.can_be(source) and finding.can_be(target)):
             return ()
         with self._link.snapshot() as connection:
             return finding.shortest(connection, source, target, most)
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        For what counts as equal see `lookup.holds_value`.
+        """
         if isinstance(value, str) and not finding.can_be(value):
             return False
         text = json.dumps({"value": value})
@@ -262,14 +277,14 @@ class Postgres:
         )
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes, oldest first."""
+        """Return the edges whose two ends are both among the given nodes, oldest first."""
         among = [id for id in ids if finding.can_be(id)]
         asked = (
             f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
         )
         return tuple(map(edge_of_postgres, self._link.rows(asked, (among, among))))
 
-    # --- inside ---
+    # --- internal ---
 
     @property
     def _limit(self) -> str:
@@ -284,7 +299,10 @@ class Postgres:
         return self._server.conninfo()
 
     def _where(self) -> str:
-        """Our own server lets the statements' role log in, so no statement can become anyone else."""
+        """Return the server's address, on a private server with the login of the statements' role.
+
+        No statement can then change to another role.
+        """
         owner = self._where_owner()
         return (
             owner
@@ -308,9 +326,7 @@ class Postgres:
 
 @contextmanager
 def _fitting(otherwise: str) -> Iterator[None]:
-    """Turn what the server says of values into BadInput, and all else it has against a change of ours into
-    StoreUnavailable.
-    """
+    """Convert the server's errors about values to BadInput, and all others to StoreUnavailable."""
     import psycopg
     from psycopg import errors
 
@@ -329,7 +345,7 @@ def _fitting(otherwise: str) -> Iterator[None]:
 
 
 def _journalled(connection: Connection) -> Diff:
-    """The diff of the statement that was just run."""
+    """Return the diff of the statement that was just run."""
     lines = connection.execute(
         "DELETE FROM journal WHERE writer = pg_current_xact_id_if_assigned() RETURNING number, what, before::text, after::text"
     ).fetchall()
@@ -337,13 +353,14 @@ def _journalled(connection: Connection) -> Diff:
 
 
 def _found(connection: Connection, asked: str, parameters: _Parameters, statement: str) -> Rows:
-    """The rows of a question that gives each as JSON; raises QueryFailed when they are too many or have two
-    columns of one name.
+    """Run a query that returns each row as JSON and return the rows.
+
+    Raises QueryFailed if the result is too large or two columns have the same name.
     """
     rows: list[Json] = []
     size = 0
     stream = cast("Generator[tuple[str], None, None]", connection.cursor().stream(asked, parameters or None))
-    with closing(stream) as texts:  # which stops the server too, if not all of it was taken
+    with closing(stream) as texts:  # closing also stops the server if not all rows were read
         for (text,) in texts:
             size += len(text) + _ROW
             if size > _MAX_RESULT:

@@ -1,4 +1,4 @@
-"""Make the schema, tables and role of a namespace in PostgreSQL, and check which statements may be sent."""
+"""Create the schema, tables and role of a namespace in PostgreSQL, and check statements."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 _MARK = "graph of kgot_lab, version 1"
-VECTORS = "public"  # the schema pgvector is put in, where it is not there already
+VECTORS = "public"  # the schema in which pgvector is installed if it is missing
 _PATIENCE = 30  # seconds to wait for another store that is writing
-_OLDEST = 14  # of PostgreSQL; gives generated columns, xid8 and SQL functions with a body that is parsed once
+_OLDEST = 14  # of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
 
-# Text search reads the first 100,000 characters, as a tsvector holds no more than 1 MB. Punctuation becomes
-# space: PostgreSQL takes a/b for a file and a.b for a host, and finds neither by its parts. Ids are names: no
+# Text search reads the first 100,000 characters, because a tsvector holds at most 1 MB. Punctuation becomes
+# spaces: PostgreSQL parses a/b as a file and a.b as a host, and finds neither by its parts. Ids are names: no
 # stemming and no stop words (The Who). Properties are prose.
 TABLES = r"""
 CREATE FUNCTION spaced(words text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -123,17 +123,20 @@ DROP SCHEMA {namespace};
 
 
 def named(template: str, **names: str) -> str:
-    """SQL with names put in their places, quoted whatever they are."""
+    """Insert names into an SQL template, quoted as identifiers."""
     return template.format(**{place: quoted(name) for place, name in names.items()})
 
 
 def quoted(name: str) -> str:
-    """A name as SQL spells it."""
+    """Format a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def fit_namespace(name: str) -> str:
-    """A name that a schema can have; raises BadInput."""
+    """Return a name if a schema can have it.
+
+    Raises BadInput otherwise.
+    """
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
@@ -146,18 +149,19 @@ def fit_namespace(name: str) -> str:
 
 
 def role_of(namespace: str) -> str:
-    """The role that a namespace's statements run as; roles are shared by all databases of a server, so its
-    name says whose it is.
+    """Return the role that a namespace's statements run as.
+
+    All databases of a server share its roles, so the name identifies the namespace.
     """
     return f"kgot_lab_{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
 
 
 def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) -> str | None:
-    """See that a namespace is there with all we need, and give the role of its statements.
+    """Create what a namespace needs if it is missing, and return the role of its statements.
 
-    That is None where we may not make one: they then run with the rights of the user we came as, and reads in
-    a read-only transaction. Raises BadInput, changing nothing, where the schema is not ours, and
-    StoreUnavailable where the server will not do.
+    The role is None if this user may not create one. Statements then run with the user's own rights, and
+    reads in a read-only transaction. Raises BadInput, changing nothing, if the schema was made by something
+    else, and StoreUnavailable if the server is not suitable.
     """
     refuse_unfit_server(connection)
     with connection.transaction():
@@ -182,8 +186,9 @@ def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) 
 
 
 def mark_of_schema(connection: Connection, namespace: str) -> str | None:
-    """What its maker wrote on a schema, None where there is none; until the transaction ends, no other store
-    makes it.
+    """Return the comment on a schema, which says who created it, or None if there is no such schema.
+
+    Holds a lock, so that no other store creates the schema until the transaction ends.
     """
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_MARK} {namespace}",))
     comment = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s"
@@ -192,7 +197,10 @@ def mark_of_schema(connection: Connection, namespace: str) -> str | None:
 
 
 def _drop(connection: Connection, namespace: str) -> None:
-    """Drop our schema with what we put there; what others put there, or built upon it, stops that."""
+    """Drop a schema with its tables.
+
+    Fails if others added to it or depend on it.
+    """
     from psycopg import errors
 
     try:
@@ -202,8 +210,9 @@ def _drop(connection: Connection, namespace: str) -> None:
 
 
 def _role(connection: Connection, namespace: str, login: bool) -> str | None:
-    """The namespace's role, made if need be; roles are shared by all databases of a server, so it may be
-    there before its rights are.
+    """Return the namespace's role, creating it if needed.
+
+    All databases of a server share its roles, so the role may exist before it has its rights.
     """
     from psycopg import errors
 
@@ -216,7 +225,7 @@ def _role(connection: Connection, namespace: str, login: bool) -> str | None:
             found = connection.execute(question, (role,)).fetchone()
             if found is None:
                 create_role(connection, role)
-            if login and found != (True,):  # our own server: nobody else comes in, so it needs no password
+            if login and found != (True,):  # private server: nobody else can connect, no password needed
                 connection.execute(
                     named("ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role)
                 )
@@ -234,14 +243,14 @@ def _role(connection: Connection, namespace: str, login: bool) -> str | None:
 
 
 def create_role(connection: Connection, role: str) -> None:
-    """Make a role, which may be there by now."""
+    """Create a role, which may exist by now."""
     from psycopg import errors
 
     try:
         with connection.transaction():
             connection.execute(named("CREATE ROLE {role}", role=role))
     except (errors.DuplicateObject, errors.UniqueViolation):
-        pass  # a store in another database of the server made it in the meantime
+        pass  # a store in another database of the server created it in the meantime
 
 
 def refuse_unfit_server(connection: Connection) -> None:
@@ -258,7 +267,7 @@ def refuse_unfit_server(connection: Connection) -> None:
 
 
 def vector_schema(connection: Connection) -> str | None:
-    """The schema where pgvector is, None where it is not."""
+    """Return the schema of pgvector, or None if it is not installed."""
     found = connection.execute(
         "SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"
     ).fetchone()
@@ -266,10 +275,11 @@ def vector_schema(connection: Connection) -> str | None:
 
 
 def settle(connection: Connection, namespace: str) -> None:
-    """Set what lasts as long as a connection: how texts are read, and the names that need no schema, which
-    are ours, then pgvector's.
+    """Set the options of a connection: how texts are read, and the search path.
+
+    The path contains the namespace's schema, then that of pgvector.
     """
-    # in this order temporary tables hide none of ours
+    # in this order temporary tables cannot hide those of this package
     schemas = (namespace, vector_schema(connection) or VECTORS, "pg_temp")
     connection.execute(
         f"SET search_path = {', '.join(map(quoted, schemas))};"
@@ -277,8 +287,8 @@ def settle(connection: Connection, namespace: str) -> None:
     )
 
 
-# Which statements may be sent to PostgreSQL, beyond what the role they run as is denied, and what the
-# server's errors say of them.
+# Which statements may be sent to PostgreSQL, beyond what their role is denied, and the messages of the
+# server's errors.
 
 _TOKEN = re.compile(
     r"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|(?P<name>"(?:[^"]|"")*"|[^\W\d][\w$]*)|(?P<sign>\S)""", re.DOTALL
@@ -290,7 +300,10 @@ HARMLESS = ("random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "c
 
 
 def checked_read(statement: str) -> str:
-    """A single statement that reads, without its semicolon; raises QueryFailed."""
+    """Return a single read statement without its semicolon.
+
+    Raises QueryFailed if it is anything else.
+    """
     _refuse_unsendable(statement)
     refuse_unless_sql_read(statement)
     _refuse_escaped_names(statement)
@@ -301,7 +314,10 @@ def checked_read(statement: str) -> str:
 
 
 def checked_write(statement: str) -> str:
-    """A single statement that writes to our tables alone; raises QueryFailed."""
+    """Return a single statement that writes only to this package's tables.
+
+    Raises QueryFailed if it is anything else.
+    """
     _refuse_unsendable(statement)
     refuse_unless_sql_write(statement)
     _refuse_escaped_names(statement)
@@ -320,14 +336,15 @@ def checked_write(statement: str) -> str:
 
 
 def functions_called(statement: str) -> list[str]:
-    """The functions that a statement could call, and whatever else stands before a bracket."""
+    """Return the functions that a statement may call, and every other name before a parenthesis."""
     tokens = _tokens(statement)
     return sorted({name for name, sign in pairwise(tokens) if sign == "("})
 
 
 def refuse_calls(connection: psycopg.Connection[Any], statement: str) -> None:
-    """Raise QueryFailed where a statement calls a function that may do more than compute: one the server
-    calls volatile.
+    """Raise QueryFailed if a statement calls a function that the server declares as volatile.
+
+    Such a function may do more than compute.
     """
     names = functions_called(statement)
     found = (
@@ -342,8 +359,10 @@ def refuse_calls(connection: psycopg.Connection[Any], statement: str) -> None:
 
 
 def postgres_reason(error: psycopg.Error, statement: str, *, offset: int = 0, seconds: float) -> str:
-    """What the server says is wrong, and where in the statement, `offset` characters into what was sent (pass
-    '' to leave that out).
+    """Format a server error, with its position in the statement.
+
+    `offset` is the number of characters sent before the statement. Pass '' as `statement` to leave out the
+    position.
     """
     if error.sqlstate == "57014":
         return f"the statement took longer than {seconds:g} seconds"
@@ -391,7 +410,10 @@ def _refuse_other_table(statement: str, after: list[str]) -> None:
 
 
 def _tokens(statement: str, *, quotes: bool = False) -> list[str]:
-    """Names and signs, names as the server compares them; with `quotes` as they are written, texts too."""
+    """Return the names and signs of a statement, names as the server compares them.
+
+    With `quotes`, quoted names and texts are returned as they are written.
+    """
     found = []
     for token in _TOKEN.finditer(statement):
         if token["sign"] or (quotes and token[0][0] in "\"'"):

@@ -1,4 +1,4 @@
-"""Speak the SPARQL 1.1 protocol over HTTP: queries, updates, errors, and the namespaces of a server (named graphs)."""
+"""Use the SPARQL 1.1 protocol over HTTP: queries, updates, errors, and namespaces (named graphs)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_RESULT = 1_000_000  # bytes of an answer to a statement that a model wrote
-_PATIENCE = 600.0  # seconds for what this store asks of its own accord: reading and writing whole graphs
+_PATIENCE = 600.0  # seconds for internal requests: reading and writing whole graphs
 _ROWS, _TRIPLES = "application/sparql-results+json", "application/n-triples"
 
 
 @dataclass(frozen=True)
 class ServerAnswer:
-    """What a query found: true or false, solutions of variables, or triples."""
+    """The result of a query: a boolean, solutions of variables, or triples."""
 
     truth: bool | None = None
     variables: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class ServerAnswer:
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """How long a request may take, in seconds, and how many bytes its answer may have."""
+    """Limits of a request: time in seconds and size of the answer in bytes."""
 
     seconds: float = _PATIENCE
     size: float = math.inf
@@ -55,7 +55,10 @@ class QueryLimits:
 
 @dataclass(frozen=True, repr=False)
 class SparqlLink:
-    """A server's query and update endpoints; the token stays in the header of its requests and is not shown."""
+    """A server's query and update endpoints.
+
+    The token is only in the header of its requests and is not shown.
+    """
 
     query_url: str
     update_url: str
@@ -64,13 +67,14 @@ class SparqlLink:
 
     @classmethod
     def to(cls, query_url: str, update_url: str | None, token: str | None) -> SparqlLink:
-        """A link to a server; raises NotInstalled, or BadInput for what is no URL.
+        """Create a link to a server.
 
-        Without an update endpoint it is guessed: /update beside /query or /sparql, and for others, as RDF4J
-        has it, /statements below.
+        Without `update_url` the update endpoint is guessed: /update beside /query or /sparql, and otherwise
+        /statements below it, as in RDF4J. Raises BadInput if an endpoint is no URL, and NotInstalled if httpx
+        is missing.
         """
         try:
-            import httpx  # brought by openai
+            import httpx  # a dependency of openai
         except ImportError:
             raise NotInstalled("stores", "httpx") from None
         update_url = update_url or _update_url(query_url)
@@ -81,8 +85,10 @@ class SparqlLink:
         return cls(query_url, update_url, httpx.Client(headers=headers, **way_to(query_url)), token or "")
 
     def query(self, text: str, *, graph: str = "", limits: QueryLimits | None = None) -> ServerAnswer:
-        """What a query finds, in one named graph only if one is given; raises QueryFailed, ServerLost or
-        StoreUnavailable.
+        """Run a query, in only one named graph if `graph` is given.
+
+        Raises QueryFailed if the server refuses the query or it exceeds the limits, ServerLost if the
+        connection breaks, and StoreUnavailable if the server cannot be reached or its answer cannot be read.
         """
         limits = limits or QueryLimits()
         parameters = {"default-graph-uri": graph, "timeout": str(math.ceil(limits.seconds))} if graph else {}
@@ -95,13 +101,14 @@ class SparqlLink:
             ) from None
 
     def update(self, text: str) -> None:
-        """Run an update; raises QueryFailed, ServerLost or StoreUnavailable, after which it may have happened
-        or not.
+        """Run an update.
+
+        Raises QueryFailed, ServerLost or StoreUnavailable, after which it is unknown whether it took effect.
         """
         self._ask(self.update_url, "update", text, {}, QueryLimits())
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self.client.close()
 
     def __repr__(self) -> str:
@@ -113,7 +120,7 @@ class SparqlLink:
     def _ask(
         self, url: str, kind: str, text: str, parameters: Mapping[str, str], limits: QueryLimits
     ) -> tuple[str, bytes]:
-        """The type and body of a reply."""
+        """Send a request and return the type and body of the reply."""
         import httpx
 
         headers = {
@@ -134,7 +141,7 @@ class SparqlLink:
             httpx.ReadError,
             httpx.WriteError,
             httpx.RemoteProtocolError,
-        ) as error:  # it was connected, so the statement was on its way
+        ) as error:  # it was connected, so the statement was sent
             raise ServerLost(text, self._safe(str(error))) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             where = f"{self._safe(url)} cannot be reached{through_proxy(url)}"
@@ -150,7 +157,7 @@ class SparqlLink:
         )
 
     def _safe(self, text: str) -> str:
-        """A text for a reader: without the token, and without what stands between // and @ in a URL."""
+        """Remove the token, and the user and password of a URL, from a text."""
         text = text.replace(self.token, "…") if self.token else text
         scheme, _, rest = text.partition("://")
         host, slash, path = rest.partition("/")
@@ -173,7 +180,10 @@ def _update_url(url: str) -> str:
 
 
 def _within(limits: QueryLimits, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The chunks of a body; raises TimeoutError or OverflowError when there is no end to them."""
+    """Yield the chunks of a body.
+
+    Raises OverflowError beyond the limit of bytes and TimeoutError beyond that of time.
+    """
     size, deadline = 0, time.monotonic() + limits.seconds
     for chunk in chunks:
         size += len(chunk)
@@ -208,10 +218,9 @@ def _term(term: Mapping[str, str]) -> Term:
     return Literal(term["value"], term["datatype"]) if "datatype" in term else Literal(term["value"])
 
 
-# The namespaces of a SPARQL server, each a named graph with a mark: what they are called, how much each
-# holds, and how one goes.
+# The namespaces of a SPARQL server, each a named graph with a mark: their names, sizes and deletion.
 
-# the graph that says which graphs are ours, and what it says of each
+# the graph that lists the graphs of this package, and its triples for each
 VERSIONS_GRAPH, VERSION_IRI = (f"{META}versions", f"{META}version")
 _OURS = f"{{ SELECT DISTINCT ?graph {{ GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }} }} }}"
 _NO_EDGE = ", ".join(f"<{each}>" for each in (TYPE, *DESCRIBING))
@@ -226,13 +235,16 @@ _TWICE = f"SELECT ?graph (COUNT(*) AS ?n) {{ SELECT DISTINCT ?graph ?s ?p ?o {{ 
 
 
 def graph_iri(namespace: str) -> str:
-    """The IRI of a namespace's graph."""
+    """Return the IRI of a namespace's graph."""
     name = iri_of(namespace)
     return f"{META}graph:{name.removeprefix(NAMESPACE)}" if name.startswith(NAMESPACE) else name
 
 
 def sparql_namespaces(link: SparqlLink) -> Mapping[str, GraphSize]:
-    """How many nodes and edges each namespace of a server holds, by name; raises StoreUnavailable."""
+    """Count the nodes and edges of each namespace of a server, by name.
+
+    Raises StoreUnavailable if the server does not answer.
+    """
     try:
         graphs = [str(each["graph"]) for each in link.query(f"SELECT ?graph {{ {_OURS} }}").solutions]
         nodes, plain, described, twice = (
@@ -248,7 +260,10 @@ def sparql_namespaces(link: SparqlLink) -> Mapping[str, GraphSize]:
 
 
 def delete_sparql_namespace(link: SparqlLink, namespace: str) -> None:
-    """Delete a namespace's graph and its mark; raises BadInput where no store made it, and StoreUnavailable."""
+    """Delete a namespace's graph and its mark.
+
+    Raises BadInput if no store made it, and StoreUnavailable.
+    """
     graph = graph_iri(namespace)
     mark = f"GRAPH <{VERSIONS_GRAPH}> {{ <{graph}> <{VERSION_IRI}> ?version }}"
     try:

@@ -1,8 +1,7 @@
-"""Describe SPARQL for the prompts, write statements by rule, bound their size, and open the embedded store
-(Oxigraph); `kgot_lab.sandbox.sparql.rdf` says how a property graph is RDF.
+"""SPARQL for the prompts, statements built by rule, size limits, and the embedded store (Oxigraph).
 
-What a statement may say is checked by `kgot_lab.sandbox.sparql.statements`, inside the sandbox and before a
-read goes to a server.
+`kgot_lab.sandbox.sparql.rdf` defines how a property graph is RDF. `kgot_lab.sandbox.sparql.statements` checks
+statements, inside the sandbox and before a read is sent to a server.
 """
 
 from __future__ import annotations
@@ -45,9 +44,10 @@ from kgot_lab.stores.statements import (
 )
 from kgot_lab.types import Diff, Edge, Node, Rows
 
-# The statement in SPARQL that reads paths of sentences.
+# The SPARQL query that reads paths of sentences.
 #
-# A path is sought by names and worth alone; what its sentences say is looked up for those that are kept.
+# A path is found by names and scores alone. The texts of its sentences are looked up only for the paths that
+# are returned.
 
 NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
 _SAYS, _MENTIONS = spelled(iri_of(SAYS_SENTENCE)), spelled(iri_of(MENTIONS_NAME))
@@ -66,7 +66,7 @@ _COLUMNS = {
     },
     "worth": "?sum",
 }
-# Flat and with bound ends, since Oxigraph looks at all edges there are for an OPTIONAL within another one.
+# Flat and with bound ends, because Oxigraph reads all edges for an OPTIONAL nested in another one.
 _TEXTS = (
     "OPTIONAL { ?a rdf:object ?o ; rdf:predicate ?p ; rdf:subject ?s } "
     f"OPTIONAL {{ ?b rdf:object ?told ; rdf:predicate {_SAYS} ; rdf:subject ?to }}\n"
@@ -77,8 +77,9 @@ _TEXTS = (
 
 
 def _in_order(variable: str) -> str:
-    """What sorts as the name behind an IRI does: signs other than letters and digits as their codes, each
-    after a sign of its rank.
+    """Build an expression that sorts IRIs in the order of the names they encode.
+
+    Characters other than letters and digits are replaced by their codes, each after a sign of its rank.
     """
     coded = (
         f'IF(STRSTARTS(STR({variable}), "{NAMESPACE}"), REPLACE(REPLACE(ENCODE_FOR_URI(STRAFTER(STR({variable}), "{NAMESPACE}")), '
@@ -105,8 +106,10 @@ _ORDER = f"DESC(?sum) ?rank ?rank1 ?rank2 {' '.join(f'?{variable}Key' for variab
 
 
 def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
-    """The names and sentences that are asked for are said wherever a part begins, so that no engine begins
-    with all there are.
+    """Build the SPARQL query that reads paths.
+
+    The requested names and sentences are repeated at the start of each part, so that no engine starts from
+    all triples.
     """
     asked = path_query(names, worth, most)
     start = _values("from rank", [[spelled(iri_of(name))] for name in asked.names])
@@ -136,17 +139,17 @@ def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) ->
 
 
 def _values(variables: str, rows: Sequence[Sequence[str]]) -> str:
-    """Some rows, each with its place among them."""
+    """Build a VALUES clause with the index of each row."""
     told = " ".join(f"({' '.join(row)} {rank})" for rank, row in enumerate(rows))
     return f"VALUES ({' '.join(f'?{variable}' for variable in variables.split())}) {{ {told} }}"
 
 
-# How large a SPARQL statement may be: the depth of its expressions and groups, and the number of patterns
-# that an engine has to join.
+# Limits of the size of a SPARQL statement: the depth of its expressions and groups, and the number of
+# patterns that an engine must join.
 #
-# Oxigraph 0.5 ends, with all that it serves, at some 2,700 times BIND, MINUS, VALUES or AS, and at some
-# 7,000 times +, || or UNION. Joining 100 patterns takes it seconds, and 200 minutes in which nothing stops
-# it: the time grows with the fourth power.
+# Oxigraph 0.5 crashes, with everything that it serves, at about 2,700 BIND, MINUS, VALUES or AS, and at about
+# 7,000 +, || or UNION. Joining 100 patterns takes it seconds, and 200 minutes during which nothing stops it:
+# the time grows with the fourth power.
 
 _BRACKETS, _DEPTH, _PARTS = 100, 250, 100
 _BINDING = {
@@ -162,15 +165,16 @@ _BINDING = {
     "?": 7,
     **dict.fromkeys(("=", "!=", "<", ">", "<=", ">=", "IN", "NOT"), 4),
 }
-_TOLD = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())  # words before braces that hold no pattern
+_TOLD = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())  # words before braces without a pattern
 _TOP, _PATTERN, _TELLING, _LIST, _EXPRESSION = "top", "pattern", "telling", "list or path", "expression"
 # a piece, the kind of bracket that it stands in, and the kind that it opens, if it does
 _Placed = tuple[str, str, str]
 
 
 def refuse_unless_sparql(do: str, statement: str) -> list[SparqlToken]:
-    """The pieces of a read or a write; raises QueryFailed for one that may not be run, or that an engine
-    might not survive.
+    """Return the tokens of a read or write statement.
+
+    Raises QueryFailed if it is not allowed, or so large that an engine might crash.
     """
     require_statement(statement)
     try:
@@ -186,7 +190,7 @@ def refuse_unless_sparql(do: str, statement: str) -> list[SparqlToken]:
 
 
 def _placed(said: Sequence[SparqlToken]) -> Iterator[_Placed]:
-    """The pieces in their places."""
+    """Yield the tokens with their positions in the nesting of brackets."""
     frames, words = [_TOP], [""]  # of each open bracket, its kind and the last word before another one
     before = SparqlToken("", "")
     for token in said:
@@ -207,7 +211,7 @@ def _placed(said: Sequence[SparqlToken]) -> Iterator[_Placed]:
 
 
 def _opened(bracket: str, inside: str, word: str, before: SparqlToken) -> str:
-    """What kind of bracket opens here, after a word and a piece."""
+    """Classify the bracket that opens after a word and a token."""
     if inside == _TELLING or (bracket == "{" and word in _TOLD):
         return _TELLING
     if bracket != "(":
@@ -230,7 +234,7 @@ def _marks(placed: Sequence[_Placed]) -> Iterator[Mark]:
 
 
 def _parts(placed: Sequence[_Placed]) -> int:
-    """How many triples, groups, steps of paths and items of lists stand in patterns."""
+    """Count the triples, groups, path steps and list items in patterns."""
     return sum(
         (inside == _PATTERN and (text in (".", ";", ",", "{", "[")))
         or (text == "/" and inside != _TELLING)
@@ -239,8 +243,8 @@ def _parts(placed: Sequence[_Placed]) -> int:
     )
 
 
-# What a read statement in SPARQL says by itself: variables that are bound to constants, whatever the graph
-# holds.
+# The constants of a read statement in SPARQL: variables that are bound to constants, whatever the graph
+# contains.
 
 _BOUND = re.compile(
     rf"\(\s*(?:{LITERAL}|<[^<>\s]*>|\w*:[\w%.-]+)(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)", re.I | re.S
@@ -248,8 +252,9 @@ _BOUND = re.compile(
 
 
 def sparql_words(statement: str) -> OwnWords:
-    """The variables that are given constants; a statement with nothing but BIND, VALUES and FILTER in its
-    braces looks at nothing.
+    """Return the variables that are bound to constants.
+
+    A statement with nothing but BIND, VALUES and FILTER in its braces reads nothing from the graph.
     """
     text = re.sub(r"\bVALUES\b[^{]*\{[^}]*\}", " ", blanked(statement), flags=re.I)
     changed = 1
@@ -268,7 +273,7 @@ def sparql_words(statement: str) -> OwnWords:
 
 
 def _sentence(triples: Iterable[RdfTriple], subject: str) -> str:
-    """What triples say of one subject, in one sentence."""
+    """Format the triples of one subject as a single statement."""
     said: dict[str, list[str]] = {}
     for _, predicate, object in triples:
         said.setdefault("a" if predicate == TYPE else spelled(predicate), []).append(spelled(object))
@@ -276,8 +281,9 @@ def _sentence(triples: Iterable[RdfTriple], subject: str) -> str:
 
 
 def _add(facts: Sequence[Fact]) -> str:
-    """The plain triples, and descriptions of those with properties; new values of a property take the place
-    of the old ones.
+    """Build the statement that adds plain triples, and descriptions of those with properties.
+
+    New values of a property replace the old ones.
     """
     merged: dict[tuple[str, str, str], Values] = {}
     for triple, properties in facts:
@@ -303,8 +309,9 @@ _NAMED = f"?node a ?kind FILTER(?kind != rdf:Statement) BIND({_NAME} AS ?name) V
 
 
 def _about(names: Sequence[str], hops: int) -> str:
-    """The facts near some names; each means the things called so, or else all whose name contains it, without
-    case, _ and -.
+    """Build the query for the facts near some names.
+
+    A name matches the things with that name, or else all whose name contains it, ignoring case, _ and -.
     """
     wanted = " ".join(dict.fromkeys(spelled(Literal(folded)) for folded in map(_folded, names) if folded))
     found = _NAMED.replace("WANTED", wanted)
@@ -333,7 +340,7 @@ def _about(names: Sequence[str], hops: int) -> str:
 
 
 def _folded(name: str) -> str:
-    """A name as `_NAME` makes it."""
+    """Normalize a name as `_NAME` does."""
     local = iri_of(name).removeprefix(NAMESPACE).lower().replace("%2e", ".")
     return re.sub("(_|-|%5f)+", " ", local).strip()
 
@@ -381,26 +388,32 @@ SPARQL = Dialect(
 )
 
 
-# A graph that is written to in SPARQL with Oxigraph, in the sandbox.
+# The embedded SPARQL store: Oxigraph in the sandbox.
 
 
 class SparqlEmbedded(EmbeddedStore):
-    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.sparql.rdf` says how a
-    property graph is RDF.
+    """An embedded store for SPARQL 1.1 queries and updates.
 
-    What RDF cannot hold raises BadInput, as what does not fit does.
+    `kgot_lab.sandbox.sparql.rdf` defines how a property graph is RDF. Raises BadInput for what RDF cannot
+    represent, as for what does not fit.
     """
 
     dialect = SPARQL
     language = "sparql"
 
     def write(self, statement: str) -> Diff:
-        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        """Run a statement and store its changes.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
+        """
         refuse_unless_sparql("write", statement)
         return super().write(statement)
 
     def read(self, statement: str) -> Rows:
-        """The rows a statement finds; raises QueryFailed."""
+        """Run a read statement and return its rows.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
         refuse_unless_sparql("read", statement)
         return super().read(statement)
 

@@ -1,4 +1,4 @@
-"""A graph on a server that speaks the SPARQL 1.1 protocol: RDF4J, Oxigraph and others."""
+"""A graph on a server with the SPARQL 1.1 protocol: RDF4J, Oxigraph and others."""
 
 from __future__ import annotations
 
@@ -41,34 +41,33 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
 _Result = TypeVar("_Result")
-_TRIES = 20  # how often a write starts again because somebody else was faster
-_PAUSE = 0.2  # seconds at most before it does, at random, so that two do not meet again
+_TRIES = 20  # restarts of a write because another writer was faster
+_PAUSE = 0.2  # seconds: the longest random pause before a restart
 _REMEMBERED = 32  # writes that a version names: whoever was followed by fewer before looking still finds that the own one was done
 
 
 class _Overtaken(Exception):
-    """The graph on the server is no longer the one that a write was made for."""
+    """The graph on the server changed after a write was prepared for it."""
 
 
 class _NotTaken(StoreUnavailable):
-    """A change was sent, and the server did not say that it was made."""
+    """A change was sent, and the server did not confirm it."""
 
 
 class SparqlServer(EmbeddedStore):
-    """A store whose graph is one named graph of a SPARQL server; no other graph there is looked at or
-    changed.
+    """A store whose graph is one named graph of a SPARQL server.
 
-    `namespace` names the graph; `wipe` empties it first. A graph that is there but was not made by a store
-    like this is refused, unless `adopt` allows to take it over, which spells it anew as
-    `kgot_lab.sandbox.sparql.rdf` says. `seconds` bound each statement.
+    No other graph of the server is read or changed. `namespace` names the graph. `wipe` empties it first. An
+    existing graph that was not made by such a store is refused, unless `adopt` allows the store to take it
+    over and rewrite it as `kgot_lab.sandbox.sparql.rdf` defines. `seconds` limits each statement.
 
-    Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is
-    sent in one request, which does nothing if the graph is no longer the one they ran on; they start again
-    then. A server that runs two updates at the same moment on the same old graph, as Oxigraph 0.5 sometimes
-    does, makes both: all that they added and removed, and where both changed one value, a list of both.
-    Looking around asks the copy, after one request has shown that it is current; `graph` always reads the
-    server's. Raises BadInput, NotInstalled, and StoreUnavailable while the server is away: once it is back,
-    the store goes on.
+    Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and their changes are sent
+    in one request, which does nothing if the graph has changed since. The write then starts again. A server
+    that runs two updates at the same moment on the same old graph, as Oxigraph 0.5 sometimes does, performs
+    both: everything that they added and removed, and if both changed one value, a list of both. Other reads
+    use the copy, after one request has shown that it is current. `graph` always reads the server's. Raises
+    BadInput, NotInstalled, and StoreUnavailable while the server is away. When it is back, the store
+    continues.
     """
 
     dialect = SPARQL
@@ -97,7 +96,7 @@ class SparqlServer(EmbeddedStore):
         self._link = SparqlLink.to(query_url, update_url, token)
         self._place = str(self._link)
         self._lost = LostStatements()
-        self._version = tuple[str, ...]()  # of the server's graph as the copy has it
+        self._version = tuple[str, ...]()  # of the server's graph, as loaded in the copy
         self._size, self._exact = 0, True  # how many triples that is; whether it is spelled as ours
         try:
             self._claim(adopt=adopt, wipe=wipe)
@@ -112,20 +111,26 @@ class SparqlServer(EmbeddedStore):
     # --- statements and diffs ---
 
     def write(self, statement: str) -> Diff:
-        """Run a statement in the sandbox and what it changed on the server; raises QueryFailed, changing
-        nothing.
+        """Run a statement in the sandbox and apply its changes on the server.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         refuse_unless_sparql("write", statement)
         return self._until_settled(partial(super().write, statement))
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the server's graph; raises BadInput when it does not fit or RDF cannot hold it."""
+        """Apply a diff to the server's graph.
+
+        Raises BadInput if it does not fit or RDF cannot represent it.
+        """
         diff = fit_diff(diff)
         self._until_settled(partial(super().apply, diff))
 
     def read(self, statement: str) -> Rows:
-        """The rows that a query finds; raises QueryFailed, with the server's own message if it refused the
-        query, and ServerLost.
+        """Run a query and return its rows.
+
+        Raises QueryFailed if the query is not allowed, or with the server's message if the server refuses it,
+        and ServerLost if the connection breaks.
         """
         found = refuse_unless_sparql("read", statement)
         try:
@@ -146,68 +151,81 @@ class SparqlServer(EmbeddedStore):
             raise QueryFailed(statement, error.reason) from None
 
     def graph(self) -> PropertyGraph:
-        """The whole graph, read from the server."""
+        """Read the whole graph from the server."""
         self._load()
         return super().graph()
 
     def close(self) -> None:
-        """End the sandbox and the connections; a later call raises StoreUnavailable."""
+        """Close the sandbox and the connections.
+
+        A later call raises StoreUnavailable.
+        """
         super().close()
         if self._over != ELSEWHERE:
             self._link.close()
 
     def forked(self) -> None:
-        """In a child: the connections are the parent's."""
+        """Mark the store as closed in a forked child, since the connections are the parent's."""
         super().forked()
         self._over = self._over or ELSEWHERE
 
-    # --- looking around, in the copy ---
+    # --- queries, on the copy ---
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         self._refresh()
         return super().schema()
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways; none if there is no such node."""
+        """Return a node's incoming and outgoing edges.
+
+        Empty if there is no such node.
+        """
         self._refresh()
         return super().neighbours(id)
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first."""
+        """Return the nodes that share words with a query in their name or properties, best first."""
         require_words(words)
         self._refresh()
         return super().search(words, limit)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         self._refresh()
         return super().within(id, hops)
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         self._refresh()
         return path_between(source, target, most, super().neighbours)
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        For what counts as equal see `lookup.holds_value`.
+        """
         self._refresh()
         return super().holds(value)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes."""
+        """Return the edges whose two ends are both among the given nodes."""
         self._refresh()
         return edges_among(ids, super().neighbours)
 
-    # --- the namespaces of a server ---
+    # --- namespaces of a server ---
 
     @classmethod
     def namespaces(
         cls, query_url: str, update_url: str | None = None, *, token: str | None = None
     ) -> Mapping[str, GraphSize]:
-        """What the namespaces of a server hold, by name; raises StoreUnavailable."""
+        """Count the nodes and edges of each namespace of a server, by name.
+
+        Raises StoreUnavailable if the server does not answer.
+        """
         with closing(SparqlLink.to(query_url, update_url, token)) as link:
             return sparql_namespaces(link)
 
@@ -215,7 +233,10 @@ class SparqlServer(EmbeddedStore):
     def delete_namespace(
         cls, query_url: str, namespace: str, update_url: str | None = None, *, token: str | None = None
     ) -> None:
-        """Delete a namespace of a server; raises BadInput where no store made it, and StoreUnavailable."""
+        """Delete a namespace of a server.
+
+        Raises BadInput if no store made it, and StoreUnavailable.
+        """
         with closing(SparqlLink.to(query_url, update_url, token)) as link:
             delete_sparql_namespace(link, namespace)
 
@@ -230,7 +251,7 @@ class SparqlServer(EmbeddedStore):
         return open_sandbox(language=self.language, seconds=self.seconds, unsafe=self._unsafe)
 
     def _claim(self, *, adopt: bool, wipe: bool) -> None:
-        """Make sure that the graph is this store's."""
+        """Check that the graph belongs to this kind of store, or take it over."""
         here = f"{self._place} already holds a graph {self.namespace!r}"
         if (
             not self._marked()
@@ -248,8 +269,9 @@ class SparqlServer(EmbeddedStore):
             self._respell()
 
     def _require_confined(self) -> None:
-        """Make sure that a query sees the one graph that it is sent for: a server that does not heed this
-        would show those of others.
+        """Check that a query only reads the graph it is sent for.
+
+        A server that ignores this would return the triples of other graphs.
         """
         mark = f"ASK {{ <{self._graph}> <{VERSION_IRI}> ?version }}"
         if (
@@ -261,11 +283,10 @@ class SparqlServer(EmbeddedStore):
             )
 
     def _marked(self) -> tuple[str, ...]:
-        """The version of the server's graph, the names of its last writes, newest first; empty if no store
-        like this made the graph.
+        """Return the version of the server's graph: the names of its last writes, in sorted order.
 
-        There is more than one where a server ran two writes at the same moment on the same graph: both were
-        made.
+        Empty if no store of this kind made the graph. There is more than one if a server ran two writes at
+        the same moment on the same graph. Both were made.
         """
         solutions = self._asked(f"SELECT ?version WHERE {{ {self._mark('?version')} }}").solutions
         return tuple(
@@ -276,18 +297,18 @@ class SparqlServer(EmbeddedStore):
         return f"GRAPH <{VERSIONS_GRAPH}> {{ <{self._graph}> <{VERSION_IRI}> {version} }}"
 
     def _refresh(self) -> None:
-        """Make sure that the copy is current."""
+        """Update the copy if it is not current."""
         with self._alone:
             if not self._version or self._marked() != self._version:
                 self._load()
 
     def _load(self) -> None:
-        """Make the copy agree with the server's graph."""
+        """Load the server's graph into the copy."""
         if not self._marked():
             self._run_update(
                 f"INSERT {{ {self._mark(_new())} }} WHERE {{ FILTER NOT EXISTS {{ {self._mark('?any')} }} }}"
             )
-        version = self._marked()  # read before the graph: what comes in between is noticed by the next write
+        version = self._marked()  # read before the graph: the next write detects any change in between
         triples = (
             self._asked(f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").triples
             or ()
@@ -300,7 +321,10 @@ class SparqlServer(EmbeddedStore):
         self._exact = set(map(_plain, triples)) == set(triples_of(graph.nodes, graph.edges))
 
     def _until_settled(self, act: Callable[[], _Result]) -> _Result:
-        """What an act gives once nobody else changed the graph while it ran."""
+        """Call `act` and return its result, repeating it if another writer changed the graph meanwhile.
+
+        Raises StoreUnavailable if that happens every time.
+        """
         for tried in range(_TRIES):
             if tried:
                 time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**tried)))
@@ -317,7 +341,7 @@ class SparqlServer(EmbeddedStore):
         )
 
     def _keep(self, diff: Diff) -> None:
-        """Make a diff true on the server, then in the copy."""
+        """Apply a diff on the server, then to the copy."""
         self._truth.check(diff)
         if not diff:
             return
@@ -328,7 +352,10 @@ class SparqlServer(EmbeddedStore):
         super()._keep(diff)
 
     def _triples(self, diff: Diff) -> tuple[dict[RdfTriple, None], dict[RdfTriple, None]]:
-        """What a diff touches, before and after it, parallel edges included; raises BadInput."""
+        """Return the triples that a diff touches, before and after it, parallel edges included.
+
+        Raises BadInput if RDF cannot represent a value.
+        """
         edges: dict[EdgeIdentity, Edge] = {}
         for edge in (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges)):
             near = min((self._truth.incident.get(end, {}) for end in (edge.source, edge.target)), key=len)
@@ -349,7 +376,7 @@ class SparqlServer(EmbeddedStore):
         return dict.fromkeys(old), dict.fromkeys(new)
 
     def _respell(self) -> None:
-        """Spell the server's whole graph as this store does."""
+        """Rewrite the server's whole graph in the form of this store."""
         everything = triples_of(self._truth.nodes.values(), self._truth.edges.values())
         clear = f"DELETE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }} WHERE {{ {self._unchanged()} GRAPH <{self._graph}> {{ ?s ?p ?o }} }} ;\n"
         self._size = 0
@@ -357,18 +384,17 @@ class SparqlServer(EmbeddedStore):
         self._exact = True
 
     def _unchanged(self) -> str:
-        """The pattern that matches once if the server's graph is still the one of the copy."""
+        """Return the pattern that matches once if the server's graph is still that of the local copy."""
         marks = " ".join(self._mark(_quoted(version)) for version in self._version)
         alone = f"{{ SELECT (COUNT(*) AS ?marks) WHERE {{ {self._mark('?mark')} }} }} FILTER(?marks = {len(self._version)})"
         size = f"{{ SELECT (COUNT(*) AS ?size) WHERE {{ GRAPH <{self._graph}> {{ ?a ?b ?c }} }} }} FILTER(?size = {self._size})"
         return f"{marks} {alone} {size}"
 
     def _send(self, removed: Sequence[RdfTriple], added: Sequence[RdfTriple], *, first: str = "") -> None:
-        """Change the server's graph by exactly these triples; raises _Overtaken, having changed nothing, if
-        it is not as expected.
+        """Change the server's graph by exactly these triples.
 
-        Raises StoreUnavailable for a change that is not there, and where the server went away so that nobody
-        knows.
+        Raises _Overtaken, having changed nothing, if the graph is not as expected. Raises StoreUnavailable if
+        the change did not take effect, or if the server went away so that this is unknown.
         """
         own = uuid4().hex
         before = (
@@ -383,7 +409,7 @@ class SparqlServer(EmbeddedStore):
             for word, versions, triples in (("DELETE", self._version, removed), ("INSERT", new, added))
         )
         text = f"{first}{' '.join(parts)} WHERE {{ {self._unchanged()} }}"
-        self._version = ()  # not known until the server shows the own name
+        self._version = ()  # unknown until the server shows this write's name
         failed: _NotTaken | None = None
         try:
             self._run_update(text)
@@ -428,7 +454,7 @@ def _lines(triples: Iterable[RdfTriple]) -> str:
 
 
 def _plain(triple: RdfTriple) -> RdfTriple:
-    """A triple with a double as we write it; servers may write it otherwise."""
+    """Return a triple with a double in this package's notation, since servers may write it differently."""
     subject, predicate, object = triple
     if (
         isinstance(object, Literal)

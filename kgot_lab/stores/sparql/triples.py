@@ -1,5 +1,6 @@
-"""Nodes and edges as triples, triples as text, and back; `kgot_lab.sandbox.sparql.rdf` says how a property
-graph is RDF.
+"""Convert nodes and edges to triples, triples to text, and back.
+
+`kgot_lab.sandbox.sparql.rdf` defines how a property graph is RDF.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
-    """The triples of some nodes, and of some edges with all their parallels; raises BadInput, naming the
-    element, for what RDF cannot hold.
+    """Convert nodes and edges to triples.
 
-    That is half a surrogate pair, and a value that is not JSON.
+    `edges` must include all parallels of each edge. Raises BadInput, naming the element, if RDF cannot
+    represent it: half a surrogate pair, or a value that is not JSON.
     """
     groups: dict[tuple[str, str, str], dict[str, Values]] = {}
     for edge in edges:
@@ -61,7 +62,7 @@ def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
 
 
 def require_holdable(diff: Diff) -> None:
-    """Raise BadInput, naming the element, if a diff brings what RDF cannot hold."""
+    """Raise BadInput, naming the element, if a diff adds something that RDF cannot represent."""
     triples_of(
         (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
         (*diff.added_edges, *(after for _, after in diff.changed_edges)),
@@ -76,7 +77,10 @@ def _encodable(triples: list[RdfTriple]) -> list[RdfTriple]:
 
 
 def graph_of(triples: Iterable[RdfTriple]) -> PropertyGraph:
-    """The graph that any triples say there is; raises BadInput."""
+    """Build the graph that any triples describe.
+
+    Raises BadInput if they describe none.
+    """
     try:
         contents = contents_of(with_names(triples))
     except RefusedValue as refusal:
@@ -90,8 +94,9 @@ def graph_of(triples: Iterable[RdfTriple]) -> PropertyGraph:
 
 
 def spelled(term: Term, *, short: bool = True) -> str:
-    """A term as SPARQL and Turtle take it; without `short`, so without prefixes and plain numbers, as
-    N-Triples takes it.
+    """Format a term for SPARQL and Turtle.
+
+    Without `short` the term has no prefixes and no plain numbers, as N-Triples requires.
     """
     if isinstance(term, str):
         return (short and _prefixed(term)) or f"<{term}>"
@@ -102,7 +107,10 @@ def spelled(term: Term, *, short: bool = True) -> str:
 
 
 def _prefixed(iri: str) -> str:
-    """An IRI with its prefix, empty if it has none; what the mapping makes of a name can always follow one."""
+    """Return an IRI with its prefix, or "" if it has none.
+
+    Local names that the mapping creates are always valid after a prefix.
+    """
     for prefix, namespace in PREFIXES.items():
         local = iri.removeprefix(namespace)
         if iri.startswith(namespace) and (namespace in (NAMESPACE, EDGE_IRI) or _WORD.fullmatch(local)):
@@ -117,7 +125,10 @@ def _escape(sign: re.Match[str]) -> str:
 
 
 def oxigraph() -> ModuleType:
-    """The package that parses and writes RDF; raises NotInstalled."""
+    """Import the package that parses and writes RDF.
+
+    Raises NotInstalled if it is missing.
+    """
     try:
         import pyoxigraph
     except ImportError:
@@ -126,7 +137,10 @@ def oxigraph() -> ModuleType:
 
 
 def triple_of(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> RdfTriple:
-    """One of its triples as ours; raises BadInput for a triple about a triple."""
+    """Convert a pyoxigraph quad or triple.
+
+    Raises BadInput for a triple about a triple.
+    """
     return str(_term(quad.subject)), quad.predicate.value, _term(quad.object)
 
 

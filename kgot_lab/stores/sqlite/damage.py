@@ -1,9 +1,9 @@
-"""Find damage that SQLite itself does not notice: checksums of rows, in a table of their own, and lost parts of
-its write-ahead log.
+"""Find damage that SQLite does not notice, by checksums of rows and lost parts of its write-ahead log.
 
-SQLite's extension for checksums of pages has to be compiled and loaded, which most Pythons cannot. So a store
-puts down a CRC-32 of each row it writes, by triggers of its own connection. Triggers in the file take the
-checksum of a row away when any program changes it; rows without one get theirs when a store opens the file.
+SQLite's extension for page checksums must be compiled and loaded, which most Pythons cannot do. So a store
+saves a CRC-32 of each row that it writes in a table, by triggers of its own connection. Triggers in the file
+remove the checksum of a row when any program changes it. Rows without one get theirs when a store opens the
+file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SUMS = (
 
 
 def _sum_of(kind: str, row: str) -> str:
-    # as bytes: a damaged text may be no text at all
+    # as bytes: a damaged text may not be valid UTF-8
     return f"checksum({', '.join(f'CAST({row}.{column} AS BLOB)' for column in _COLUMNS[kind])})"
 
 
@@ -52,7 +52,7 @@ SUMMING = {
     for event in ("INSERT", "UPDATE")
 }
 NOT_AS_WRITTEN = "is not as it was written"
-GUARDING = {  # those of a connection come before those of the file, which take the checksum away
+GUARDING = {  # triggers of a connection run before those of the file, which remove the checksum
     f"sound_{kind}_before_{event}": f"CREATE TEMP TRIGGER sound_{kind}_before_{event} BEFORE {event} ON main.{kind}"
     f" WHEN (SELECT sum FROM sums WHERE kind = '{kind}' AND number = OLD.number) <> {_sum_of(kind, 'OLD')}"
     f" BEGIN SELECT RAISE(ABORT, 'a row of {kind} {NOT_AS_WRITTEN}'); END"
@@ -86,7 +86,7 @@ _FILL = tuple(
 
 
 def newest(connection: sqlite3.Connection) -> dict[str, int]:
-    """The largest number of a row of each kind."""
+    """Return the largest row number of each kind."""
     return {
         kind: connection.execute(f"SELECT coalesce(max(number), 0) FROM {kind}").fetchone()[0]
         for kind in _COLUMNS
@@ -94,7 +94,7 @@ def newest(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def fill_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> None:
-    """Give the rows that came after those of these numbers their checksums."""
+    """Add checksums to the rows that were added after those of the given numbers."""
     for kind, number in numbers.items():
         connection.execute(
             f"INSERT INTO sums SELECT '{kind}', number, {_sum_of(kind, kind)} FROM {kind} WHERE number > ?",
@@ -103,23 +103,26 @@ def fill_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> No
 
 
 def lacks_sums(connection: sqlite3.Connection) -> bool:
-    """Whether a row has no checksum: another program wrote it."""
+    """Return whether a row has no checksum, because another program wrote it."""
     return any(connection.execute(f"SELECT 1 {without} LIMIT 1").fetchone() for without in _WITHOUT.values())
 
 
 def fill_sums(connection: sqlite3.Connection) -> None:
-    """Give the rows that have no checksum one."""
+    """Add checksums to the rows that have none."""
     for statement in _FILL:
         connection.execute(statement)
 
 
 def can_sum(connection: sqlite3.Connection) -> None:
-    """Let a connection reckon checksums."""
+    """Enable a connection to compute checksums."""
     connection.create_function("checksum", -1, _checksum, deterministic=True)
 
 
 def is_sound(row: Sequence[Any]) -> bool:
-    """Whether a row as `SELECTED` has it is as it was written, as far as it has a checksum."""
+    """Return whether a row, as selected by `SELECTED`, matches its checksum.
+
+    A row without a checksum counts as sound.
+    """
     *columns, sum = row
     return sum is None or sum == _checksum(*(column.encode() for column in columns))
 
@@ -132,8 +135,9 @@ def _checksum(*columns: bytes) -> int:
 
 
 def damage_in(connection: Connection, schema: Sequence[str]) -> str:
-    """What is wrong with a graph's file, whose tables were made by these statements; "" for nothing. Nothing
-    is changed in it.
+    """Describe the damage in a graph's file, or return "" if there is none.
+
+    `schema` holds the statements that created its tables. Nothing in the file is changed.
     """
     try:
         with connection.surfacing():
@@ -167,7 +171,7 @@ def _damage_in(connection: sqlite3.Connection, schema: Sequence[str]) -> str:
 
 
 def _begun(connection: sqlite3.Connection) -> bool:
-    """Begin a transaction, one that could write if no other process is writing now."""
+    """Begin a transaction that can write if no other process is writing."""
     (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute("PRAGMA busy_timeout = 0")
     try:
@@ -180,7 +184,7 @@ def _begun(connection: sqlite3.Connection) -> bool:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
 
 
-# SQLite's own log beside a graph's file: what a damaged one makes SQLite pass over in silence.
+# SQLite's own log beside a graph's file: which parts SQLite silently skips if it is damaged.
 
 # of the log; of a page in it: number, size of the file at a commit, salts
 _HEAD, _FRAME = (struct.Struct(">8I"), struct.Struct(">4I"))
@@ -190,14 +194,17 @@ _INDEX, _INDEX_VERSION = struct.Struct("=I"), 3_007_000
 
 @dataclass(frozen=True)
 class WalFrames:
-    """The pages of a log that were written since it was begun: for each, whether a transaction ends with it."""
+    """The pages written to a log since it was started: for each, whether a transaction ends with it."""
 
     salts: tuple[int, int]
     ends: Sequence[bool]
 
 
 def wal_frames(path: Path) -> WalFrames | None:
-    """What the log beside a file holds, whole or not; None where there is none."""
+    """Read the frames of the write-ahead log beside a file, whole or not.
+
+    None if there is no log.
+    """
     try:
         with path.with_name(path.name + "-wal").open("rb") as file:
             _, _, page, _, *salts, _, _ = _HEAD.unpack(file.read(_HEAD.size))
@@ -213,12 +220,11 @@ def wal_frames(path: Path) -> WalFrames | None:
 
 
 def damage_to_log(copied: Copied) -> str:
-    """What the log beside a file has lost, or may have, so that SQLite passes over it; "" for nothing that
-    shows.
+    """Describe what the write-ahead log beside a file has lost, or may have lost, or return "".
 
-    Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's goes on from that of the page
-    before it. The index of the log, which processes share and a killed one leaves, tells how many pages were
-    acknowledged (sqlite.org/walformat.html, 2).
+    SQLite skips such changes. Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's
+    continues from that of the page before it. The index of the log, which processes share and a killed one
+    leaves behind, tells how many pages were acknowledged (sqlite.org/walformat.html, 2).
     """
     log, index = _log_on_file(copied.path), _index_of(copied.index)
     if log.lost:
@@ -236,7 +242,7 @@ def damage_to_log(copied: Copied) -> str:
 @dataclass(frozen=True)
 class _Log:
     salts: bytes = b""
-    whole: int = 0  # pages up to the end of the last change that is sound
+    whole: int = 0  # pages up to the end of the last valid change
     lost: int = 0  # changes after damage
     torn: bool = False  # something follows the last change
 
@@ -269,12 +275,13 @@ def _log_on_file(path: Path) -> _Log:
 class _Index:
     salts: bytes
     pages: int  # of the log, those of whole changes
-    kept: int  # those of them that are in the file itself too
+    kept: int  # those of them that are also in the file itself
 
 
 def _index_of(data: bytes) -> _Index | None:
-    """What the index of a log tells; None where it tells nothing, or is of a machine that writes its numbers
-    the other way round.
+    """Parse the index of a write-ahead log.
+
+    None if it is invalid, or from a machine with the other byte order.
     """
     if len(data) < 100 or data[:48] != data[48:96] or _INDEX.unpack_from(data)[0] != _INDEX_VERSION:
         return None
@@ -291,25 +298,26 @@ def _summed(data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]
 
 
 def _place(after_head: int, page: int) -> int:
-    """How many pages come before the one whose head ends here."""
+    """Return the number of pages before the one whose head ends at `after_head`."""
     return (after_head - _FRAME_HEAD - _HEAD.size) // (_FRAME_HEAD + page)
 
 
 def warn_of_lost(before: WalFrames | None, connection: sqlite3.Connection, path: Path) -> None:
-    """Warn where SQLite, having just opened the file, takes less from its log than was there before: a page
-    of it is damaged.
+    """Warn if SQLite, having just opened the file, used less of its log than there was before.
+
+    This means that a page of the log is damaged.
     """
     if before is None or not before.ends:
         return
     try:
-        # waits for a process that has written its pages and not yet said so to the others
+        # waits for a process that has written its pages and not yet published them
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
     except sqlite3.OperationalError:  # one that writes for long: whoever opens the file next looks
         return
     taken = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
     now = wal_frames(path)
-    if taken < 0 or now is None or now.salts != before.salts:  # another process begun it anew in the meantime
+    if taken < 0 or now is None or now.salts != before.salts:  # another process restarted it meanwhile
         return
     if lost := sum(before.ends[taken:]):
         kept = set_aside(path.with_name(path.name + "-wal"))

@@ -1,4 +1,4 @@
-"""An SQLite file that holds a graph: how it is opened, told from others, and searched for damage."""
+"""Open an SQLite file with a graph, recognize such a file, and search it for damage."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from kgot_lab.stores.sqlite.damage import (
 )
 from kgot_lab.stores.sqlite.tables import GRAPH_TABLES, INDEX_SINCE, JOURNAL, RECORDERS, Connection, Guard
 
-APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
+APPLICATION = 0x6B676C62  # "kglb": the application id of files made by this package
 VERSION = 2  # 1 had no checksums of rows
 _PATIENCE = 30.0  # seconds to wait for another process that is writing
 _OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
-CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
+CHECKED = 32_000_000  # bytes of a file that is searched for damage at each opening, in about a second
 # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
 MOST_READ = MOST_KEPT + 1_000_000
 MOST_WRITTEN = 2 * MOST_READ  # a row of the journal holds an element before and after
@@ -50,18 +50,19 @@ MOST_PATTERN = 250
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """The two connections to one graph: only the first can write."""
+    """The two connections to one graph, of which only the first can write."""
 
     writer: Connection
     reader: Connection
-    guard: Guard  # of the writer, asleep but while a statement is looked at
+    guard: Guard  # of the writer, active only while a statement is prepared
     read_guard: Guard
     # the database and its log as they were opened, by device and number; none in memory
     files: Mapping[str, tuple[int, int]]
 
     def refuse_if_moved(self) -> None:
-        """Raise StoreUnavailable when the file or its log is no longer the one that was opened: what is
-        written now would be lost.
+        """Raise StoreUnavailable if the file or its log was replaced since it was opened.
+
+        What is written now would be lost.
         """
         for file, identity in self.files.items():
             there = _told_of(file)
@@ -76,14 +77,15 @@ class Opened:
                 )
 
     def forked(self) -> None:
-        """In a child: SQLite must not even close a connection there; and what it knows of the file's locks is
-        no longer so.
+        """Detach the connections in a forked child.
+
+        SQLite must not even close a connection there, and what it knows of the file's locks no longer holds.
         """
         keep_for_ever((self.writer, self.reader))
         _LOCKED_ELSEWHERE.update(self.files.values())
 
     def close(self) -> None:
-        """Close both, the writer last: it tidies the file up."""
+        """Close both connections, the writer last, which cleans up the file."""
         self.reader.close()
         self.writer.close()
         _OPEN.discard(self)
@@ -95,10 +97,10 @@ _LOCKED_ELSEWHERE: set[tuple[int, int]] = set()
 
 
 def opened_file(path: Path | None) -> Opened:
-    """The graph in a file, made if there is none there, or one in memory.
+    """Open the graph in a file, creating it if there is none, or one in memory.
 
-    Raises BadInput for a file of another kind, which is not touched, StoreUnavailable for one that cannot be
-    opened, and StoreDamaged.
+    Raises BadInput for a file of another kind, which is not changed, StoreUnavailable if the file cannot be
+    opened, and StoreDamaged if it is damaged.
     """
     if sqlite3.sqlite_version_info < _OLDEST:
         raise StoreUnavailable(
@@ -130,10 +132,10 @@ def opened_file(path: Path | None) -> Opened:
 
 @contextmanager
 def in_bulk(writer: sqlite3.Connection) -> Iterator[None]:
-    """Let many rows come, in a transaction, without a trigger for each: nothing is journalled, and they are
-    indexed and summed up together.
+    """Disable the triggers for each row while many rows are added in a transaction.
 
-    Nothing may be deleted meanwhile, since a new row could get its number.
+    Nothing is journalled, and the rows are indexed and get their checksums together. Nothing may be deleted
+    meanwhile, since a new row could reuse its number.
     """
     before, triggers = newest(writer), RECORDERS | ARRIVING
     there = {
@@ -152,7 +154,7 @@ def in_bulk(writer: sqlite3.Connection) -> Iterator[None]:
 
 
 def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | None:
-    """What an error says of the file rather than of a statement; None if nothing."""
+    """Return the error to raise if an SQLite error concerns the file rather than a statement, or None."""
     where, code = path or "the graph in memory", getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(
@@ -168,8 +170,9 @@ def unavailable(error: sqlite3.Error, path: Path | None) -> StoreUnavailable | N
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise BadInput unless a file is empty, absent or made here, by its head alone; its folder is made if
-    there is none.
+    """Raise BadInput unless a file is empty, absent or made by this package, judged by its head alone.
+
+    Creates its folder if there is none.
     """
     require_path(path)
     if not holds_something(path):
@@ -188,15 +191,17 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def is_own_file(connection: sqlite3.Connection) -> bool:
-    """Whether a file, opened elsewhere, says that this package made it; raises sqlite3.Error where it cannot
-    say.
+    """Return whether a file, opened elsewhere, says that this package made it.
+
+    Raises sqlite3.Error if that cannot be read.
     """
     return _asked(connection, "PRAGMA application_id") == APPLICATION
 
 
 def refuse_foreign_head(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise BadInput where a file, opened elsewhere, is not ours or of a newer version, and sqlite3.Error
-    where it cannot say.
+    """Raise BadInput if a file, opened elsewhere, is not made by this package or of a newer version.
+
+    Raises sqlite3.Error if that cannot be read.
     """
     _refuse_unless_ours(
         _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version"), path
@@ -224,9 +229,9 @@ def _connected(uri: str, most: int = MOST_WRITTEN) -> Connection:
 
 
 def _prepare(writer: Connection, path: Path | None) -> None:
-    """Make the tables where the file is new, and set what lasts as long as the connection."""
+    """Create the tables in a new file, and set the options of the connection."""
     if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
-        writer.execute("BEGIN IMMEDIATE")  # another process may be making them too
+        writer.execute("BEGIN IMMEDIATE")  # another process may be creating them too
         if not _asked(writer, "SELECT count(*) FROM sqlite_master"):
             for statement in GRAPH_TABLES:
                 writer.execute(statement)
@@ -251,8 +256,9 @@ def _prepare(writer: Connection, path: Path | None) -> None:
 
 
 def _sum_up(writer: Connection, path: Path) -> None:
-    """Give rows their checksums that have none; raises StoreDamaged where those of a file that is not too
-    large find damage.
+    """Add the missing checksums of rows.
+
+    Raises StoreDamaged if the existing ones of a file that is not too large show damage.
     """
     if old := _asked(writer, "PRAGMA user_version") < VERSION:
         writer.execute("BEGIN IMMEDIATE")
@@ -272,8 +278,9 @@ def _sum_up(writer: Connection, path: Path) -> None:
 
 @dataclass(frozen=True)
 class FileSearch:
-    """What a search of a graph's file found: what is wrong, "" for nothing, how much it holds, and whether it
-    has checksums and a log.
+    """The result of a search of a graph's file.
+
+    It contains what is wrong or "", the size of the graph, and whether the file has checksums and a log.
     """
 
     damage: str
@@ -284,8 +291,9 @@ class FileSearch:
 
 
 def search_file(path: Path) -> FileSearch:
-    """Search a graph's file and its log for damage, in a copy; raises BadInput for one that is not ours, and
-    StoreUnavailable.
+    """Search a graph's file and its log for damage, in a copy.
+
+    Raises BadInput for a file that this package did not make, and StoreUnavailable.
     """
     require_closed(path)
     with private_copy(path) as copied:
@@ -311,8 +319,9 @@ def search_file(path: Path) -> FileSearch:
 
 
 def is_open_in_process(path: Path) -> bool:
-    """Whether a store of this process has a file open: to read it past SQLite would end its locks on it
-    (POSIX).
+    """Return whether a store of this process has a file open.
+
+    Reading such a file without SQLite would release its locks (POSIX).
     """
     there = _told_of(str(path))
     return there is not None and any(
@@ -321,7 +330,7 @@ def is_open_in_process(path: Path) -> bool:
 
 
 def require_closed(path: Path) -> None:
-    """Raise StoreUnavailable where a store of this process has a file open."""
+    """Raise StoreUnavailable if a store of this process has a file open."""
     if is_open_in_process(path):
         raise StoreUnavailable(
             f"{path} is open in this program: close that store, or have it searched by its verify()"
@@ -329,7 +338,7 @@ def require_closed(path: Path) -> None:
 
 
 def damaged(path: Path, what: str) -> StoreDamaged:
-    """The error that says so."""
+    """Create the error for a damaged file."""
     return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: {SALVAGE} {path}")
 
 
@@ -348,14 +357,14 @@ def _guarded(writer: Connection, reader: Connection) -> Opened:
 
 
 def _files_of(writer: sqlite3.Connection) -> dict[str, tuple[int, int]]:
-    _asked(writer, "SELECT count(*) FROM sqlite_master")  # the log is made when something is first read
+    _asked(writer, "SELECT count(*) FROM sqlite_master")  # the log is created at the first read
     file = str(writer.execute("PRAGMA database_list").fetchone()[2])
     found = {name: _told_of(name) for name in (file, f"{file}-wal") if file}
     return {name: (there.st_dev, there.st_ino) for name, there in found.items() if there is not None}
 
 
 def _told_of(file: str) -> os.stat_result | None:
-    """What the system tells of a file; None where it is not there."""
+    """Return the status of a file, or None if it does not exist."""
     try:
         return Path(file).stat()
     except OSError:
@@ -363,7 +372,7 @@ def _told_of(file: str) -> os.stat_result | None:
 
 
 def _merged(old: str, new: str) -> str:
-    """Two objects in JSON as one; where both have a name, the new value counts."""
+    """Merge two JSON objects, with the new value for a name in both."""
     values = parsed_json(new, "properties")
     return (
         json_text({**parsed_json(old, "properties"), **values}, "properties")

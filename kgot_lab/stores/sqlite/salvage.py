@@ -1,4 +1,4 @@
-"""What can be kept of a damaged SQLite graph: the rows that are as they were written."""
+"""Recover from a damaged SQLite graph the rows that are unchanged since they were written."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from kgot_lab.stores.sqlite.tables import Connection, edge_of_sqlite, node_of_sq
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node
 
-# What can be kept of a damaged SQLite graph: the rows that are as they were written.
+# Recover from a damaged SQLite graph the rows that are unchanged since they were written.
 
-# the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)
+# the bytes that every process with the file open locks (sqlite.org/c3ref/io_methods, os_unix.c)
 _SHARED, _SHARES = (0x40000002, 510)
 
 
 def salvage_sqlite(path: Path) -> Salvaged:
-    """Put the sound rows of a damaged file in its place.
+    """Replace a damaged file by its undamaged rows.
 
-    An edge that lost one of its nodes goes too. Where it raises, nothing was changed: BadInput for a file
-    that is not ours or is of a newer version, StoreDamaged where not one row can be read, and
-    StoreUnavailable where somebody has it open now.
+    An edge that lost one of its nodes is dropped too. If it raises, nothing was changed: BadInput for a file
+    that this package did not make or of a newer version, StoreDamaged if no row can be read, and
+    StoreUnavailable if another process has it open.
     """
     place = path.resolve()
     require_closed(place)
@@ -65,7 +65,7 @@ def salvage_sqlite(path: Path) -> Salvaged:
 
 
 def _kept(place: Path) -> Path:
-    """Where a copy of the damaged file is now, with the log beside it."""
+    """Copy the damaged file, with the log beside it, and return the path of the copy."""
     kept = set_aside(place)
     with suppress(FileNotFoundError):
         kept.with_name(kept.name + "-wal").write_bytes(place.with_name(place.name + "-wal").read_bytes())
@@ -73,8 +73,9 @@ def _kept(place: Path) -> Path:
 
 
 def _share(damaged: sqlite3.Connection, kind: str, kept: int) -> str:
-    """How many were kept of how many, which the rows or their checksums tell; the least that is known where
-    neither can be counted.
+    """Format how many of how many were recovered.
+
+    The total comes from the rows or their checksums. If neither can be counted, it is the number recovered.
     """
     there = kept
     for question in (f"SELECT count(*) FROM {kind}s", f"SELECT count(*) FROM sums WHERE kind = '{kind}s'"):
@@ -84,8 +85,11 @@ def _share(damaged: sqlite3.Connection, kind: str, kept: int) -> str:
 
 
 def _require_alone(place: Path) -> None:
-    """Raise StoreUnavailable where another process has a file open; nothing is written."""
-    if os.name == "nt":  # which lets nobody replace a file that another has open
+    """Raise StoreUnavailable if another process has a file open.
+
+    Nothing is written.
+    """
+    if os.name == "nt":  # Windows does not allow replacing a file that another process has open
         return
     import fcntl
 
@@ -99,8 +103,9 @@ def _require_alone(place: Path) -> None:
 
 
 def _rows(damaged: Connection, kind: str) -> Iterator[tuple[object, ...]]:
-    """The rows that have their checksum, read from both ends as far as the file can be read; all where the
-    file has no checksums yet.
+    """Yield the rows that match their checksum, read from both ends as far as the file can be read.
+
+    Yields all rows if the file has no checksums yet.
     """
     select = SELECT_SOUND[kind]
     with suppress(sqlite3.Error, UnicodeDecodeError):

@@ -1,5 +1,6 @@
-"""A graph in one SQLite file, for the layers above that search and remember: tables of nodes and edges, and
-an index of their words.
+"""A graph in one SQLite file: tables of nodes and edges, and an index of their words.
+
+For the layers above that search and remember.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ if TYPE_CHECKING:
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 SQLITE = sql_dialect("SQL (SQLite)", collation="BINARY")
-NAME_WEIGHT = 5.0  # a word in a node's name says more than one in its properties
-_STEPS = 5_000  # instructions of SQLite's machine, well under a millisecond, between two looks at the clock
-_COMMON = 1_000  # nodes that a word must be in before it can count as common
-_TOGETHER = 500  # ids in one question
-MANY_ROWS = 2_000  # rows that are quicker put in without a trigger for each
+NAME_WEIGHT = 5.0  # weight of a word in a node's name, relative to one in its properties
+_STEPS = 5_000  # virtual machine instructions between two checks of the time, well under a millisecond
+_COMMON = 1_000  # nodes that must contain a word before it can count as common
+_TOGETHER = 500  # ids per query
+MANY_ROWS = 2_000  # rows from which on inserting is faster without a trigger for each
 
 _NODES, _EDGES = SELECTED["nodes"], SELECTED["edges"]
 _SEARCH = (
@@ -76,11 +77,11 @@ _ONE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
 class Sqlite:
-    """A store whose statements are SQL, in a file or, without a path, in memory; `seconds` is how long one
-    statement may take.
+    """A store for SQL statements in an SQLite file or, without a path, in memory.
 
-    What `write` and `apply` return from is on the disk. Threads and processes may share a file: they wait for
-    each other. Raises BadInput for a file of another kind, StoreUnavailable for one that cannot be opened.
+    `seconds` is the time limit of one statement. When `write` and `apply` return, their changes are on disk.
+    Threads and processes may share a file: they wait for each other. Raises BadInput for a file of another
+    kind, and StoreUnavailable for one that cannot be opened.
     """
 
     dialect = SQLITE
@@ -89,7 +90,7 @@ class Sqlite:
         self._path = None if str(path) == ":memory:" else Path(path).expanduser()
         self.seconds = seconds
         self._lock = threading.RLock()
-        self._over = "was closed; open a new Sqlite store"  # why it can be used no more, when it can not
+        self._over = "was closed; open a new Sqlite store"  # why it can no longer be used, once it cannot
         self._opened: Opened | None = opened_file(self._path)
         tell_of_forks(self)
 
@@ -109,7 +110,10 @@ class Sqlite:
     # --- statements ---
 
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
-        """Run one INSERT, UPDATE or DELETE and keep what it changed; raises QueryFailed, changing nothing."""
+        """Run one INSERT, UPDATE or DELETE and store its changes.
+
+        Raises QueryFailed, changing nothing, if the statement is refused or fails.
+        """
         refuse_unless_sql_write(statement, brackets=False)
         with (
             self._transaction() as graph,
@@ -120,7 +124,7 @@ class Sqlite:
             try:
                 graph.writer.execute(
                     f"EXPLAIN {statement}", parameters
-                ).close()  # the guard is asked, and nothing is run
+                ).close()  # calls the guard without running anything
             finally:
                 # the full-text index writes to tables of its own, which a statement may not
                 graph.guard.awake = False
@@ -134,9 +138,10 @@ class Sqlite:
         return diff
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
-        """The rows that one SELECT, WITH or VALUES finds, a dict each; raises QueryFailed.
+        """Run one SELECT, WITH or VALUES and return its rows, one dict each.
 
-        The columns labels and properties come as lists and objects, all others as SQLite has them.
+        The columns labels and properties are lists and objects, all others as SQLite returns them. Raises
+        QueryFailed if the statement is refused or fails.
         """
         refuse_unless_sql_read(statement, brackets=False)
         with self._lock:
@@ -149,8 +154,9 @@ class Sqlite:
                 return sqlite_rows(cursor, statement)
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff part of the graph, for example an earlier write's; raises BadInput, changing nothing,
-        when it does not fit.
+        """Apply a diff to the graph, for example that of an earlier write.
+
+        Raises BadInput, changing nothing, if it does not fit.
         """
         diff = fit_diff(diff)
         nodes = [node_row(node) for node in diff.added_nodes]
@@ -177,33 +183,42 @@ class Sqlite:
                     graph.writer.executemany(statement, rows)
 
     def verify(self) -> None:
-        """Search the whole file for damage, as opening a small one does; raises StoreDamaged."""
+        """Search the whole file for damage, as opening a small one does.
+
+        Raises StoreDamaged if there is any.
+        """
         with self._lock:
             graph = self._graph()
             if self._path is not None and (damage := damage_in(graph.writer, GRAPH_TABLES)):
                 raise damaged(self._path, damage)
 
     def undo(self, diff: Diff) -> None:
-        """Take a diff back; raises BadInput when the graph has changed since in the same places."""
+        """Undo a diff.
+
+        Raises BadInput if the graph has changed in the same elements since.
+        """
         self.apply(inverse(diff))
 
     def close(self) -> None:
-        """Let go of the file; a later call raises StoreUnavailable."""
+        """Close the file.
+
+        A later call raises StoreUnavailable.
+        """
         with self._lock:
             if self._opened is not None:
                 self._opened.close()
             self._opened = None
 
     def forked(self) -> None:
-        """In a child: the connections are the parent's."""
+        """Mark the store as closed in a forked child, since the connections are the parent's."""
         if self._opened is not None:
             self._opened, self._over = None, ELSEWHERE
         self._lock = threading.RLock()
 
-    # --- looking around ---
+    # --- queries ---
 
     def graph(self) -> PropertyGraph:
-        """The whole graph as it is now, oldest first."""
+        """Return the whole graph in its current state, oldest elements first."""
         from kgot_lab.graph import PropertyGraph
 
         with self._snapshot():
@@ -211,7 +226,7 @@ class Sqlite:
         return PropertyGraph.of(self._nodes(nodes), self._edges(edges))
 
     def schema(self) -> Schema:
-        """How many nodes have each label and how many edges each type, by name."""
+        """Count the nodes per label and the edges per type, by name."""
         labels, count = Counter[str](), 0
         with self._snapshot():
             for text, times in self._asked("SELECT labels, count(*) FROM nodes GROUP BY labels"):
@@ -221,14 +236,18 @@ class Sqlite:
         return Schema(dict(sorted(labels.items())), dict(sorted(types.items())), count, sum(types.values()))
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """A node's edges, both ways, oldest first; none if there is no such node."""
+        """Return a node's incoming and outgoing edges, oldest first.
+
+        Empty if there is no such node.
+        """
         return tuple(
             self._edges(self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,)))
         )
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """The nodes that share words with a query, in their name or properties, best first by BM25; ties go
-        to the shorter id.
+        """Return the nodes that share words with a query in their name or properties, best first by BM25.
+
+        Ties go to the shorter id.
         """
         require_words(words)
         with self._snapshot():
@@ -237,8 +256,9 @@ class Sqlite:
         return tuple(self._nodes(found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Each node within some hops, whichever way the edges point, with the least number of hops; none if
-        there is no such node.
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
         """
         with self._snapshot():
             if not self._asked("SELECT 1 FROM nodes WHERE id = ?", (id,)):
@@ -252,7 +272,7 @@ class Sqlite:
             return depth
 
     def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
-        """A shortest path of at most so many edges, whichever way they point; none if there is none."""
+        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         with self._snapshot():
             steps = path_between(source, target, most, self._bare_neighbours)
             return tuple(
@@ -262,7 +282,10 @@ class Sqlite:
             )
 
     def holds(self, value: Scalar) -> bool:
-        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        """Return whether the graph contains a text or a number exactly.
+
+        For what counts as equal see `lookup.holds_value`.
+        """
         if isinstance(value, str):
             return bool(self._asked(f"{_NAMED} UNION ALL {_HELD} LIMIT 1", (value, "text", "text")))
         # as SQLite reads one of more digits
@@ -270,16 +293,17 @@ class Sqlite:
         return bool(self._asked(f"{_HELD} LIMIT 1", (known, "integer", "real")))
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """The edges whose two ends are both among some nodes, oldest first."""
+        """Return the edges whose two ends are both among the given nodes, oldest first."""
         among = "IN (SELECT value FROM json_each(?1))"
         asked = f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number"
         return tuple(self._edges(self._asked(asked, (json.dumps(list(ids), ensure_ascii=False),))))
 
-    # --- inside ---
+    # --- internal ---
 
     def _telling(self, terms: list[str]) -> list[str]:
-        """Those of some terms that are not in a tenth of all nodes; all where there is no other. To score a
-        common one takes long.
+        """Return the terms that occur in at most a tenth of all nodes, or all terms if there are none.
+
+        Scoring a common term is slow.
         """
         common = max(_COMMON, self._asked("SELECT count(*) FROM nodes")[0][0] // 10)
         times = {
@@ -296,7 +320,7 @@ class Sqlite:
             yield from (end for (end,) in self._asked(asked, some))
 
     def _bare_neighbours(self, id: str) -> list[Edge]:
-        """A node's edges without their properties: an index has all of that."""
+        """Return a node's edges without their properties, which an index can answer alone."""
         asked = (
             "SELECT source, type, target, key FROM edges WHERE source = ?1"
             " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
@@ -312,7 +336,10 @@ class Sqlite:
         yield from map(edge_of_sqlite, self._sound(rows))
 
     def _sound(self, rows: Iterable[SqlRow]) -> Iterator[SqlRow]:
-        """Rows without their checksums; raises StoreDamaged for one that does not fit its own."""
+        """Yield rows without their checksums.
+
+        Raises StoreDamaged if a row does not match its checksum.
+        """
         for row in rows:
             if not is_sound(row):
                 raise damaged(
@@ -326,7 +353,7 @@ class Sqlite:
         return self._opened
 
     def _asked(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
-        """The rows of a statement of our own."""
+        """Run an internal statement and return its rows."""
         with self._lock:
             graph = self._graph()
             try:
@@ -343,7 +370,10 @@ class Sqlite:
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        """Several questions about one state of the graph, whatever another process writes meanwhile."""
+        """Open a transaction in which all queries see one state of the graph.
+
+        What other processes write meanwhile is not visible in it.
+        """
         with self._lock:
             graph = self._graph()
             self._asked("BEGIN")
@@ -356,8 +386,9 @@ class Sqlite:
 
     @contextmanager
     def _transaction(self) -> Iterator[Opened]:
-        """Everything within or nothing; what is within is on the disk after it. Raises BadInput where the
-        tables refuse a value.
+        """Open a write transaction, which is on disk when it ends.
+
+        An error rolls everything back. Raises BadInput if the tables refuse a value.
         """
         with self._lock:
             graph = self._graph()
@@ -378,7 +409,7 @@ class Sqlite:
 
     @contextmanager
     def _explained(self, statement: str, guard: Guard, connection: Connection) -> Iterator[None]:
-        """Turn what SQLite and the checks say of a statement into QueryFailed."""
+        """Convert errors of SQLite and of the checks about a statement to QueryFailed."""
         guard.refused = ""
         try:
             with connection.surfacing():
@@ -416,7 +447,7 @@ class Sqlite:
             connection.set_progress_handler(None, 0)
 
     def _refuse_misfit(self, diff: Diff, writer: Connection) -> None:
-        """Raise BadInput unless a diff fits, having read the rows that decide it and no others."""
+        """Raise BadInput unless a diff fits, reading only the rows that decide it."""
         ids, identities = touched(diff)
         if not self._asked("SELECT 1 FROM nodes LIMIT 1"):
             ids, identities = [], []

@@ -1,6 +1,4 @@
-"""Make the tables and the journal of an SQLite graph, connect to it, turn its rows into values, and guard its
-statements.
-"""
+"""Create the tables and journal of an SQLite graph, connect to it, convert rows, and guard statements."""
 
 from __future__ import annotations
 
@@ -78,13 +76,13 @@ JOURNAL = (
 )
 
 
-# A connection that loses no exception: SQLite swallows what is raised within a callback and reports an
-# error of its own.
+# A connection that preserves exceptions: SQLite swallows what a callback raises and reports an error of its
+# own.
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose functions, guard and progress handler note what is raised within them, so that it
-    can be raised again.
+    """A connection that records errors raised in its functions, guard and progress handler, to raise them
+    again.
     """
 
     raised: BaseException | None = None
@@ -102,9 +100,7 @@ class Connection(sqlite3.Connection):
 
     @contextmanager
     def surfacing(self) -> Iterator[None]:
-        """In the place of the error that SQLite reports, raise what a callback raised within this, Ctrl-C
-        above all.
-        """
+        """Raise the error that a callback raised, such as Ctrl-C, instead of the one that SQLite reports."""
         self.raised = None
         try:
             yield
@@ -125,10 +121,10 @@ class Connection(sqlite3.Connection):
         return noting
 
 
-# Rows of an SQLite graph as values, and a question as its full-text index reads one.
+# Rows of an SQLite graph as values, and the terms of a full-text query.
 
-_MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
-_MOST_WORDS = 500  # words of a question that are looked up
+_MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
+_MOST_WORDS = 500  # words of a query that are looked up
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -153,7 +149,10 @@ def changes_in(journal: Iterable[SqlRow]) -> Iterator[Change]:
 
 
 def _decoded(table: str, columns: Sequence[Any]) -> SqlRow | None:
-    """A journalled row with its JSON read; raises BadInput."""
+    """Parse the JSON of a journalled row.
+
+    Raises BadInput if it is not valid.
+    """
     if columns[0] is None:
         return None
     if table == "nodes":
@@ -167,8 +166,9 @@ def _decoded(table: str, columns: Sequence[Any]) -> SqlRow | None:
 
 
 def refuse_unfit(diff: Diff) -> None:
-    """Raise BadInput where a statement made what is no node or edge: a blank id, labels that are not text,
-    numbers out of range.
+    """Raise BadInput if a statement created an invalid node or edge.
+
+    Examples are a blank id, labels that are not text, and numbers out of range.
     """
     for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes)):
         node_row(node)
@@ -210,10 +210,10 @@ def _value(name: str, value: Any, statement: str) -> Json:
 
 
 def terms_of(words: str) -> list[str]:
-    """The words of a question, each quoted so that nothing in it is an operator of the full-text index.
+    """Return the words of a query, each quoted so that none is an operator of the full-text index.
 
-    Words that hang together, as in Marie-Curie, are looked for together too; single letters, as in Curie's or
-    R&D, only together.
+    Compound words such as Marie-Curie are also searched as a phrase. Single letters, as in Curie's or R&D,
+    are searched only as part of one.
     """
     terms: dict[str, None] = {}
     for chunk in unicodedata.normalize("NFC", words).split():
@@ -223,10 +223,10 @@ def terms_of(words: str) -> list[str]:
     return [f'"{term}"' for term in terms][:_MOST_WORDS]
 
 
-# Which actions a statement may take in an SQLite file.
+# Which actions a statement may perform in an SQLite file.
 
 _TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *RECORDERS, *SUMMING, *FORGETTING}
-# where the full-text index keeps itself
+# the tables of the full-text index
 _SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
 _READABLE = {
     "nodes",
@@ -241,8 +241,8 @@ _READABLE = {
     "sums",
 } | _SHADOWS
 _FUNCTIONS = set(
-    # Not here, since no time limit would stop them: instr, replace, trim and json_patch, whose time is length
-    # times length.
+    # Excluded because no time limit stops them: instr, replace, trim and json_patch, whose time is quadratic
+    # in length.
     "abs avg bm25 ceil ceiling char checksum coalesce count cume_dist date datetime dense_rank exp first_value floor glob group_concat hex"
     " highlight ifnull iif json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object"
     " json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln"
@@ -253,8 +253,9 @@ _FUNCTIONS = set(
 
 @dataclass
 class Guard:
-    """Says which actions a statement may take; SQLite asks while it prepares one. `refused` is the last that
-    it may not.
+    """An authorizer of actions, which SQLite calls while it prepares a statement.
+
+    `refused` is the last action that was not allowed.
     """
 
     writes: bool
