@@ -38,13 +38,13 @@ def meaning(
     keep: int | None = None,
     exact: bool = False,
 ) -> Stage:
-    """Documents whose text means what the query means: score(d) = cosine of their vectors. A blank query
-    finds nothing.
+    """Rank documents by the cosine of their vectors with that of the query (dense retrieval).
 
-    With `keep`, only the best so many are found: cheaper in large collections. From 200,000 documents on they
-    are the best of twice as many, 2,000 at least, that a bit for each dimension says are near (`SignBits`):
-    four times as fast, and now and then one is missed, unless `exact`, or with a numpy before 2. Scores are
-    always cosines. Raises BadInput for NaN in a vector, naming the text.
+    A blank query finds nothing. With `keep`, only the top `keep` documents are found, which is cheaper in
+    large collections. From 200,000 documents on, candidates are first selected by the signs of their
+    dimensions (`SignBits`): twice `keep`, at least 2,000. This is four times as fast and occasionally misses
+    a document. `exact` turns it off, as does a numpy before 2. Scores are always cosines. Raises BadInput if
+    a vector holds NaN, and names the text.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids, texts = [document.id for document in documents], [full_text(document) for document in documents]
@@ -54,8 +54,9 @@ def meaning(
 def best_sentence(
     documents: Iterable[Document], embedder: Embedder, *, name: str = "sentences", keep: int | None = None
 ) -> Stage:
-    """Documents with a sentence that means what the query means: score(d) = largest cosine of its sentences,
-    each read after the title.
+    """Rank documents by the largest cosine of any of their sentences with the query.
+
+    Each sentence is embedded after the title.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     texts: list[str] = []
@@ -75,11 +76,11 @@ def meaning_of_vectors(
     keep: int | None = None,
     exact: bool = False,
 ) -> Stage:
-    """Ids whose stored vector means what the query means: score(d) = its cosine with that of the query. A
-    blank query finds nothing.
+    """Rank ids by the cosine of their stored vectors with that of the query.
 
-    `embedder` made the vectors; kgot_lab.embedding.embedders.query_embedder finds the one that they say.
-    Raises BadInput for another. `keep` and `exact` are those of `meaning`.
+    A blank query finds nothing. `embedder` must be the one that made the vectors.
+    kgot_lab.embedding.embedders.query_embedder finds the one that they record. Raises BadInput for another
+    embedder. `keep` and `exact` are as in `meaning`.
     """
     require(
         vectors,
@@ -111,7 +112,7 @@ class _Lane:
 
 
 def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
-    """The vectors of texts, once it is sure that there is one for each."""
+    """Embed texts and check that there is one vector for each."""
     checked_embedder(embedder, ("name", "embed"))
     matrix = unit(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):

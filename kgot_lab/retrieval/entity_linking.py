@@ -43,29 +43,29 @@ OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not 
 
 
 def compared_name(name: str) -> str:
-    """A name as it is compared: its words in lower case, without a possessive 's."""
+    """Normalise a name for comparison: its words in lower case, without a possessive 's."""
     return " ".join(name_words(name)).lower()
 
 
 def name_words(text: str) -> list[str]:
-    """The words of a text without a possessive 's."""
+    """Split a text into words, without any possessive 's."""
     return _WORD.findall(_POSSESSIVE.sub("", composed(text)))
 
 
 def called(title: str) -> str:
-    """The name a title stands for: the title without a last part in brackets; empty where it would name
-    anything.
+    """Return the normalised name in a title, without a final part in brackets.
+
+    The result is empty if the name is not distinctive.
     """
     name = compared_name(BRACKETS.sub("", title))
     return name if is_distinctive(name) else ""
 
 
 def capitalised(text: str) -> set[str]:
-    """Runs of capitalised words in a sentence, as `plain` writes them, and the parts of a run around "of",
-    "and", "in", "for", "on".
+    """Return the normalised runs of capitalised words in a text, and their parts.
 
-    Common words at the head of a run are left off ("The Beatles" is beatles), so one that opens a sentence is
-    no name.
+    A run is also split at "of", "and", "in", "for" and "on". Common words at the start of a run are dropped
+    ("The Beatles" gives beatles), so a common word that opens a sentence is not a name.
     """
     found = set()
     for sentence in SENTENCE_END.split(composed(text)):
@@ -94,12 +94,14 @@ class Titles:
         self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}
 
     def __getitem__(self, name: str) -> list[str]:
-        """The ids of the documents with this name."""
+        """Return the ids of the documents with this name."""
         return self._ids.get(name, [])
 
     def mentioned(self, text: str, *, cased: bool = True) -> list[str]:
-        """The names of documents in a text, in its order, the longer where two overlap. They begin with a
-        capital or digit if `cased`.
+        """Return the names of documents in a text, in order of appearance.
+
+        Where two names overlap, the longer one is returned. With `cased`, only names that begin with a
+        capital or a digit in the text count.
         """
         return list(self._mentions(text, cased))
 
@@ -120,7 +122,7 @@ class Titles:
 
 
 def is_distinctive(name: str) -> bool:
-    """Whether a name as it is compared would not name just anything."""
+    """Return whether a normalised name is specific enough to identify a document."""
     return bool(name) and (" " in name or (len(name) > 2 and name not in COMMON))
 
 
@@ -133,8 +135,9 @@ _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
 def title_graph(documents: Iterable[Document]) -> PropertyGraph:
-    """Documents, with an edge `mentions` to every other document whose title stands in the text, as
-    `Titles.mentioned` finds them.
+    """Build a graph of documents with an edge `mentions` to each other document whose title is in the text.
+
+    Titles are found by `Titles.mentioned`.
     """
     documents = checked_documents(documents)
     titles = Titles(documents)
@@ -152,11 +155,12 @@ def name_graph(
     documents: Iterable[Document],
     held: Callable[[Document], Iterable[str]] = lambda document: capitalised(document.text),
 ) -> PropertyGraph:
-    """Documents in the order of their ids and, as bare nodes, the names that lead to another document.
+    """Build a graph of documents, in the order of their ids, and the names that link them.
 
-    Edges: `is called` to the name in its title, `mentions` to a name in its text that is another's title,
-    `names` to any other that at least two documents hold: a run of capitalised words, or what `held` gives
-    for a document, written as `plain` does. The node of a name is `name:` and the name.
+    Names are nodes without a text, with the id `name:` and the name. Edges: `is called` to the name in a
+    document's title, `mentions` to a name in its text that is the title of another, `names` to any other name
+    that at least two documents hold. Those other names are runs of capitalised words, or what `held` returns
+    for a document, normalised by `compared_name`.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     titles = Titles(documents)
@@ -180,12 +184,12 @@ def phrase_graph(
     *,
     alike: tuple[Embedder, float] | None = None,
 ) -> PropertyGraph:
-    """The graph a language model built: documents with an edge `says` to each phrase of their triples, and
-    the triples between phrases.
+    """Build a graph from the triples that a language model extracted from documents.
 
-    `triples` holds those of each document, by its id. A phrase is a bare node, `phrase:` and its words in
-    small letters. With `alike`, an embedder and a least cosine, phrases that mean nearly the same are joined
-    by an edge `alike` (as HippoRAG does, over .8).
+    Each document has an edge `says` to each phrase of its triples, and each triple is an edge between two
+    phrases. `triples` maps the id of a document to its triples. A phrase is a node without a text, with the
+    id `phrase:` and its words in lower case. With `alike`, an embedder and a minimum cosine, phrases with
+    nearly the same meaning are joined by an edge `alike` (HippoRAG does this above .8).
     """
     documents = checked_documents(documents)
     edges = []
@@ -206,7 +210,7 @@ def phrase_graph(
 
 
 def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator[Edge]:
-    """An edge for each pair of phrases whose cosine is above the least."""
+    """Yield an edge for each pair of phrases whose cosine is above `least`."""
     matrix = embedder.embed([phrase.removeprefix(PHRASE) for phrase in phrases])
     for start in range(0, len(phrases), _BLOCK):
         for first, second in np.argwhere(matrix[start : start + _BLOCK] @ matrix.T > least).tolist():
@@ -215,12 +219,12 @@ def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator
 
 
 def phrase_id(phrase: str) -> str:
-    """The node of a phrase."""
+    """Return the node id of a phrase."""
     return PHRASE + " ".join(phrase.lower().split())
 
 
 def _hubs(edges: Iterable[Edge], prefix: str) -> list[Node]:
-    """The bare nodes at the ends of some edges: they have a name, which a path shows, and no text."""
+    """Return the nodes with an id prefix at the ends of edges: they have a name for paths, and no text."""
     ends = dict.fromkeys(
         end for edge in edges for end in (edge.source, edge.target) if end.startswith(prefix)
     )
@@ -305,8 +309,10 @@ def follow(
 
 
 def _checked(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
-    """The graph of names, once it is sure that it begins with these documents by id, and that each edge leads
-    from one to a name.
+    """Return a name graph after checking its layout.
+
+    Raises BadInput unless it begins with these documents in the order of their ids and each edge leads from a
+    document to a name.
     """
     if list(graph.ids[: len(ids)]) != ids:
         raise BadInput(
@@ -335,8 +341,9 @@ class _Names:
         self._common = holders > common
 
     def links(self, row: int, question: str, likeness: _Floats, reach: Reach) -> tuple[Edges, Edges, _Floats]:
-        """The ways from a passage through a name to another: the edge to the name, the edge of the other, and
-        how strong the link is.
+        """Return the links from a passage through a name to other passages.
+
+        Three arrays: the edge to the name, the edge of the other passage, and the strength of the link.
         """
         outward = _edges(self._of, row)
         ends = [_edges(self._held_by, name) for name in self._name[outward].tolist()]
@@ -353,11 +360,11 @@ class _Names:
         return first, last, by_title * reach.title * (1 + likeness[found]) / 2 / np.sqrt(fan) + shared
 
     def passages(self, edges: Edges) -> Edges:
-        """The passage at the end of each edge."""
+        """Return the passage at the end of each edge."""
         return self._passage[edges]
 
     def path(self, titles: list[str], first: int, last: int) -> str:
-        """How one passage leads to another through a name, written out."""
+        """Format the path from one passage through a name to another."""
         start = titles[self._passage[first]]
         end = titles[self._passage[last]]
         name = self._texts[self._name[first]].strip()
@@ -393,7 +400,7 @@ class _Trail:
         self._total = self._value + self._linked - reach.repeated * self._repeated
 
     def ranking(self, earlier: Ranking, ids: list[str], titles: list[str], names: _Names) -> Ranking:
-        """The chosen, one point apart above all others, then the others by their value."""
+        """Rank the chosen passages first, one point apart, then the others by their value."""
         scores = self._total.copy()
         scores[self._chosen] = scores.max() + np.arange(len(self._chosen), 0, -1)
         linked = np.flatnonzero(self._linked).tolist()

@@ -67,14 +67,17 @@ class LearnedFusion:
         require_count(self.queries, 1, "queries", "it is on how many a fusion was learnt")
 
     def as_json(self) -> dict[str, Json]:
-        """The same as JSON values."""
+        """Return the fusion as JSON values."""
         return {
             name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
         }
 
     @staticmethod
     def of_json(values: Mapping[str, Json]) -> LearnedFusion:
-        """What `as_json` gave; raises BadInput for anything else."""
+        """Build a fusion from the values that `as_json` returned.
+
+        Raises BadInput for anything else.
+        """
         require(
             values, Mapping, "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it"
         )
@@ -90,12 +93,12 @@ class LearnedFusion:
 
 
 def learned(lanes: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
-    """The fusion of some lanes as it was learnt: score(d) = 1 / (1 + exp(-(bias + sum over lanes of w * score
-    + v * rank))).
+    """Fuse lanes with learned weights, by logistic regression over scores and ranks.
 
-    A lane's score is moved to 0..1 by its range, its rank is 61 / (60 + rank); both are 0 for a document that
-    it did not find. What no lane has among its first `pool` is not ranked. Raises BadInput where a lane that
-    was learnt is not given.
+    score(d) = 1 / (1 + exp(-(bias + sum over lanes of w * score + v * rank))). The score of a lane is scaled
+    to 0..1 by its range, and its rank is 61 / (60 + rank). Both are 0 for a document that the lane did not
+    find. Documents that are in the first `pool` of no lane are not ranked. Raises BadInput if a lane that the
+    fusion was learned with is missing.
     """
     require(fusion, LearnedFusion, "a fusion is what learn_fusion() gives")
     _check_named(lanes)
@@ -169,8 +172,9 @@ def _right(relevant: object, query: Query) -> set[str]:
 
 
 def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
-    """The documents among the first of any ranking, and their features: the score in each ranking, then the
-    rank, one column a ranking.
+    """Return the documents in the first `pool` of any ranking, and their features.
+
+    The features have one column a ranking for its score, then one a ranking for its rank.
     """
     ids, lists = gathered(rankings)
     features = np.zeros((len(ids), 2 * len(rankings)))
@@ -184,12 +188,12 @@ def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
 
 
 def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_Floats, float]:
-    """The weights and the bias under which answers of 0 and 1 are likeliest, by Newton's method.
+    """Fit the weights and the bias of a regularised logistic regression by Newton's method.
 
-    Maximised is the log likelihood less l2 / 2 times the squared weights, each counted in standard deviations
-    of its feature; the bias is free. It has one maximum, so nothing is left to chance. Raises BadInput for
-    shapes that do not fit, for answers that are all alike, for features too large to be told apart, and for
-    an l2 that is no number above 0.
+    Maximises the log likelihood less l2 / 2 times the sum of squared weights, each measured in standard
+    deviations of its feature. The bias is not penalised. The maximum is unique, so the result is
+    deterministic. Raises BadInput if the shapes do not match, if all answers are equal, if the features are
+    too large for their spread to be finite, or if `l2` is not a number above 0.
     """
     require_amount(l2, "l2", some=True)  # without it separable examples have no best weights
     table, right = np.asarray(features, np.float64), np.asarray(answers, np.float64)
@@ -284,13 +288,13 @@ def gate(
     *,
     margin: float = MARGIN,
 ) -> Admission:
-    """The lanes worth fusing: the best alone, then each other one, best first, if the fusion with it is
-    better, by the margin or more.
+    """Select the retrievers worth fusing, by forward selection.
 
-    `quality` measures a pipeline on questions kept for tuning, higher is better. A lane that gains nothing is
-    refused, with a margin of 0 too. Equal lanes are offered by name. One lane alone is a legal outcome, and
-    the usual one where it is much better than the others. Raises BadInput without lanes, for two of one name,
-    for a margin below 0, and when a quality is not a finite number.
+    The best lane alone comes first. Each other lane, best first, is added if it improves the fusion by
+    `margin` or more. `quality` measures a pipeline on tuning questions, higher is better. A lane without a
+    gain is refused even for a margin of 0. Equal lanes are tried in the order of their names. Often one lane
+    alone is left, if it is much better than the others. Raises BadInput without lanes, for two lanes of one
+    name, for a margin below 0, and if a quality is not finite.
     """
     named = _named(lanes)
     if (

@@ -78,10 +78,10 @@ def around(
     incoming: float = BOOST_AGAINST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
-    """What the first hits of another stage are linked to: the graph boost as a lane of its own.
+    """Rank the neighbours of the first hits of another stage (the graph boost as a retriever).
 
     boost(d) = outgoing * (edges from a seed to d) + incoming * (edges from d to a seed), divided by the
-    largest; only edges of `types`, where given. A loop boosts nothing. A seed is found only where another
+    largest. With `types`, only edges of these types count. Loops are ignored. A seed is found only if another
     seed is linked to it. Raises BadInput as `boost` does.
     """
     lane = _boosts(graph, types, outgoing, incoming)
@@ -100,12 +100,11 @@ def around(
 def jaccard(
     graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = BOOST_SEEDS
 ) -> Stage:
-    """What has the same neighbours as one of the first hits of another stage: score(d) = largest Jaccard
-    index with a seed.
+    """Rank nodes by the Jaccard index of their neighbours with those of the first hits of another stage.
 
-    J(a, b) = shared neighbours / all neighbours, whichever way the edges point, a and b themselves left out;
-    without any, 0. What shares nothing is not found; a seed is compared with the other seeds. Raises BadInput
-    as `boost` does.
+    score(d) = largest Jaccard index with a seed. J(a, b) = shared neighbours / all neighbours, in either edge
+    direction, without a and b themselves. It is 0 without neighbours. Nodes that share nothing are not found.
+    A seed is compared with the other seeds. Raises BadInput as `boost` does.
     """
     links = Links.of(graph, types)
     near = links.distinct
@@ -133,7 +132,7 @@ def jaccard(
 
 
 def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float) -> Stage:
-    """What the hits of a ranking are linked to, the strongest with 1."""
+    """Build a stage that ranks the neighbours of the hits of a ranking, scaled to a maximum of 1."""
     if not all(math.isfinite(value) and value >= 0 for value in (outgoing, incoming)):
         raise BadInput(f"outgoing and incoming edges count 0 or more, not {outgoing} and {incoming}")
     links = Links.of(graph, types)
@@ -152,8 +151,9 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
 
 
 def _overlaps(near: Csr, seed: int) -> Places:
-    """The nodes that share a neighbour with a seed, as rows of numbers: seed, node, how many they share, how
-    many they have together.
+    """Count shared neighbours of a seed and each node that shares any.
+
+    Rows of the result: seed, node, number shared, size of the union.
     """
     mine = near.indices[near.indptr[seed] : near.indptr[seed + 1]]
     nodes, shared = np.unique(near.indices[neighbour_places(near, mine)[0]], return_counts=True)
@@ -183,8 +183,9 @@ class Links:
 
     @classmethod
     def of(cls, graph: PropertyGraph, types: Collection[str] | None = None) -> Links:
-        """The edges of a graph, perhaps only of some types; raises BadInput for an empty graph, or when it
-        has no edge of these types.
+        """Collect the edges of a graph, optionally only of some types.
+
+        Raises BadInput if the graph is empty or has no edge of these types.
         """
         if not len(graph):
             raise BadInput("the graph is empty; give a graph whose node ids are the ids that are ranked")
@@ -202,7 +203,7 @@ class Links:
         return csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
 
     def outward(self, places: Places) -> NDArray[np.bool_]:
-        """Which steps go along the edge's arrow."""
+        """Return whether each step follows the direction of its edge."""
         along: NDArray[np.bool_] = self.ends.edges[places] < len(self.numbers)
         return along
 
@@ -220,10 +221,10 @@ class Links:
         return (2 * self.graph.type_codes[self.edge_rows] + against).astype(np.int32)
 
     def boosts(self, seeds: Ints, worth: NDArray[np.float64]) -> tuple[NDArray[np.float64], Ints]:
-        """The sum, for each row, of what its steps from the seeds are worth by their way, the largest with 1;
-        and the first such step.
+        """Return the boost of each row, scaled to a maximum of 1, and the first step to it.
 
-        That is a step from the earliest seed, or -1 where no step leads to the row.
+        The boost is the sum of the weights of the steps from the seeds, by type and direction. The first step
+        is one from the earliest seed, or -1 if no step leads to the row.
         """
         places, _ = neighbour_places(self.ends, seeds)
         values = worth[self.ways[places]]
@@ -237,7 +238,10 @@ class Links:
         return boosts / (boosts.max(initial=0.0) or 1.0), first
 
     def row(self, id: str) -> int:
-        """The row of a hit; raises BadInput when it is no node of the graph."""
+        """Return the row of a hit.
+
+        Raises BadInput if it is not a node of the graph.
+        """
         if id not in self.graph:
             raise BadInput(
                 f"{id!r} was found but is no node of the graph; its node ids must be the ids that are ranked"
@@ -245,17 +249,21 @@ class Links:
         return self.graph.row(id)
 
     def rows(self, ranking: Ranking) -> Ints:
-        """The rows of the hits of a ranking; raises BadInput for a hit that is no node of the graph."""
+        """Return the rows of the hits of a ranking.
+
+        Raises BadInput if a hit is not a node of the graph.
+        """
         return np.array([self.row(hit.id) for hit in ranking.hits], dtype=np.int32)
 
     def label(self, row: int) -> str:
-        """What a path calls a node: its name or title, or else its id."""
+        """Return the label of a node in a path: its name or title, or else its id."""
         properties = self.graph.node_properties[row]
         return str(properties.get("name") or properties.get("title") or self.graph.ids[row])
 
     def path(self, places: Sequence[int]) -> str:
-        """Some steps in a row, as text: "a --[wrote]--> (b) <--[cites]-- c", the nodes between the ends in
-        brackets.
+        """Format consecutive steps as a path: "a --[wrote]--> (b) <--[cites]-- c".
+
+        The nodes between the ends are in brackets.
         """
         labels = [self.label(self.ends.indices[place]) for place in places]
         between = [f"({label})" for label in labels[:-1]] + labels[-1:]
@@ -289,15 +297,18 @@ class LazyTexts(Mapping[str, str]):
 
 
 def neighbour_places(rows: Csr, some: Ints) -> tuple[Places, Places]:
-    """The places of all neighbours of some rows, row after row, and which of `some` each belongs to."""
+    """Return the indices of all neighbours of rows, row after row, and the row in `some` that each belongs
+    to.
+    """
     lengths = rows.indptr[some + 1] - rows.indptr[some]
     owners = np.repeat(np.arange(len(some)), lengths)
     return np.arange(lengths.sum()) + (rows.indptr[some] - np.cumsum(lengths) + lengths)[owners], owners
 
 
 def each_once(values: Places | Ints, below: int) -> Places:
-    """The different values among some, all from 0 to below a number, in order; np.unique, which hashes them,
-    takes many times as long.
+    """Return the sorted distinct values among integers from 0 to below a bound.
+
+    np.unique takes many times as long, because it hashes them.
     """
     if below <= 16 * len(values):
         there = np.zeros(below, bool)
@@ -326,6 +337,6 @@ def _counted(seeds: int) -> int:
 
 
 def _named(verb: str, first: str, types: Iterable[str] | None, **options: tuple[float, float]) -> str:
-    """The name of a stage, with the options that are not as usual."""
+    """Format the name of a stage with the options that differ from their defaults."""
     chosen = [f"{name}={value:g}" for name, (value, usual) in options.items() if value != usual]
     return f"{verb}({', '.join([first, *(sorted(types) if types else []), *chosen])})"

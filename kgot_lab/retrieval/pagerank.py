@@ -54,19 +54,21 @@ class RandomWalk:
         self._damping, self._size = damping, size
 
     def __call__(self, weights: _Floats) -> _Floats:
-        """The share of time at each node, sum 1; raises BadInput for weights below 0, or none above."""
+        """Compute the share of time at each node, with sum 1.
+
+        Raises BadInput if a weight is below 0 or none is above 0.
+        """
         if weights.shape != (self._size,):
             raise self._refused()
         self._check(weights)
         return self._round_by_round(weights / weights.sum())
 
     def reached(self, rows: _Rows, weights: _Floats, error: float = WALK_ERROR) -> tuple[_Rows, _Floats]:
-        """The nodes a walk reaches that begins at some rows, each given once with its weight, in their order,
-        and the shares of time there.
+        """Compute the nodes that a walk from weighted rows reaches, and the share of time at each.
 
-        They are those of a call up to 200,000 links, each counted from both ends. In a larger graph the work
-        grows with what lies near the seeds: all shares together lack `error` at most, and a node that has
-        less may be missing. Raises BadInput as a call does.
+        Each row is listed once. Up to 200,000 links, each counted from both ends, the result equals that of a
+        call. In a larger graph the work grows with the neighbourhood of the seeds: all shares together lack
+        at most `error`, and a node with less may be missing. Raises BadInput as a call does.
         """
         self._check(weights)
         if len(self._to) > _FEW and self._damping:
@@ -85,7 +87,7 @@ class RandomWalk:
         return BadInput(f"seeds are {self._size} weights of 0 or more, at least one above 0")
 
     def _round_by_round(self, seeds: _Floats) -> _Floats:
-        """Every node at once, so many times that what is left out is too small."""
+        """Iterate over all nodes until the remaining error is small enough."""
         shares = seeds
         for _ in range(self._rounds):
             moved = self._moved(shares)
@@ -128,7 +130,7 @@ class RandomWalk:
     def _pushed_everywhere(
         self, stays: _Floats, waits: _Floats, error: float, whole: float
     ) -> tuple[_Rows, _Floats]:
-        """The other rounds of a push, all nodes at once."""
+        """Run the remaining rounds of a push over all nodes at once."""
         while waits.sum() > error:
             stays = stays + (1 - self._damping) * waits
             waits = self._damping * self._moved(waits)
@@ -136,7 +138,7 @@ class RandomWalk:
         return found, stays[found] / whole
 
     def _moved(self, shares: _Floats) -> _Floats:
-        """One step along the links from everywhere."""
+        """Move the shares of all nodes one step along the links."""
         return np.asarray(
             np.bincount(self._to, self._share * shares[self._from], minlength=self._size), np.float64
         )
@@ -202,8 +204,9 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
 
 
 def first_hits(k: int, weight: float = 1.0) -> Seeds:
-    """The first k hits, each with its score divided by the largest, times weight. Raises BadInput for k below
-    1.
+    """Seed the walk at the first k hits, with `weight` times score over maximum.
+
+    Raises BadInput for `k` below 1.
     """
     if k < 1:
         raise BadInput(f"first_hits() takes 1 hit or more, not {k}")
@@ -216,7 +219,7 @@ def first_hits(k: int, weight: float = 1.0) -> Seeds:
 
 
 def titles_in_question(titles: Titles, weight: float = 3.0) -> Seeds:
-    """The documents whose title stands in the question."""
+    """Seed the walk at the documents whose title is in the question."""
 
     def weights(ranking: Ranking) -> dict[str, float]:
         return {
@@ -227,8 +230,9 @@ def titles_in_question(titles: Titles, weight: float = 3.0) -> Seeds:
 
 
 def nearest_triples(triples: Sequence[Triple], embedder: Embedder, k: int = 5) -> Seeds:
-    """Both phrases of the k triples whose words mean most nearly what the question means, each with the
-    cosine (as HippoRAG 2 does).
+    """Seed the walk at both phrases of the k triples nearest to the question, weighted by cosine.
+
+    HippoRAG 2 does the same. Raises BadInput without triples.
     """
     kept = list(dict.fromkeys(triples))
     if not kept:

@@ -26,7 +26,10 @@ TEXTS = ("text", "description", "summary")  # a name alone is no text
 
 
 def has_text(node: Node) -> bool:
-    """Whether a node has a text, description or summary; one that has none is bare."""
+    """Return whether a node has a text, description or summary.
+
+    A node that has none is called bare.
+    """
     return any(str(node.properties.get(key) or "").strip() for key in TEXTS)
 
 
@@ -59,15 +62,15 @@ def traverse(
     through_hubs: bool = True,
     walk: Walk = Walk(),
 ) -> Stage:
-    """The first hits of a stage, then the described nodes one walks to from them, through bare nodes where
-    these lie between.
+    """Rank the first hits of a stage, then the nodes with a text that a graph walk reaches from them.
 
-    What was reached is ordered by convergence: how many hits lead to it, then how many ways (a bare hub is a
-    way, an edge from a hit is one), then similarity to the query, then id. Similarity is the score of the
-    `similarity` stage, or of `entry`, which then must go deeper than the hits (so the query is embedded
-    once). Without `through_hubs` bare nodes are dropped, as retrieval usually does. Several keys decide a
-    place, so score(d) = 1 / place. What was reached has a path; the three lanes are entry, similarity and
-    walk. Raises BadInput for an empty graph, a walk without entry or depth, and a hit that is no node.
+    The walk may pass through bare nodes, which have no text. Reached nodes are ordered by convergence: how
+    many hits lead to them, then how many ways (a bare hub is one way, an edge from a hit is one), then
+    similarity to the query, then id. Similarity is the score of the `similarity` stage, or else of `entry`,
+    which must then return more than the hits (so that the query is embedded once). Without `through_hubs`
+    bare nodes are dropped, as retrieval usually does. Several keys decide the order, so score(d) = 1 / rank.
+    Each reached node has a path. The three lanes are entry, similarity and walk. Raises BadInput for an empty
+    graph, for an entry or depth below 1, and for a hit that is not a node.
     """
     if walk.entry < 1 or walk.depth < 1:
         raise BadInput(f"a walk needs an entry and a depth of 1 or more, not {walk.entry} and {walk.depth}")
@@ -91,7 +94,10 @@ def traverse(
 
 
 def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
-    """The graph in which these nodes have lost their text, description and summary; raises UnknownName."""
+    """Return a graph in which these nodes have no text, description or summary.
+
+    Raises UnknownName for an id that is not in the graph.
+    """
     properties = list(graph.node_properties)
     for row in map(graph.row, ids):
         properties[row] = {name: value for name, value in properties[row].items() if name not in TEXTS}
@@ -111,7 +117,7 @@ class _Track:
     entered: Mapping[int, int]
 
     def steps(self, place: int, links: Links) -> list[int]:
-        """All steps from the hit up to and with a last one."""
+        """Return all steps from the hit up to and including a last one."""
         steps = [place]
         while (origin := int(links.origins[steps[0]])) in self.entered:
             steps.insert(0, self.entered[origin])
@@ -146,13 +152,14 @@ class _Terrain:
         return frozenset(compress(self.links.graph.ids, self.described))
 
     def starts(self, near: Ranking, count: int) -> list[int]:
-        """The rows of the first hits that have a text: a bare node is never a hit."""
+        """Return the rows of the first hits that have a text, since a bare node is never a hit."""
         rows = map(self.links.row, near.ids)
         return list(islice((row for row in rows if self.described[row]), count))
 
     def reached(self, starts: list[int], similarity: Mapping[str, float]) -> LazyTexts:
-        """The described nodes one walks to from some rows, by (hits, ways, similarity, id), with the paths to
-        each, one from every hit.
+        """Return the nodes with a text that a walk from the starts reaches, with their paths.
+
+        They are ordered by (hits, ways, similarity, id). Each has one path from every hit that leads to it.
         """
         tracks = [self._track(start) for start in starts]
         owner = np.repeat(np.arange(len(tracks)), [len(track.last) for track in tracks])
@@ -181,7 +188,7 @@ class _Terrain:
         return LazyTexts([row[-2] for row in order], describe)
 
     def _track(self, start: int) -> _Track:
-        """The ways from a row, nearest first, and never back to where they began."""
+        """Find the ways from a row, nearest first, without returning to the row."""
         ends = self.links.ends
         entered: dict[int, int] = {}
         front, last = [start], []
@@ -199,7 +206,7 @@ class _Terrain:
 
 
 def _firsts(major: Places, minor: Places) -> Places:
-    """Where each different pair occurs first, in the order of the pairs."""
+    """Return the first index of each distinct pair, in the order of the pairs."""
     if not len(major):
         return np.empty(0, np.int64)
     return np.unique(major * (minor.max() + 2) + minor + 1, return_index=True)[1]
@@ -215,7 +222,7 @@ def _placed(ids: list[str]) -> Found:
 
 
 def _options(walk: Walk) -> list[str]:
-    """What is not as usual, for the name of a stage."""
+    """List the options that differ from the defaults, for the name of a stage."""
     usual = Walk()
     said = [
         f"{name}={getattr(walk, name)}"

@@ -53,8 +53,9 @@ class Stage:
             )
 
     def search(self, query: str | Query) -> Ranking:
-        """The ranking this pipeline gives for a question, starting from no hits; raises BadInput for what is
-        no query.
+        """Run the pipeline on a question and return its ranking.
+
+        Raises BadInput if `query` is not a text or a Query.
         """
         require(query, (str, Query), "a query is a text or a Query")
         return self(Ranking(query if isinstance(query, Query) else Query(query), ()))
@@ -73,5 +74,5 @@ class Stage:
 
 
 def best(ranking: Ranking, k: int) -> Ranking:
-    """The first k hits of a ranking."""
+    """Return a ranking of the first k hits."""
     return replace(ranking, hits=ranking.hits[:k])

@@ -44,7 +44,7 @@ _JOINING = frozenset("of the and in for a de on at to from".split())
 
 
 def without_article(name: str) -> str:
-    """A name as it is compared, without "the", "a", "an" at its head: The Beatles are also called Beatles."""
+    """Remove leading articles from a normalised name: The Beatles are also called Beatles."""
     words = name.split()
     while len(words) > 1 and words[0] in _ARTICLES:
         words = words[1:]
@@ -52,11 +52,12 @@ def without_article(name: str) -> str:
 
 
 def goes_by(document: Document) -> tuple[str, ...]:
-    """The names of a document as they are compared, the fullest first; none where nothing tells.
+    """Return the normalised names of a document, the fullest first.
 
-    A title is the only name. Without one it is what the first sentence is about, if it begins with a name and
-    then says what that is (`Albert S. Rogell (August 21, 1901 …) was …`); then also without a rank before it,
-    and as first and last name.
+    If the document has a title, that is its only name. Otherwise the name is the subject of the first
+    sentence, if the sentence begins with a name and then says what it is (`Albert S. Rogell (August 21, 1901
+    …) was …`). The subject is then also returned without a leading rank, and as first and last name. The
+    result is empty if no name is found.
     """
     if document.title:
         return tuple(filter(is_distinctive, [without_article(called(document.title))]))
@@ -70,7 +71,7 @@ def goes_by(document: Document) -> tuple[str, ...]:
 
 
 def _below_headings(text: str) -> str:
-    """A text without the lines at its head that are no sentences, nor the mark of an item."""
+    """Remove headings and the list marker at the start of a text."""
     for _ in range(_HEADINGS):
         first, _, rest = text.partition("\n")
         heading = first.lstrip().startswith("#") or (
@@ -106,7 +107,7 @@ STEM = 5  # characters: enough to see that a director directed
 
 
 def beginning(word: str) -> str:
-    """The beginning of a word, by which words are compared that may differ in their endings."""
+    """Return the prefix by which words with different endings are compared."""
     return word[:STEM]
 
 
@@ -155,7 +156,7 @@ class Mentions:
         self.called_so = np.bincount(self.name[self.called], minlength=len(self.names))
 
     def _read(self, row: int, document: Document) -> dict[str, tuple[tuple[int, ...], frozenset[str]]]:
-        """For each name in a text the sentences that hold it, and the stems beside it."""
+        """Return, for each name in a text, the sentences that hold it and the stems near it."""
         self.starts[row] = len(self.sentences)
         places: dict[str, list[int]] = {}
         near: dict[str, set[str]] = {}
@@ -168,7 +169,7 @@ class Mentions:
         return {name: (tuple(some), frozenset(near[name])) for name, some in places.items()}
 
     def named_in(self, question: str) -> NDArray[np.bool_]:
-        """For each name whether a question holds it as whole words."""
+        """Return, for each name, whether a question holds it as whole words."""
         words = compared_name(question).split()
         spans = {
             " ".join(words[start:end])
@@ -180,17 +181,17 @@ class Mentions:
         return flags
 
     def sentences_of(self, row: int) -> tuple[int, int]:
-        """The first sentence of a document, and the one behind its last."""
+        """Return the index of the first sentence of a document and the index after its last."""
         return int(self.starts[row]), int(self.starts[row + 1]) if row + 1 < len(self.starts) else len(
             self.sentences
         )
 
     def pairs_of(self, row: int) -> Ints:
-        """The pairs of a passage."""
+        """Return the pairs of a passage."""
         return _part(self.of_row, row)
 
     def pairs_with(self, names: Iterable[int]) -> list[Ints]:
-        """For each name its pairs."""
+        """Return the pairs of each name."""
         return [_part(self.of_name, name) for name in names]
 
 
@@ -217,7 +218,7 @@ class Ragged:
 
 
 def _beside(words: list[str], name: list[str]) -> set[str]:
-    """The stems beside the first place in a sentence where a name stands."""
+    """Return the stems near the first occurrence of a name in a sentence."""
     for at in range(len(words) - len(name) + 1):
         if words[at] == name[0] and words[at : at + len(name)] == name:
             end = at + len(name)
@@ -343,7 +344,7 @@ class Clues:
         self._open = self._by_words / (self._by_words.max() or 1)
 
     def table(self) -> _Matrix:
-        """A row of CLUES for each document, shape (documents, CLUES)."""
+        """Return the features of all documents, shape (documents, CLUES)."""
         to_title, from_text, shared = (self.links[kind] for kind in (_TO_TITLE, _FROM_TEXT, _SHARED))
         rest = (self._open, self._repeated, self._joined, self._meaning)
         products = (
@@ -360,8 +361,9 @@ class Clues:
         ).T
 
     def sure(self, row: int) -> float:
-        """How sure a passage is, from 0 to 1, by its own words and by how it is linked: what it leads to is
-        as sure at most.
+        """Return the confidence in a passage, from 0 to 1, by its own words and its links.
+
+        It bounds the confidence in any passage that this one leads to.
         """
         linked = self.links[[_TO_TITLE_LIKELY, _FROM_TEXT_LIKELY, _SHARED], row].max()
         return float(min(1.0, self.own[row] + 0.5 * self.asked[row] + 0.7 * linked))
@@ -426,7 +428,7 @@ class Clues:
         return Ways(rows, names, strengths)
 
     def _over_words(self, without: frozenset[str]) -> _Floats:
-        """What BM25 gives each document for the words of the question, without some of them."""
+        """Return the BM25 score of each document for the words of the question, leaving out `without`."""
         scores = np.zeros(self._index.size)
         for word, (rows, parts) in self._words.items():
             if word not in without:
@@ -450,7 +452,8 @@ class Clues:
 
     @staticmethod
     def _span(cosines: _Floats, best: _Floats) -> _Floats:
-        """Cosines of sentences moved to where the best sentences of all documents lie between 0 and 1."""
+        """Scale sentence cosines so that the best sentences of all documents span 0 to 1, and clip the rest.
+        """
         low, high = best.min(), best.max()
         moved: _Floats = np.clip((cosines - low) / ((high - low) or 1), 0, 1)
         return moved

@@ -58,7 +58,10 @@ class Scorer:
             raise BadInput("the weights of a scorer are finite numbers")
 
     def __call__(self, table: NDArray[np.floating[Any]]) -> _Floats:
-        """The score of each row of clues, shape (rows, CLUES); in 32 bits, which takes a third of the time."""
+        """Score each row of features, shape (rows, CLUES).
+
+        Computed in 32 bits, which takes a third of the time.
+        """
         straight, inner, bias, bent = (
             part.astype(np.float32) for part in (self.straight, self.inner, self.bias, self.bent)
         )
@@ -69,7 +72,10 @@ class Scorer:
 
     @staticmethod
     def of_clues(weights: Mapping[str, float]) -> Scorer:
-        """A scorer without units, by the weight of each clue; those not named weigh nothing."""
+        """Build a linear scorer, without hidden units, from the weight of each feature.
+
+        Features that are not named get weight 0.
+        """
         return Scorer(
             np.array([weights.get(clue, 0.0) for clue in CLUES]),
             np.zeros((len(CLUES), 0)),
@@ -83,7 +89,7 @@ class Scorer:
         return hashlib.sha256(json.dumps(self.as_json()).encode()).hexdigest()[:8]
 
     def as_json(self) -> dict[str, Json]:
-        """The same as JSON values, with the names of the clues."""
+        """Return the weights as JSON values, with the names of the features."""
         numbers = {
             name: np.round(getattr(self, name).astype(np.float64), 5).tolist()
             for name in ("straight", "inner", "bias", "bent")
@@ -92,7 +98,10 @@ class Scorer:
 
     @staticmethod
     def of_json(values: Json) -> Scorer:
-        """What `as_json` gave; raises BadInput for anything else, or for other clues."""
+        """Build a scorer from the values that `as_json` returned.
+
+        Raises BadInput for anything else, and for weights of other features.
+        """
         if not isinstance(values, dict) or values.get("clues") != list(CLUES):
             raise BadInput(
                 "these weights are of other clues than there are now; fit them anew with benchmarks/standard_sets/fit_trail.py"
@@ -107,8 +116,9 @@ class Scorer:
 
 @cache
 def learnt_scorer(weights: str = LEARNT_WEIGHTS) -> Scorer:
-    """A scorer that comes with the package, learnt on the develop questions of the bundled sets:
-    docs/recall.md says of which.
+    """Load a scorer that is shipped with the package.
+
+    It was trained on the dev split of the bundled sets that docs/recall.md names.
     """
     return Scorer.of_json(
         json.loads(resources.files(__package__).joinpath(weights).read_text(encoding="utf-8"))
@@ -173,8 +183,9 @@ def trail(
 
 
 def trail_index(documents: list[Document], embedder: Embedder) -> TrailIndex:
-    """What a trail needs of some documents in the order of their ids: their sentences are embedded as well as
-    the whole of each.
+    """Build the index of the multi-hop retriever over documents in the order of their ids.
+
+    Embeds the sentences as well as the whole documents.
     """
     mentions = Mentions(documents)
     sentences = [full_text(replace(documents[row], text=sentence)) for row, sentence in mentions.sentences]
@@ -206,7 +217,7 @@ class _Best:
             self._name[rows], self._kind[rows] = ways.names[order], kind
 
     def ranking(self, earlier: Ranking, ids: list[str], shown: list[str]) -> Ranking:
-        """What was reached, with the way to each written out."""
+        """Rank the passages that were reached, with the path to each."""
         rows = np.flatnonzero(self._strength).tolist()
 
         def describe(number: int) -> str:
