@@ -49,7 +49,7 @@ class Dataset:
     excluded: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def only(self, ids: Collection[str]) -> Dataset:
-        """The same documents with some of the queries."""
+        """Return a data set with the same documents and a subset of the queries."""
         kept = tuple(query for query in self.queries if query.id in ids)
         return replace(self, queries=kept, qrels={query.id: self.qrels[query.id] for query in kept})
 
@@ -72,8 +72,9 @@ class Dataset:
 
 
 def linked_by(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """For each item the least id of those that it is linked with, directly or through others, by something
-    that both hold.
+    """Group items that share a value, directly or through others, and return the least id of each group.
+
+    The result maps each item to the least id in its group (its connected component).
     """
     group = {id: id for id in held}
 
@@ -91,21 +92,23 @@ def linked_by(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def musique_steps(id: str) -> list[str]:
-    """The single questions that a question of MuSiQue was composed of, as its id names them:
-    2hop__34734_92852.
-    """
+    """Return the ids of the single-hop questions in the id of a MuSiQue question: 2hop__34734_92852."""
     return id.partition("__")[2].split("_")
 
 
 def content_id(title: str, text: str) -> str:
-    """An id that says nothing but which text it is: one that follows the order of the questions would tell a
-    tie where to look.
+    """Return an id that depends only on the title and text of a passage.
+
+    An id that followed the order of the questions would leak the answer to a tie.
     """
     return "p" + hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
 
 
 def query_parts(dataset: Dataset) -> dict[str, frozenset[str]]:
-    """The queries by part; where all are of one part there is no other."""
+    """Return the ids of the queries by split: all, develop and locked.
+
+    If all queries belong to one split, no other is returned. Without a held-out split the only part is "all".
+    """
     everything = frozenset(query.id for query in dataset.queries)
     if not dataset.locked:
         return {"all": everything}
@@ -115,11 +118,10 @@ def query_parts(dataset: Dataset) -> dict[str, frozenset[str]]:
 
 
 def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
-    """The qrels of the queries of a data set, grades as plain whole numbers, once it is sure that a perfect
-    system would score 1.
+    """Return the qrels of a data set with integer grades, after checking that a perfect system would score 1.
 
-    Raises BadInput for a query without qrels, or without a relevant document; for a document that the data
-    set does not have; and for what is no grade.
+    Raises BadInput if a query has no qrels or no relevant document, if a document is not in the data set, or
+    if a grade is not valid.
     """
     name = dataset.name
     known = {document.id for document in dataset.documents}
@@ -184,15 +186,16 @@ class SourceRow(NamedTuple):
 
 
 def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise") -> Dataset:
-    """The data set in a folder laid out as BEIR has it (Thakur et al. 2021).
+    """Load a data set from a folder in BEIR format (Thakur et al. 2021).
 
-    corpus.jsonl holds a document a line with _id, text and perhaps title; queries.jsonl _id and text;
-    qrels/<split>.tsv, or qrels.tsv, query id, document id and grade between tabs, with or without a head.
-    Each may be gzipped (.gz).
+    corpus.jsonl has one document a line with _id, text and optionally title. queries.jsonl has _id and text.
+    qrels/<split>.tsv, or qrels.tsv, has query id, document id and grade, separated by tabs, with or without a
+    header. Each file may be gzipped (.gz).
 
-    Grades are whole numbers, and above 0 is relevant. A judgement of an unknown query or document raises, or
-    with missing="drop" is left out. A query without a relevant document cannot be scored and is left out as
-    well. What was left out is counted in the data set's `notes`. Raises BadInput.
+    Grades are integers, and above 0 is relevant. A judgement of an unknown query or document raises BadInput,
+    or is dropped with missing="drop". A query without a relevant document cannot be scored and is dropped
+    too. The data set's `notes` count what was dropped. Raises BadInput for a folder or file that is missing
+    or malformed.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -224,7 +227,7 @@ def _present(folder: Path, *names: str) -> Path:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Where a line stands, and the line: those that are not blank."""
+    """Yield the location and the text of each line that is not blank."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             require_narrow(file.peek(4096), path.name)
@@ -291,8 +294,9 @@ def assembled(
     *,
     missing: str = "raise",
 ) -> Dataset:
-    """A data set of parts that fit each other; `missing` and what is left out as in from_beir. Raises
-    BadInput.
+    """Build a data set from documents, queries and judgements, and check that they match.
+
+    `missing` and the queries that are dropped are as in from_beir. Raises BadInput as from_beir does.
     """
     if missing not in ("raise", "drop"):
         raise BadInput(f"missing is 'raise' or 'drop', not {missing!r}")
@@ -410,13 +414,13 @@ ANY = "beir/scifact, or another id that ir_datasets knows"
 
 
 def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
-    """A data set by its ir_datasets id, fetched at the first use; where only "<name>/test" has judgements,
-    that one.
+    """Load a data set by its ir_datasets id, and download it on first use.
 
-    Judgements of documents that are not in the collection, as some sets have them, are left out and counted
-    in `notes`. Raises UnknownName (which lists `others` too), NotInstalled("bench"), or BadInput for a set
-    without judgements and for files that cannot be fetched or are broken: it says which file to put where, or
-    to delete. A failed fetch leaves nothing that a later one trips over.
+    If only "<name>/test" has judgements, that one is loaded. Judgements of documents outside the collection,
+    which some sets have, are dropped and counted in `notes`. Raises UnknownName for an unknown id (it lists
+    `others` too), NotInstalled("bench") without ir_datasets, and BadInput if a set has no judgements or its
+    files are broken or cannot be fetched. That error says which file to put where, or to delete. A failed
+    download leaves nothing that breaks the next one.
     """
     try:
         import ir_datasets
@@ -488,7 +492,7 @@ class Source(NamedTuple):
 
 
 def _files(ir_datasets: ModuleType, name: str) -> Iterator[Source]:
-    """The files of a data set, by ir_datasets' own table of downloads."""
+    """Yield the files of a data set, from the download table of ir_datasets."""
     top, *parts = name.split("/")
     entry = ir_datasets.util.DownloadConfig.contents().get(top, {})
     for part in ("/".join(parts[:2]), *parts):  # a few keys hold a slash

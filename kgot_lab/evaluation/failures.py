@@ -51,10 +51,9 @@ class Failures:
     questions: tuple[FailedQuestion, ...]
 
     def where(self, *, fails: str = "", works: str = "", type: str = "") -> Failures:
-        """Only the questions on which one system fails, another does not, of one type; what is not given does
-        not matter.
+        """Filter the questions by a system that fails, one that works, and question type.
 
-        Raises UnknownName for a system or a type that is not there.
+        An argument that is empty does not filter. Raises UnknownName for an unknown system or type.
         """
         for system in filter(None, (fails, works)):
             if system not in self.systems:
@@ -71,7 +70,7 @@ class Failures:
         return replace(self, questions=tuple(kept))
 
     def by_type(self) -> dict[str, dict[str, tuple[int, int]]]:
-        """For each type of question and each system: on how many it failed, and how many there are."""
+        """Return, for each question type and system, the number of failures and of questions."""
         total = Counter(question.type for question in self.questions)
         failed = Counter((question.type, system) for question in self.questions for system in question.missed)
         return {
@@ -80,7 +79,7 @@ class Failures:
         }
 
     def grid(self) -> Grid:
-        """Failures by type of question, as a table."""
+        """Return the failures by question type as a table."""
         counted = self.by_type()
         rows = [
             (Cell(system), *(Cell("{} of {}".format(*counted[type][system])) for type in counted),
@@ -91,7 +90,10 @@ class Failures:
         return Grid(title, ("system", *counted, "in all"), tuple(rows))
 
     def html(self, limit: int = _SHOWN) -> str:
-        """The table and then each question, folded, at most `limit`; all text is escaped."""
+        """Render the table, then at most `limit` failed questions, folded, as HTML.
+
+        All text is escaped.
+        """
         failed = [question for question in self.questions if question.missed]
         more = f"<p>… and {len(failed) - limit} more</p>" if len(failed) > limit else ""
         return "".join([self.grid().html, *(self._folded(question) for question in failed[:limit]), more])
@@ -123,8 +125,9 @@ class Failures:
 
 
 def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
-    """What each run missed among its first k hits for each question of a data set; raises BadInput for a run
-    kept less deep.
+    """Collect what each run missed in its first k hits, for each question of a data set.
+
+    Raises BadInput if a run stores fewer than k hits a query.
     """
     runs = tuple(runs)
     for run in runs:

@@ -47,14 +47,16 @@ class Grade:
 
 
 def grading_prompt(question: str, gold: str, answer: str) -> Prompt:
-    """What a grader is asked."""
+    """Build the prompt of a grader."""
     case = f"Question:\n{question}\n\nRight answer:\n{gold}\n\nAnswer to grade, between the lines of dashes:\n-----\n{answer}\n-----\n\n"
     return Prompt((Message("system", _GRADER), Message("user", case + _RULES)), None, 0.0, 0, 30)
 
 
 def grade_in(reply: str) -> Grade:
-    """The grade in a grader's reply: its letters and words that are a grade must agree, or its last line be
-    one alone.
+    """Parse the grade in a grader's reply.
+
+    All letters and words in the reply that are grades must agree, or else those in its last line. Otherwise
+    the grade is unclear.
     """
     text = reply.strip()
     for part in (text, text.splitlines()[-1] if text else ""):
@@ -88,10 +90,10 @@ class GradedScores:
 
 
 def graded_scores(grades: Iterable[str], *, rounds: int = ROUNDS, seed: int = 0) -> GradedScores:
-    """The shares of grades with Wilson's intervals, and their F with a bootstrap one; all are 0 where nothing
-    was graded.
+    """Compute the shares of grades with Wilson intervals, and F with a bootstrap interval.
 
-    F = 2 c / (n + a) for c correct of a attempted of n, which is the harmonic mean of c / n and c / a.
+    F = 2 c / (n + a) for c correct of a attempted of n questions, the harmonic mean of c / n and c / a. All
+    are 0 if nothing was graded.
     """
     counts = Counter(grades)
     n, right = counts.total(), counts[CORRECT]
@@ -125,7 +127,7 @@ def _harmonic(right: int, attempted: int, n: int) -> float:
 
 
 def normal(answer: str) -> str:
-    """An answer in lower case, without punctuation and articles, single spaces."""
+    """Normalise an answer: lower case, no punctuation or articles, single spaces."""
     text = "".join(letter for letter in answer.lower() if letter not in string.punctuation)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
@@ -136,8 +138,9 @@ def exact_match(answer: str, gold: str) -> float:
 
 
 def f1(answer: str, gold: str) -> float:
-    """The harmonic mean of precision and recall of the answer's words; yes, no and "noanswer" count only when
-    exact.
+    """Compute the token F1 of an answer: the harmonic mean of word precision and recall.
+
+    The answers yes, no and "noanswer" score only if they match exactly.
     """
     ours, theirs = normal(answer), normal(gold)
     if {ours, theirs} & {"yes", "no", "noanswer"} and ours != theirs:
@@ -150,7 +153,7 @@ def f1(answer: str, gold: str) -> float:
 
 
 def holds(text: str, gold: str) -> bool:
-    """Whether a text contains the gold answer as whole words, after normalisation."""
+    """Return whether a text contains the gold answer as whole words, after normalisation."""
     return f" {normal(gold)} " in f" {normal(text)} "
 
 
@@ -209,7 +212,10 @@ def _is_number(text: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """The number in an answer, without the signs that may stand by it; None where there is none."""
+    """Parse the number in an answer, ignoring signs such as units around it.
+
+    None if there is no number.
+    """
     bare = text.translate(_SIGNS).strip()
     return float(bare) if _NUMBER.fullmatch(bare) else None
 
@@ -226,7 +232,7 @@ def _same_element(said: str, right: str) -> bool:
 
 
 def _bare(text: str) -> str:
-    """A text without white space and punctuation, in lower case."""
+    """Return a text in lower case, without white space and punctuation."""
     kept = (
         letter
         for letter in unicodedata.normalize("NFC", text)

@@ -26,17 +26,26 @@ class Scores:
     values: Mapping[str, Mapping[str, float]]
 
     def mean(self, measure: str) -> float:
-        """The mean over all queries; raises UnknownName for a measure that was not scored."""
+        """Return the mean of a measure over all queries.
+
+        Raises UnknownName if the measure was not scored.
+        """
         return statistics.fmean(self.per_query(measure).values())
 
     def per_query(self, measure: str) -> Mapping[str, float]:
-        """The value for each query id; raises UnknownName for a measure that was not scored."""
+        """Return the value of a measure for each query id.
+
+        Raises UnknownName if the measure was not scored.
+        """
         if measure not in self.values:
             raise UnknownName("measure", measure, self.values)
         return self.values[measure]
 
     def only(self, ids: Collection[str]) -> Scores:
-        """The same for some of the queries; raises BadInput when none is left."""
+        """Return the scores of a subset of the queries.
+
+        Raises BadInput if none is left.
+        """
         kept = {
             measure: {query: value for query, value in by.items() if query in ids}
             for measure, by in self.values.items()
@@ -83,14 +92,15 @@ def score(
 
 
 def depth(measure: str) -> int:
-    """How many hits of a query a measure looks at, 0 for all of them; raises UnknownName for a measure,
-    BadInput for its cut.
+    """Return the cutoff of a measure, or 0 if it uses all hits of a query.
+
+    Raises UnknownName for an unknown measure and BadInput for an invalid cutoff.
     """
     return _parsed(measure)[1]
 
 
 def _reached(measure: str, run: Run) -> tuple[str, int]:
-    """A measure as its name and its cut; the run must reach as deep."""
+    """Split a measure into its name and cutoff, and check that the run is deep enough."""
     name, cut = _parsed(measure)
     if cut > run.kept:
         raise BadInput(
@@ -100,7 +110,7 @@ def _reached(measure: str, run: Run) -> tuple[str, int]:
 
 
 def _parsed(measure: str) -> tuple[str, int]:
-    """A measure as its name and its cut (0 where it has none)."""
+    """Split a measure into its name and its cutoff (0 without one)."""
     name, _, cut = measure.partition("@")
     if name not in {*_OURS, "all"}:
         raise UnknownName("measure", name, {*_OURS, "all"})
@@ -151,8 +161,9 @@ def _by_ir_measures(
 
 
 def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:
-    """The qrels with classes in place of documents; a class has the best grade among its documents. A
-    document without one is its own.
+    """Replace documents in qrels by their classes.
+
+    A class gets the best grade of its documents. A document without a class is its own.
     """
     graded: dict[str, dict[str, int]] = {}
     for query, grades in qrels.items():
@@ -164,8 +175,9 @@ def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:
 
 
 def _first_of_each(ids: Sequence[str], classes: Mapping[str, str]) -> list[str]:
-    """Hits as classes; a later hit of a class that was met keeps its place, so that k stays k, but stands for
-    nothing.
+    """Replace hits by their classes.
+
+    A repeated class keeps its rank, so that k is unchanged, but matches nothing.
     """
     met: set[str] = set()
     named = []

@@ -71,8 +71,9 @@ class Report:
         return tuple(self.comparisons)
 
     def row(self, system: str, measure: str = "", part: str = "") -> ReportRow:
-        """The row of a system, by default for the primary measure and the first part; raises BadInput for one
-        that is not there.
+        """Return the row of a system, by default for the primary measure and the first part.
+
+        Raises BadInput if the report has no such row.
         """
         wanted = system, measure or self.plan.primary, part or self.parts[0]
         for row in self.rows:
@@ -81,7 +82,7 @@ class Report:
         raise BadInput(f"the report on {self.dataset.name} has no row for {', '.join(wanted)}")
 
     def grids(self) -> list[Grid]:
-        """The tables of the report: for each part what was reached, and the comparison with the baseline."""
+        """Return the tables of the report: for each part the scores and the comparison with the baseline."""
         made = []
         for number, part in enumerate(self.parts):
             made.append(self._reached(part, self.plan.measures, timed=number == 0))
@@ -122,18 +123,18 @@ class Report:
     # --- exports ---
 
     def markdown(self) -> str:
-        """The tables in Markdown."""
+        """Render the tables as Markdown."""
         return "\n\n".join([*(grid.markdown for grid in self.grids()), f"{self._told} {self._notes}"]) + "\n"
 
     def latex(self) -> str:
-        """The tables in LaTeX, for the booktabs package."""
+        """Render the tables as LaTeX, for the booktabs package."""
         return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {harmless(self._told)}"]) + "\n"
 
     def csv(self) -> str:
-        """The rows as CSV, with the embedder of a system, empty where its receipt names none, and the plan in
-        columns of their own.
+        """Render the rows as CSV, with columns for the embedder of each system and for the plan.
 
-        A text that a spreadsheet would take for a formula has a ' before it.
+        The embedder is empty if the system's results name none. A text that a spreadsheet would read as a
+        formula gets a leading '.
         """
         plan = {name: value for name, value in self.plan.as_json().items() if name != "measures"}
         named = {run.system: {"embedder": _embedder(run) or ""} for run in self.runs}
@@ -146,7 +147,7 @@ class Report:
         return text.getvalue()
 
     def json(self) -> str:
-        """Everything as JSON: the plan, the data, the systems, the rows and the comparisons."""
+        """Render the report as JSON: plan, data, systems, rows and comparisons."""
         systems = {
             run.system: {"description": run.description, **_rounded(run.latency._asdict()), **run.about}
             for run in self.runs
@@ -299,9 +300,7 @@ def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
 
 
 def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
-    """The scores of a run; those that count classes stand beside the strict ones, where the data have
-    classes.
-    """
+    """Score a run, and add class-level scores if the data set has classes."""
     # in this order, on which a bootstrap depends
     qrels = {query.id: dataset.qrels[query.id] for query in dataset.queries}
     strict = score(run, qrels, plan.measures)
@@ -338,7 +337,7 @@ def _fits(run: Run, dataset: Dataset, where: str) -> None:
 
 
 def _embedder(run: Run) -> str:
-    """The name of the embedder that a receipt names, with some of its digest; empty for none."""
+    """Return the name and short digest of the embedder that a run records, or an empty text."""
     named = [each.rpartition(" ") for each in run.about.get(EMBEDDER_HASH, "").split("; ")]
     return " and ".join(f"{name} ({digest[:8]})" for name, _, digest in named if name)
 
@@ -349,13 +348,14 @@ def _times(run: Run) -> tuple[Cell, Cell]:
 
 
 def _no_formula(cell: Json) -> Json:
-    """A cell of CSV that a spreadsheet shows as it stands; numbers stay numbers."""
+    """Escape a CSV cell that a spreadsheet would read as a formula. Numbers are unchanged."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def _rounded(value: Json) -> Json:
-    """The value with numbers cut to six decimals, which any machine agrees on; what is no finite number
-    becomes null.
+    """Round the numbers in a JSON value to six decimals, so that all machines agree.
+
+    A number that is not finite becomes null.
     """
     if isinstance(value, dict):
         return {name: _rounded(inner) for name, inner in value.items()}
@@ -371,8 +371,9 @@ def _rounded(value: Json) -> Json:
 def standings(
     report: Report, systems: Sequence[str], parts: Sequence[str] = ("all", "locked")
 ) -> list[dict[str, Json]]:
-    """A row for each system: its mean of the primary measure and its gain over the baseline, with interval
-    and p, by part of the data.
+    """Return a row for each system: its mean of the primary measure and its gain over the baseline.
+
+    The gain has its interval and p-value. There is a set of columns for each part of the data.
     """
     return [
         {"system": system}
@@ -382,8 +383,9 @@ def standings(
 
 
 def gain(report: Report, system: str, part: str = "all") -> str:
-    """The gain of a system over the baseline as a short text with its interval; empty for the baseline
-    itself.
+    """Format the gain of a system over the baseline with its interval.
+
+    Empty for the baseline itself.
     """
     if system == report.plan.baseline:
         return ""
@@ -393,18 +395,19 @@ def gain(report: Report, system: str, part: str = "all") -> str:
 
 
 def span(estimate: Estimate) -> str:
-    """An interval as a short text, with signs."""
+    """Format an interval with signs."""
     return f"{signed(estimate.low)} to {signed(estimate.high)}"
 
 
 def format_p(p: float) -> str:
-    """A p as a short text: one of hardly anything is said to be below .001."""
+    """Format a p-value with three decimals, or as "below .001"."""
     return "below .001" if p < 0.001 else decimal(p)
 
 
 def named_before(reports: Mapping[str, Report], system: str, part: str = "all") -> list[dict[str, Json]]:
-    """A row for each report: the gain of one system that was named beforehand, its p corrected for as many
-    tests as there are reports.
+    """Return a row for each report with the gain of one system that was named in advance.
+
+    Its p-value is corrected for as many tests as there are reports.
     """
     gaps = {name: report.comparisons[part][system] for name, report in reports.items()}
     corrected = holm([gap.p for gap in gaps.values()])
@@ -427,8 +430,9 @@ def named_before(reports: Mapping[str, Report], system: str, part: str = "all") 
 def head_to_head(
     report: Report, before: str, after: str, measure: str = "", *, ids: Collection[str] = ()
 ) -> Comparison:
-    """One system of a report against another instead of the baseline: by default by the primary measure, on
-    all queries.
+    """Compare two systems of a report with each other.
+
+    By default by the primary measure and on all queries.
     """
     scores = {
         system: report.scores[system].only(ids) if ids else report.scores[system]

@@ -153,8 +153,9 @@ def circumstances() -> dict[str, str]:
 
 
 def read_receipt(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]]]:
-    """The head of a receipt, with what stands in its last line, and a row for each query; raises BadInput for
-    what is none.
+    """Read a results file: its header, merged with its last line, and a row for each query.
+
+    Raises BadInput if the file cannot be read or is not a results file.
     """
     try:
         raw = path.read_bytes()
@@ -193,7 +194,10 @@ def to_be_deleted(path: Path) -> Iterator[None]:
 
 
 def json_row(line: bytes, where: str) -> dict[str, Json]:
-    """A line of a receipt; raises BadInput, which says where, for what is no JSON object."""
+    """Parse a line of a results file.
+
+    Raises BadInput, which names the line, if it is not a JSON object.
+    """
     try:
         row = json.loads(line)
     except ValueError as error:
@@ -204,8 +208,9 @@ def json_row(line: bytes, where: str) -> dict[str, Json]:
 
 
 def parsed_row(row: Mapping[str, Json], where: str) -> tuple[str, tuple[Hit, ...], float]:
-    """The query of a row, its hits, and the seconds it took where it says them; raises BadInput for what is
-    no such row.
+    """Return the query, the hits and the seconds of a row.
+
+    The seconds are NaN if the row has none. Raises BadInput if the row is malformed.
     """
     try:
         ids, scores = [str(id) for id in row["ids"]], [float(score) for score in row["scores"]]
@@ -218,12 +223,12 @@ def parsed_row(row: Mapping[str, Json], where: str) -> tuple[str, tuple[Hit, ...
 
 
 def receipt_row(query: str, hits: tuple[Hit, ...]) -> dict[str, Json]:
-    """What a receipt keeps of a query."""
+    """Build the row of a query in a results file."""
     return {"query": query, "ids": [hit.id for hit in hits], "scores": [_six(hit.score) for hit in hits]}
 
 
 def rounded_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Hits as a receipt keeps them."""
+    """Round the scores of hits as a results file does."""
     return tuple(Hit(hit.id, _six(hit.score)) for hit in hits)
 
 
@@ -232,7 +237,7 @@ def _six(number: float) -> float:
 
 
 def receipt_line(row: Mapping[str, Json]) -> str:
-    """A row as it is written."""
+    """Serialise a row as a line of a results file."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
@@ -316,7 +321,10 @@ class Plan:
         return f"{whose} down before the run: {', '.join([*parts, *best])}"
 
     def as_json(self) -> dict[str, Json]:
-        """The plan as JSON values; that nobody gave it stands there only where it is so."""
+        """Return the plan as JSON values.
+
+        `assumed` is included only if it is true.
+        """
         values = asdict(self) | {"measures": list(self.measures)}
         return (
             values if self.assumed else {name: value for name, value in values.items() if name != "assumed"}

@@ -60,24 +60,21 @@ def declared_version(system: object) -> str:
 
 
 def embedders_in(system: object) -> list[object]:
-    """The embedders that a stage, or what builds one, holds: one for each digest, in the order of their
-    names.
+    """Return the embedders that a stage or its builder refers to, one for each digest, sorted by name.
 
-    Of one that a builder makes itself nothing is seen until the stage is built.
+    An embedder that a builder creates itself is visible only once the stage is built.
     """
     found = {str(getattr(value, "digest", "")): value for value in _embedders(system, {}, 0)}
     return sorted(found.values(), key=named_embedder)
 
 
 def named_embedder(embedder: object) -> str:
-    """An embedder as a receipt names it: its name and its digest."""
+    """Format an embedder as results files do: its name and its digest."""
     return f"{getattr(embedder, 'name', '')} {getattr(embedder, 'digest', '')}"
 
 
 def _embedders(value: object, seen: dict[int, object], depth: int) -> Iterator[object]:
-    """The embedders that a value leads to: through what functions close over, arguments, attributes and short
-    collections.
-    """
+    """Yield the embedders reachable from a value: closures, arguments, attributes and short collections."""
     if isinstance(value, _PLAIN) or id(value) in seen or depth > _DEEPEST:
         return
     seen[id(value)] = value  # held, since the id of a value that is gone may be given to another
@@ -187,8 +184,9 @@ def run_whole(
 
 
 def built(system: Retriever | Built, name: str) -> Retriever:
-    """A system, built if it is what builds one; raises BadInput where that gives none, and LabError where it
-    fails.
+    """Build a system if it is a builder, else return it.
+
+    Raises BadInput if a builder does not return a stage, and LabError if it fails.
     """
     with _named(f"the system {name!r} could not be built"):
         made: Any = cast(Built, system)() if _builds(system) else system
@@ -198,7 +196,7 @@ def built(system: Retriever | Built, name: str) -> Retriever:
 
 
 def question_put(dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
-    """What is asked of a system: which data, and how many hits of each query."""
+    """Return the header fields that define a run: the data set, the system and the hits stored a query."""
     asks = {"format": RECEIPT_FORMAT, "dataset": dataset.name, **fingerprints(dataset)}
     return asks | {"system": name, "kept": keep, "queries": len(dataset.queries)}
 
@@ -206,12 +204,11 @@ def question_put(dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
 def stored_run(
     path: Path, system: Retriever | Built, dataset: Dataset, wanted: Mapping[str, Json]
 ) -> Run | None:
-    """What a receipt holds, where it is of this system; None where there is none, or one of another system or
-    version.
+    """Load the stored run of a system, or return None if there is none for its current version.
 
-    `wanted` is what question_put() gives. Of what builds a system the description is not compared, nor an
-    embedder that it makes itself: its version stands for them. Raises BadInput
-    for a receipt of other data, or kept to another depth.
+    `wanted` is the result of question_put(). For a builder, neither the description nor an embedder that it
+    creates itself is compared. Its version stands for them. Raises BadInput if the file is of other data or
+    another depth.
     """
     if not path.exists():
         return None
@@ -221,8 +218,9 @@ def stored_run(
 
 
 def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
-    """Why a system that has a receipt is run again, in words: "its version changed"; empty where it is not,
-    or has none.
+    """Explain why a system with stored results is run again, as in "its version changed".
+
+    Empty if it is not run again or has no stored results.
     """
     if not path.exists():
         return ""
@@ -244,8 +242,9 @@ def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str
 
 
 def _changes(head: Mapping[str, Json], system: Retriever | Built, dataset: Dataset) -> list[str]:
-    """What is not as the head of a receipt has it; of what a builder will make nothing is known but its
-    version and what it holds.
+    """List what differs from the header of a results file.
+
+    For a builder, only its version and what it refers to are known.
     """
     embedders, version = set(map(named_embedder, embedders_in(system))), declared_version(system)
     described = _builds(system) or head.get("description") == repr(system)
@@ -267,7 +266,7 @@ def _builds(system: Retriever | Built) -> bool:
 
 
 def _identity(system: Retriever | Built, stage: Retriever, dataset: Dataset, version: str) -> dict[str, Json]:
-    """What decides, with the data, what a system finds."""
+    """Return the header fields that decide, with the data, what a system finds."""
     embedders = _AND.join(sorted(set(map(named_embedder, (*embedders_in(system), *embedders_in(stage))))))
     return {
         "description": repr(stage),
@@ -358,11 +357,10 @@ def _named(what: str) -> Iterator[None]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """No search is held up by a full collection, which walks every object of every index and would be timed
-    with it.
+    """Keep full garbage collections, which walk every object of every index, out of timed searches.
 
-    Nothing is collected before: that walk took longer than a small run, and a system that was run is gone
-    with the last name for it.
+    Nothing is collected first, because that took longer than a small run. A system is freed with its last
+    reference.
     """
     gc.freeze()
     try:
@@ -373,7 +371,10 @@ def _undisturbed() -> Iterator[None]:
 
 @contextmanager
 def _writing(partial: Path) -> Iterator[IO[str]]:
-    """The file that takes the lines of a run under way; raises LabError where it takes no more."""
+    """Open the partial results file of a run for appending.
+
+    Raises LabError if it cannot be written.
+    """
     try:
         with partial.open("a", encoding="utf-8") as lines:
             yield lines
@@ -385,8 +386,9 @@ def _writing(partial: Path) -> Iterator[IO[str]]:
 
 
 def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
-    """What a partial file holds by query id; a torn last line is cut off it, and one of another system is
-    deleted.
+    """Read the finished queries in a partial results file, by query id.
+
+    A torn last line is cut off. A file of another system is deleted.
     """
     partial.parent.mkdir(parents=True, exist_ok=True)
     raw = partial.read_bytes() if partial.exists() else b""

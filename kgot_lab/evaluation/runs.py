@@ -56,7 +56,10 @@ class Run:
     about: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def ids(self, query: str) -> list[str]:
-        """The ids found for a query, best first; none for a query that was not run."""
+        """Return the ids found for a query, best first.
+
+        Empty for a query that was not run.
+        """
         return [hit.id for hit in self.hits.get(query, ())]
 
     def __repr__(self) -> str:
@@ -95,11 +98,11 @@ def run(
 def timed_search(
     system: Retriever, query: Query, keep: int, ties: str = BY_ID
 ) -> tuple[tuple[Hit, ...], float]:
-    """The best hits of a system for one query, ties broken by a rule of TIES, and the seconds it took.
+    """Run one query and return the best hits, with ties broken by a rule of TIES, and the seconds it took.
 
-    Raises BadInput for what is no ranking, for a hit that occurs twice, a score that is no number and hits
-    that do not go from the highest score down: all would be counted wrongly without a word; and what the
-    system raises, with a note of the query.
+    Raises BadInput if the result is not a ranking, if a hit occurs twice, if a score is not a number, or if
+    the scores are not in descending order: these would distort the measures silently. Exceptions of the
+    system are raised with a note that names the query.
     """
     began = time.perf_counter()
     try:
@@ -128,9 +131,7 @@ def timed_search(
 
 
 def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
-    """The first hits; where ties go by id, those of one score that stand together are in the order of their
-    ids.
-    """
+    """Return the first hits, with ties ordered by id if the rule says so."""
     first = list(hits[:keep])
     if ties == BY_ID and first:
         # the tie at the end, all of it
@@ -144,8 +145,9 @@ def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
 
 
 def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """The queries as they came, once it is sure that there are some, each with an id of its own; raises
-    BadInput.
+    """Return the queries as a tuple, after checking that there are some and their ids are unique.
+
+    Raises BadInput otherwise.
     """
     if not isinstance(queries, Iterable) or isinstance(queries, str):
         raise BadInput(f"queries are a list of Query(text, id), not {described_value(queries)}")

@@ -121,25 +121,25 @@ class Grid:
 
 
 def decimal(number: float) -> str:
-    """A number with three decimals and no 0 in front of the point, as papers print recall."""
+    """Format a number with three decimals and no leading 0, as papers print recall."""
     if not math.isfinite(number):
         return "–" if math.isnan(number) else f"{number:+}"
     return f"{number:.3f}".replace("0.", ".", 1) if abs(number) < 0.9995 else f"{number:.3f}"
 
 
 def format_p_value(p: float) -> str:
-    """A p-value with three digits, below .001 only that."""
+    """Format a p-value with three digits, or as <.001."""
     return "<.001" if p < 0.001 else decimal(p)
 
 
 def signed(number: float) -> str:
-    """The same with its sign."""
+    """Format a number as `decimal` does, with its sign."""
     text = decimal(abs(number))
     return text if text == ".000" else f"{'−' if number < 0 else '+'}{text}"
 
 
 def escaped_cell(text: str) -> str:
-    """A text in which no character has a meaning in HTML."""
+    """Escape a text for HTML."""
     return html.escape(harmless(text), quote=True)
 
 
