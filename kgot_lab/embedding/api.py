@@ -64,7 +64,10 @@ class API:
         return self._seen or 0
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension).
+
+        Raises BadInput for blank texts.
+        """
         texts = embeddable(texts)
         blank = [row for row, text in enumerate(texts) if not text.strip()]
         if blank:
@@ -137,7 +140,7 @@ class API:
         }.get(status, "")
 
     def _keyless(self, text: str) -> str:
-        """A text without the key, nor anything that looks like one; servers echo keys in their messages."""
+        """Remove the API key, and anything that looks like one, from a text, since servers echo keys."""
         key = self._client.api_key
         return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text.replace(key, "…") if len(key) > 4 else text)[
             :600
@@ -148,7 +151,7 @@ class API:
 
 
 def _is_vector(row: object) -> bool:
-    """Whether something is a list of numbers that an array can take."""
+    """Return whether an object is a list of numbers that fit an array."""
     return isinstance(row, list) and all(
         type(number) is float or (type(number) is int and abs(number) < 2**63) for number in row
     )

@@ -49,15 +49,20 @@ def checked_embedder(
 
 
 def embeddable(texts: Sequence[str]) -> list[str]:
-    """The texts as an embedder may read them; raises BadInput for one text where several are meant."""
+    """Return the texts as an embedder can read them.
+
+    Raises BadInput for one text in place of a list.
+    """
     if isinstance(texts, str):
         raise BadInput(f"give a list of texts, not one text: embed([{texts[:40]!r}])")
     return [whole(text) for text in texts]
 
 
 def unit(vectors: ArrayLike, source: str) -> Matrix:
-    """The rows brought to length 1, in 32 bits; a row of zeros stays one. Raises BadInput for NaN or
-    infinity, naming the row.
+    """Normalise rows to length 1, in 32 bits. A row of zeros is unchanged.
+
+    Raises BadInput, which names the row, for NaN or infinity, and for vectors that are not a table of
+    numbers.
     """
     try:
         rows = np.asarray(vectors, np.float32)
@@ -85,12 +90,11 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 def descending(scores: NDArray[Any]) -> NDArray[np.int64]:
-    """The places of some scores, the highest first, equal ones in the order they stand in; shape (n,). None
-    may be NaN.
+    """Return the indices that sort scores in descending order, with ties in input order, shape (n,).
 
-    As `np.argsort(-scores, kind="stable")`, in a half to a quarter of its time (benchmarks/join/lanes.py): an
-    unstable sort of whole numbers runs on the vector unit, and the place in their lower half makes each of
-    them another, so that there is only one order.
+    No score may be NaN. Equals `np.argsort(-scores, kind="stable")`, in a half to a quarter of the time
+    (benchmarks/join/lanes.py). An unstable sort of integers is vectorised, and the index in the lower half of
+    each integer makes them all distinct, so that there is only one order.
     """
     if scores.dtype == np.float32:
         bits = (scores + np.float32(0)).view(np.uint32)  # + 0 makes 0 of -0
@@ -105,7 +109,7 @@ def descending(scores: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _by_number(numbers: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places by their numbers, then by themselves; both below 2^32."""
+    """Sort indices by their numbers, then by themselves. Both must be below 2^32."""
     keys = (numbers.astype(np.uint64) << np.uint64(32)) | places.astype(np.uint64)
     keys.sort()
     return (keys & _LOW).astype(np.int64)
@@ -121,11 +125,10 @@ _SHARED = 1 << 25  # numbers, 128 MB: from here on reading them takes so long th
 
 
 def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
-    """The product of each row with a vector, shape (n, d) with (d,) to (n,), as `matrix @ vector` to within
-    rounding.
+    """Multiply each row by a vector, (n, d) with (d,) to (n,), like `matrix @ vector` within rounding.
 
-    Below 128 MB, and of rows of at most 2,048 numbers, one thread works, whatever the settings of the BLAS
-    are, which are left as they are.
+    Below 128 MB, and for rows of at most 2,048 numbers, it runs on one thread, whatever the BLAS settings
+    are. It does not change them.
     """
     rows, width = matrix.shape
     fits = _ALONE // max(width, 1)
@@ -181,8 +184,9 @@ class SignBits:
             self._scale[some] = np.einsum("ij,ij->i", moved, moved) / np.where(along > 0, along, 1)
 
     def nearest(self, vector: Matrix, count: int) -> NDArray[np.int64]:
-        """The rows of the `count` vectors that seem nearest to one, more where several seem as near, in their
-        order.
+        """Return the rows of the `count` vectors that seem nearest to a vector, in ascending order.
+
+        More rows are returned if several seem equally near.
         """
         rough = self.products(vector)
         if count >= len(rough):
@@ -210,7 +214,7 @@ class SignBits:
         return found
 
     def _counted(self, some: slice, planes: list[NDArray[np.uint64]]) -> NDArray[np.float32]:
-        """For some rows, the levels of the query added up where their bit is set."""
+        """Sum, for some rows, the levels of the query at the bits that are set."""
         bits = self._bits[:, some]
         both = np.empty(bits.shape[1], np.uint64)
         count, few = np.empty((2, bits.shape[1]), np.uint8)

@@ -23,9 +23,7 @@ from kgot_lab.types import Document
 
 
 def all_minilm() -> Embedder:
-    """all-MiniLM-L6-v2 by sentence-transformers where that is installed, else the same model in 8 bits on
-    onnxruntime.
-    """
+    """Load all-MiniLM-L6-v2 with sentence-transformers if installed, else in 8 bits with onnxruntime."""
     try:
         return SentenceTransformers()
     except NotInstalled:
@@ -44,13 +42,13 @@ EMBEDDERS: Mapping[str, Callable[..., Embedder]] = {
 
 
 def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
-    """An embedder by its name.
+    """Create an embedder by its name.
 
     "minilm": all-MiniLM-L6-v2 without torch. "sentence-transformers": the same model on torch. "all-minilm",
-    which the notebooks show: the one of the two that is installed, torch first. "wordllama": static vectors
-    of words. "lsa" and "infonce": learnt from the documents they are given, `documents=...`. "api": a server,
-    `model="openai:MODEL"`. Raises UnknownName, BadInput for options it does not take, NotInstalled, LLMError
-    where a key is missing.
+    which the notebooks use: whichever of the two is installed, torch first. "wordllama": static word vectors.
+    "lsa" and "infonce": fitted to `documents=...`. "api": a server, `model="openai:MODEL"`. Raises
+    UnknownName for an unknown name, BadInput for an unknown option, NotInstalled for a missing package, and
+    LLMError if a key is missing.
     """
     if name not in EMBEDDERS:
         raise UnknownName("embedder", name, EMBEDDERS)
@@ -74,14 +72,13 @@ _PATIENCE = 10.0  # seconds for the hub to say that it has a model
 
 
 def embedder_named(name: str, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
-    """An embedder by its name, as `kgot-lab bench --embedder` takes it; what takes long to compute is kept in
-    the user's cache.
+    """Create an embedder by its name in `kgot-lab bench --embedder`, with slow ones cached for the user.
 
-    "minilm", "wordllama", "all-minilm", "sentence-transformers"; "sentence-transformers:MODEL" with a name on
-    huggingface.co or a folder, or that folder alone; "api:SERVER:MODEL" or "SERVER:MODEL", as API takes them.
-    `progress(done, total)` counts the texts that are computed. Raises UnknownName; BadInput for "lsa" and
-    "infonce", which learn from documents; NotInstalled; ModelMissing for a model that cannot be loaded;
-    LLMError where a key is missing.
+    "minilm", "wordllama", "all-minilm", "sentence-transformers". "sentence-transformers:MODEL" takes a name
+    on huggingface.co or a folder, which may also be given alone. "api:SERVER:MODEL" or "SERVER:MODEL" are as
+    in API. `progress(done, total)` counts the texts that are computed. Raises UnknownName for an unknown
+    name, BadInput for "lsa" and "infonce", which are fitted to documents, NotInstalled for a missing package,
+    ModelMissing if a model cannot be loaded, and LLMError if a key is missing.
     """
     require(name, str, "an embedder is given by its name, such as 'wordllama', or is an embedder itself")
     kind, _, rest = name.partition(":")
@@ -139,7 +136,7 @@ class SentenceModel:
         self.dimension = int(self._model.encode(["dimension"], show_progress_bar=False).shape[1])
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
         return unit(
@@ -151,7 +148,7 @@ class SentenceModel:
 
 
 def _loaded(model: str, name: str) -> Any:
-    """A model from a folder, from the cache, or from the hub, in this order."""
+    """Load a model from a folder, from the cache, or from the hub, in this order."""
     from sentence_transformers import SentenceTransformer
 
     folder = Path(model).is_dir()
@@ -225,12 +222,12 @@ _OF_SIZE = {
 
 
 def query_embedder(stored: StoredVectors | None = None, *, documents: Iterable[Document] = ()) -> Embedder:
-    """What a query is embedded with: the static embedder, or the one that the stored vectors say made them.
+    """Return the embedder for queries: the one that made the stored vectors, or the static one.
 
-    Vectors that say nothing are the static one's where they have as many numbers as its own; with any other
-    number it is an error. "lsa" and "infonce" learnt from `documents`, and learn from them again. Raises
-    BadInput where the dimension or the digest is another than the vectors', UnknownName for a maker that is
-    not known, NotInstalled, and LLMError where a key is missing.
+    Vectors that record no maker are taken as the static embedder's if their dimension matches. Any other
+    dimension is an error. "lsa" and "infonce" are fitted to `documents` again. Raises BadInput if the
+    dimension or the digest differs from that of the vectors, UnknownName for an unknown maker, NotInstalled
+    for a missing package, and LLMError if a key is missing.
     """
     if stored is None:
         return _STATIC()
@@ -273,8 +270,9 @@ def _chosen(stored: StoredVectors, documents: Sequence[Document]) -> Embedder:
 
 
 def _served(stored: StoredVectors) -> Embedder:
-    """A server's embedder; one that was asked for shorter vectors has another digest, and is asked for such
-    again.
+    """Create the server embedder of stored vectors.
+
+    A different digest means that shorter vectors were requested, so they are requested again.
     """
     plain = API(stored.model)
     if not stored.digest or plain.digest == stored.digest:

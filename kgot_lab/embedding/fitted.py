@@ -53,7 +53,7 @@ class _OneDirection:
     components_ = np.ones((1, 1), np.float32)
 
     def transform(self, counts: Any) -> Matrix:
-        """The rows as they are."""
+        """Return the rows unchanged, as a dense array."""
         return np.asarray(counts.toarray(), np.float32)
 
 
@@ -78,7 +78,7 @@ class LSA:
         ).hexdigest()  # SHA-256 of the words, their weights and the directions
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""
+        """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
         return unit(self._directions.transform(self._words.transform(embeddable(texts))), self.name)
@@ -165,7 +165,7 @@ class Bags:
         return product
 
     def transposed_times(self, slope: _Floats) -> tuple[_Words, _Floats]:
-        """The rows of X^T S that are not zero: the words that occur, and a row for each."""
+        """Return the non-zero rows of X^T S: the words that occur, and a row for each."""
         order = np.argsort(self.words, kind="stable")
         return _sums(self.words[order], slope[self.lines[order]] * self.amounts[order, None])
 
@@ -214,7 +214,7 @@ class InfoNCE:
         ).hexdigest()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""
+        """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
         words = [self.places(_words(text)) for text in embeddable(texts)]
         vectors = np.zeros((len(words), self.dimension), np.float32)
         for start in range(0, len(words), 256):
@@ -222,11 +222,11 @@ class InfoNCE:
         return unit(vectors, self.name)
 
     def places(self, words: Iterable[str]) -> _Words:
-        """The places of the words it knows."""
+        """Return the indices of the words in the vocabulary."""
         return np.array([self.vocabulary[word] for word in words if word in self.vocabulary], np.int64)
 
     def bags(self, texts: Sequence[_Words]) -> Bags:
-        """The TF-IDF matrix of some texts, each line of length 1."""
+        """Return the TF-IDF matrix of texts, with rows of length 1."""
         lines = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
         entries, counts = np.unique(
             lines * len(self.vocabulary) + np.concatenate([*texts, np.empty(0, np.int64)]), return_counts=True
@@ -243,7 +243,10 @@ class InfoNCE:
 
 
 def _untrained(texts: Sequence[Sequence[Sequence[str]]], dimension: int, seed: int) -> InfoNCE:
-    """A random map of the words of some texts, given as sentences: it keeps TF-IDF cosines, more or less."""
+    """Create a random projection of the words of texts, given as sentences.
+
+    It approximately preserves TF-IDF cosines.
+    """
     inside = [{word for sentence in sentences for word in sentence} for sentences in texts]
     vocabulary = {word: place for place, word in enumerate(sorted(set().union(*inside)))}
     found = np.zeros(len(vocabulary))
@@ -262,7 +265,7 @@ def _sentences(text: str) -> list[list[str]]:
 
 
 def _halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_Words, _Words]:
-    """The sentences dealt at random to two sides; the words of it, where there is one sentence only."""
+    """Split the sentences of a text at random into two halves, or its words if it has one sentence."""
     parts = sentences if len(sentences) > 1 else np.split(sentences[0], len(sentences[0]))
     order = random.permutation(len(parts)).tolist()
     middle = len(order) // 2
@@ -272,7 +275,7 @@ def _halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_
 
 
 def _sums(keys: _Words, rows: _Floats) -> tuple[_Words, _Floats]:
-    """Rows of the same key added up, the keys being sorted."""
+    """Sum the rows with equal keys. The keys must be sorted."""
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     return keys[starts], np.add.reduceat(rows, starts, axis=0) if len(starts) else rows
 

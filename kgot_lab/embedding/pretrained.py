@@ -46,7 +46,7 @@ class MiniLM:
         ).hexdigest()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), 384)."""
+        """Encode texts as unit vectors, shape (len(texts), 384)."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         # a batch would start threads, which forks dislike
         pieces = [self._tokenizer.encode(text).ids for text in embeddable(texts)]
@@ -102,7 +102,7 @@ def _vectors(session: Any, pieces: list[list[int]]) -> Matrix:
 
 
 def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Rows in groups of like length, so that little is padded."""
+    """Batch rows of similar length, to reduce padding."""
     order = sorted(range(len(lengths)), key=lambda row: lengths[row])
     yield from (order[start : start + size] for start in range(0, len(order), size))
 
@@ -146,7 +146,7 @@ class SentenceTransformers:
         return _digest([self._folder / "model.safetensors", self._folder / "tokenizer.json"])
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), 384)."""
+        """Encode texts as unit vectors, shape (len(texts), 384)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
         return unit(
@@ -189,7 +189,10 @@ class WordLlama:
         return _digest(self._folder / file for file in files)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), 256); zeros where a text holds no token."""
+        """Encode texts as unit vectors, shape (len(texts), 256).
+
+        A text without a token gets zeros.
+        """
         texts = embeddable(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
         # so that little is padded
@@ -212,9 +215,7 @@ class WordLlama:
 
 @contextmanager
 def _own_logging() -> Iterator[None]:
-    """The root logger stays as the user has it: importing wordllama would have every library's messages
-    printed.
-    """
+    """Restore the root logger afterwards, since importing wordllama would print every library's messages."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:
@@ -226,7 +227,7 @@ def _own_logging() -> Iterator[None]:
 
 @contextmanager
 def quiet_loading() -> Iterator[None]:
-    """No progress bar of another library while a model is read from the disk."""
+    """Hide the progress bars of other libraries while a model is loaded."""
     import transformers.utils.logging
 
     bars: Any = transformers.utils.logging

@@ -64,7 +64,10 @@ class CacheFile:
         return (self._folder or _cache_folder()) / self._table.file
 
     def read(self, keys: Sequence[bytes]) -> Iterator[list[tuple[bytes, object]]]:
-        """The rows with some of the keys, a few hundred keys at a time, as far as they can be read."""
+        """Yield the rows with these keys, a few hundred keys at a time.
+
+        Rows that cannot be read are skipped.
+        """
         table = self._table
         try:
             if not self._path.exists():
@@ -118,7 +121,10 @@ class CacheFile:
 
 
 def _cache_folder() -> Path:
-    """Where what is made is kept unless a folder is named; raises OSError for a user without a home."""
+    """Return the default cache folder.
+
+    Raises OSError for a user without a home directory.
+    """
     from platformdirs import user_cache_path
 
     try:
@@ -133,7 +139,7 @@ _VECTORS = CacheTable(CACHE_NAME, "vectors", "vector", "BLOB", "CAST(vector AS B
 
 
 def vector_check(key: bytes, vector: bytes) -> bytes:
-    """What is kept behind a vector: the first 8 bytes of the SHA-256 of its name and of itself."""
+    """Return the checksum stored after a vector: the first 8 bytes of the SHA-256 of its key and data."""
     return hashlib.sha256(key + vector).digest()[:VECTOR_CHECK]
 
 
@@ -176,7 +182,7 @@ class Cached:
         return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         keys = [text_key(self.digest, text) for text in embeddable(texts)]
         wanted = dict(zip(keys, texts, strict=True))
         known = self._read(list(wanted))
@@ -203,8 +209,9 @@ class Cached:
         return known
 
     def _sound(self, rows: Iterable[tuple[bytes, object]]) -> Iterator[tuple[bytes, Matrix]]:
-        """The rows that hold a vector of this size as it was written, and of length 1; damaged ones are
-        computed again.
+        """Yield the rows with an intact vector of the right size and of length 1.
+
+        Damaged ones are computed again.
         """
         size = 4 * self.dimension
         whole = {
@@ -238,7 +245,7 @@ class Remembered:
         self._known |= dict(zip(texts, self._embedder.embed(texts), strict=True))
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         if all(text in self._known for text in texts):
             return np.array([self._known[text] for text in texts], np.float32).reshape(
                 len(texts), self.dimension
@@ -253,11 +260,10 @@ SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", 
 
 
 def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
-    """all-MiniLM-L6-v2 with the vectors that come with the data and a cache in `folder` (the user's cache
-    folder by default).
+    """Load all-MiniLM-L6-v2 with the bundled vectors and a cache in `folder`.
 
-    `progress(done, total)` is told how many of the texts that neither holds are computed. Raises
-    NotInstalled.
+    The default is the user's cache folder. `progress(done, total)` counts the texts in neither that are
+    computed. Raises NotInstalled for a missing package.
     """
     paths = []
     for name in SHIPPED:
@@ -280,7 +286,7 @@ class Vectors:
 
     @staticmethod
     def of(ids: Sequence[str], texts: Sequence[str], embedder: Embedder) -> Vectors:
-        """The vectors of some texts, computed now."""
+        """Compute the vectors of texts."""
         keys = tuple(text_key(embedder.digest, text) for text in texts)
         return Vectors(tuple(ids), keys, embedder.embed(texts), embedder.name, embedder.digest)
 
@@ -336,7 +342,7 @@ class Stocked:
         self._embedder, self._stock = embedder, dict(zip(stock.keys, stock.matrix, strict=True))
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         return _filled(self._embedder, texts, self._stock)
 
 
@@ -365,7 +371,7 @@ class Shelf:
         return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         wanted = {text_key(self.digest, text) for text in embeddable(texts)}
         for path, keys in self._keys.items():
             if path not in self._opened and not wanted.isdisjoint(keys):
@@ -398,7 +404,7 @@ class Shelf:
 
 
 def _filled(embedder: Embedder, texts: Sequence[str], stock: Mapping[bytes, Matrix]) -> Matrix:
-    """The vectors of some texts: those in stock, and the others computed."""
+    """Return the vectors of texts from stock, and compute the missing ones."""
     keys = [text_key(embedder.digest, text) for text in embeddable(texts)]
     vectors = np.zeros((len(texts), embedder.dimension), np.float32)
     missing = [row for row, key in enumerate(keys) if key not in stock]
@@ -453,8 +459,9 @@ class StoredVectors:
     def of(
         cls, ids: Iterable[str], vectors: ArrayLike, *, model: str = "", digest: str = ""
     ) -> StoredVectors:
-        """Vectors of one's own, a row for each id; raises BadInput for rows that do not fit, NaN, and an id
-        that is there twice.
+        """Wrap existing vectors, one row for each id.
+
+        Raises BadInput if the numbers of ids and rows differ, for NaN, and for a duplicate id.
         """
         if isinstance(ids, str):
             raise BadInput(f"the ids are a list, one for each row of the vectors, not one text: [{ids!r}]")
@@ -468,8 +475,9 @@ class StoredVectors:
 
     @classmethod
     def load(cls, path: Path | str) -> StoredVectors:
-        """Those in an npz file with the arrays ids and matrix, perhaps model and digest, as `Vectors.save`
-        writes it; raises BadInput.
+        """Load an npz file with the arrays ids and matrix, and optionally model and digest.
+
+        `Vectors.save` writes this format. Raises BadInput if the file does not hold vectors.
         """
         path = Path(path)
         try:

@@ -72,9 +72,9 @@ class Dataset:
 
 
 def linked_by(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """Group items that share a value, directly or through others, and return the least id of each group.
+    """Map each item to the least id of its connected component.
 
-    The result maps each item to the least id in its group (its connected component).
+    Two items are connected if they share a value, directly or through others.
     """
     group = {id: id for id in held}
 

@@ -26,7 +26,7 @@ class Changes(Generic[V]):
 
 
 def changes(before: Mapping[K, V], after: Mapping[K, V], alike: Callable[[V, V], bool]) -> Changes[V]:
-    """What changes from one table to another, in the order of the tables."""
+    """Return the values added, removed and changed between two tables, in the order of the tables."""
     return Changes(
         tuple(value for key, value in after.items() if key not in before),
         tuple(value for key, value in before.items() if key not in after),
@@ -91,8 +91,9 @@ def _refuse_twice(names: Iterable[Hashable]) -> None:
 
 
 def same_value(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two sets of properties are the same JSON: key order and tuple or list do not matter, 1, 1.0 and
-    true differ, NaN is NaN.
+    """Return whether two sets of properties are the same JSON.
+
+    Key order and tuple or list do not matter. 1, 1.0 and true differ. NaN equals NaN.
     """
     if one is other or not (one or other):
         return True
@@ -115,7 +116,7 @@ def _short(thing: object) -> str:
 
 
 def merged_properties(before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
-    """Properties after a change: by name, and None takes one away."""
+    """Merge changes into properties. A value of None removes a property."""
     return {name: value for name, value in {**before, **changes}.items() if value is not None}
 
 
@@ -126,7 +127,10 @@ Identity = tuple[str, str, str, str]
 
 
 def inverse(diff: Diff) -> Diff:
-    """The diff that undoes a diff; raises BadInput for what is none."""
+    """Return the diff that undoes a diff.
+
+    Raises BadInput if `diff` is not a Diff.
+    """
     require(diff, Diff, "what is taken back from a store is a Diff")
     return Diff(
         added_nodes=diff.removed_nodes,
@@ -139,7 +143,7 @@ def inverse(diff: Diff) -> Diff:
 
 
 def same_element(one: Node | Edge, other: Node | Edge) -> bool:
-    """Whether two elements are equal and keep 1, 1.0 and True apart, which Python's == does not."""
+    """Return whether two elements are equal, distinguishing 1, 1.0 and True, which Python's == does not."""
     return one == other and json.dumps(one.properties, sort_keys=True) == json.dumps(
         other.properties, sort_keys=True
     )
@@ -155,8 +159,9 @@ class Truth:
         self.apply(Diff(added_nodes=tuple(nodes), added_edges=tuple(edges)))
 
     def difference(self, nodes: Mapping[str, Node | None], edges: Mapping[Identity, Edge | None]) -> Diff:
-        """The exact diff that makes these elements so (None: absent); raises BadInput when the result would
-        be no graph.
+        """Return the exact diff that leads to these elements (None: absent).
+
+        Raises BadInput if the result would not be a valid graph.
         """
         diff = Diff(
             added_nodes=tuple(node for id, node in nodes.items() if node and id not in self.nodes),
@@ -258,8 +263,9 @@ class Support:
 
 
 def supports_of(properties: Mapping[str, Json]) -> tuple[Support, ...]:
-    """The supports noted among an edge's properties: a text each where there is one, lists side by side where
-    there are several.
+    """Return the supports in an edge's properties.
+
+    `source` and `sentence` are a text each for one support, and parallel lists for several.
     """
     sources, said = _texts(properties.get("source")), _texts(properties.get("sentence"))
     longest = max(len(sources), len(said))
@@ -267,7 +273,7 @@ def supports_of(properties: Mapping[str, Json]) -> tuple[Support, ...]:
 
 
 def note(supports: Iterable[Support]) -> dict[str, Json]:
-    """The properties that note some supports, each once."""
+    """Build the properties that record supports, without duplicates."""
     once = tuple(dict.fromkeys(supports))
     sources, said = [support.source for support in once], [support.sentence for support in once]
     return (
@@ -278,22 +284,22 @@ def note(supports: Iterable[Support]) -> dict[str, Json]:
 
 
 def sentence_of(properties: Mapping[str, Json]) -> str:
-    """The latest sentence that says a fact; "" where none is noted."""
+    """Return the latest sentence that supports a fact, or "" if there is none."""
     return next((support.sentence for support in reversed(supports_of(properties)) if support.sentence), "")
 
 
 def sentences_of(edges: Iterable[Edge]) -> frozenset[str]:
-    """Every sentence that some facts were taken from."""
+    """Return all sentences that support some facts."""
     return frozenset(
         support.sentence for edge in edges for support in supports_of(edge.properties) if support.sentence
     )
 
 
 def merge_supports(diff: Diff) -> Diff:
-    """The same change, but for supports that edges lost by it: they note what they had, and what they gained.
+    """Return a diff in which changed edges keep their old supports and add the new ones.
 
-    Two pairs of texts may stand among an edge's properties in any order, as RDF has them: what was there is
-    taken for what it was.
+    Two pairs of texts may be in an edge's properties in any order, as in RDF. Pairs from before the change
+    are taken to be unchanged.
     """
     kept = [(before, after, _without_duplicates(before, after)) for before, after in diff.changed_edges]
     return replace(
@@ -310,7 +316,7 @@ def _without_duplicates(before: Edge, after: Edge) -> Edge:
 
 
 def _gained(had: Sequence[Support], now: Mapping[str, Json]) -> tuple[Support, ...]:
-    """The supports that came to some, which may have been written over, or be mixed among the new ones."""
+    """Return the supports that a change added, whether it replaced the old ones or was mixed with them."""
     sources, said = _texts(now.get("source")), _texts(now.get("sentence"))
     if not {support.source for support in had} <= set(sources) or not {
         support.sentence for support in had

@@ -26,8 +26,9 @@ Element = TypeVar("Element", Node, Edge)
 
 
 def fit_diff(diff: object) -> Diff:
-    """A diff of its own copies of what it adds and changes; raises BadInput for what is none, or what no
-    store can keep exactly.
+    """Return a diff with validated copies of what it adds and changes.
+
+    Raises BadInput if it is not a Diff, or if a store cannot keep it exactly.
     """
     if not isinstance(diff, Diff):
         raise BadInput(f"what is applied to a store is a Diff, not {described_value(diff)}")
@@ -46,7 +47,10 @@ def fit_diff(diff: object) -> Diff:
 
 
 def fit_node(given: object) -> Node:
-    """A copy of a node that can be kept exactly; raises BadInput."""
+    """Return a copy of a node that a store can keep exactly.
+
+    Raises BadInput if it cannot.
+    """
     if (
         type(given) is Node
         and type(given.labels) is tuple
@@ -62,7 +66,10 @@ def fit_node(given: object) -> Node:
 
 
 def fit_edge(given: object) -> Edge:
-    """A copy of an edge that can be kept exactly; raises BadInput."""
+    """Return a copy of an edge that a store can keep exactly.
+
+    Raises BadInput if it cannot.
+    """
     if (
         type(given) is Edge
         and given.key == ""
@@ -83,8 +90,10 @@ def fit_edge(given: object) -> Edge:
 
 
 def fit_text(text: object, what: str, *, blank: bool = False) -> str:
-    """A text that can be kept; raises BadInput, naming what it is, for another value, a blank, half a
-    surrogate pair, or one too long.
+    """Return a text that a store can keep.
+
+    Raises BadInput, which names what the text is, for another type, a blank text (unless `blank`), half a
+    surrogate pair, or a text that is too long.
     """
     if not isinstance(text, str) or not (blank or text.strip()):
         raise BadInput(f"{what} is a text{'' if blank else ' that is not blank'}, not {shortly(text)}")
@@ -99,8 +108,10 @@ def fit_text(text: object, what: str, *, blank: bool = False) -> str:
 
 
 def fit_value(value: object, of: str, deep: int = 0) -> Json:
-    """A copy of a value that is JSON, a tuple becoming a list; raises BadInput, naming what it is of, for
-    NaN, sets, bytes and the like.
+    """Return a copy of a JSON value, with tuples as lists.
+
+    Raises BadInput, which names what the value belongs to, for NaN, sets, bytes and other values that are not
+    JSON.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -123,7 +134,7 @@ def fit_value(value: object, of: str, deep: int = 0) -> Json:
 
 
 def copied(value: Json) -> Json:
-    """A value whose lists and dicts are its own, tuples and whatever is in none of these as they are."""
+    """Copy a value with its nested lists, dicts and tuples. Other objects are shared."""
     if isinstance(value, dict):
         return {
             name: copied(inner) if isinstance(inner, _HOLDERS) else inner for name, inner in value.items()
@@ -134,7 +145,7 @@ def copied(value: Json) -> Json:
 
 
 def copied_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
-    """Properties as a dict that shares nothing with the original that can change."""
+    """Copy properties so that the copy shares no mutable value with the original."""
     return (
         {name: copied(value) if isinstance(value, _HOLDERS) else value for name, value in properties.items()}
         if properties
@@ -143,18 +154,20 @@ def copied_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def copied_node(node: Node) -> Node:
-    """A node to hand out: whoever changes its properties changes no graph."""
+    """Copy a node, so that changing its properties does not change the graph."""
     return Node(node.id, node.labels, copied_properties(node.properties))
 
 
 def copied_edge(edge: Edge) -> Edge:
-    """An edge to hand out: whoever changes its properties changes no graph."""
+    """Copy an edge, so that changing its properties does not change the graph."""
     return Edge(edge.source, edge.type, edge.target, copied_properties(edge.properties), edge.key)
 
 
 def require_labels(node: Node) -> tuple[str, ...]:
-    """The labels of a node; raises BadInput for one text, whose letters would be taken for labels, and for
-    what are no texts.
+    """Return the labels of a node.
+
+    Raises BadInput for one text in place of several, whose characters would become labels, and for labels
+    that are not texts.
     """
     if isinstance(node.labels, str | bytes) or not isinstance(node.labels, Iterable):
         raise BadInput(
@@ -168,7 +181,7 @@ def require_labels(node: Node) -> tuple[str, ...]:
 
 
 def _require_element(element: object, kind: type[Element]) -> Element:
-    """A node or an edge whose parts are of the right types, whatever is in them."""
+    """Check the types of the parts of a node or an edge, not their contents."""
     if not isinstance(element, kind):
         wanted = "Node(id, labels, properties) in its nodes and Edge(source, type, target) in its edges"
         raise BadInput(f"a diff holds {wanted}, not {described_value(element)}")
@@ -190,7 +203,10 @@ def _require_element(element: object, kind: type[Element]) -> Element:
 
 
 def _of_fit_size(element: Element, named: tuple[object, ...], of: str) -> Element:
-    """An element and what names it, where both together are not too large to be kept; raises BadInput."""
+    """Return an element if it and its identifiers are small enough to be stored.
+
+    Raises BadInput otherwise.
+    """
     size = len(json.dumps([*named, element.properties], ensure_ascii=False, separators=(",", ":")).encode())
     if size > MOST_KEPT:
         raise BadInput(f"{of} takes {size:,} bytes as JSON; {MOST_KEPT:,} can be kept in one node or edge")
@@ -198,7 +214,10 @@ def _of_fit_size(element: Element, named: tuple[object, ...], of: str) -> Elemen
 
 
 def _is_plain(*texts: object) -> bool:
-    """Whether these are texts that need no second look; most are, and looking costs more than keeping them."""
+    """Return whether these are texts that need no further checks.
+
+    Most are, and a full check costs more than storing them.
+    """
     return len(texts) <= _FEW and all(
         type(text) is str and text.isascii() and 0 < len(text) <= _SHORT and not text.isspace()
         for text in texts
@@ -206,7 +225,7 @@ def _is_plain(*texts: object) -> bool:
 
 
 def _has_plain(properties: object) -> bool:
-    """Whether these are properties that need no second look."""
+    """Return whether these are properties that need no further checks."""
     if type(properties) is not dict:
         return False
     letters = 0
@@ -238,7 +257,10 @@ def _fit_name(name: object, of: str) -> str:
 
 
 def _firsts(pairs: Iterable[object]) -> Iterable[object]:
-    """The first of each pair; raises BadInput for what is no pair."""
+    """Yield the first of each pair.
+
+    Raises BadInput for anything that is not a pair.
+    """
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise BadInput(f"a changed node or edge is a pair (before, after), not {described_value(pair)}")
@@ -317,11 +339,17 @@ class Vocabulary:
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def node_type(self, name: str) -> NodeType:
-        """A node type by its name; raises UnknownName, which lists them."""
+        """Return a node type by its name.
+
+        Raises UnknownName, which lists the types, if there is none.
+        """
         return _named(name, self.node_types, f"node type of {self.name}")
 
     def edge_type(self, name: str) -> EdgeType:
-        """An edge type by its name; raises UnknownName, which lists them."""
+        """Return an edge type by its name.
+
+        Raises UnknownName, which lists the types, if there is none.
+        """
         return _named(name, self.edge_types, f"edge type of {self.name}")
 
     @property
@@ -330,13 +358,13 @@ class Vocabulary:
         return tuple(kind.name for kind in self.edge_types if kind.single)
 
     def in_order(self, edge: Edge) -> Edge:
-        """An edge as it is stored: one that says the same both ways in the order of its ends."""
+        """Return an edge as it is stored: the ends of a symmetric type are sorted."""
         symmetric = any(kind.symmetric and kind.name == edge.type for kind in self.edge_types)
         ends = sorted((edge.source, edge.target)) if symmetric else (edge.source, edge.target)
         return Edge(ends[0], edge.type, ends[1], edge.properties)
 
     def extended(self, *more: NodeType | EdgeType) -> Vocabulary:
-        """The same vocabulary with more types."""
+        """Return the vocabulary with additional types."""
         nodes = tuple(each for each in more if isinstance(each, NodeType))
         edges = tuple(each for each in more if isinstance(each, EdgeType))
         return replace(self, node_types=(*self.node_types, *nodes), edge_types=(*self.edge_types, *edges))
