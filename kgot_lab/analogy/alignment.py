@@ -112,13 +112,13 @@ class Aligner:
             )
 
     def similarity(self, source: str, candidates: Sequence[str]) -> Vector:
-        """The score of a text against each candidate, shape (len(candidates),), from 0 to 1; 0 where one has
-        no unit, 1 for the same text.
+        """Compute the alignment score of a text with each candidate, shape (len(candidates),), from 0 to 1.
 
-        score = 2 x best / (n + k) for n units against k, where best is the largest sum of similarities over
-        pairs of units taken in order: the longest common subsequence (Wagner and Fischer 1974) with
-        similarities for matches, which is the global alignment of Needleman and Wunsch (1970) without a cost
-        for gaps. Negative similarities count as 0. It is symmetric.
+        score = 2 x best / (n + k) for n units and k units, where best is the largest sum of similarities over
+        pairs of units taken in order. This is the longest common subsequence (Wagner and Fischer 1974) with
+        similarities for matches, or the global alignment of Needleman and Wunsch (1970) without a gap cost.
+        Negative similarities count as 0. The score is symmetric. It is 0 if a text has no unit, and 1 for the
+        same text.
         """
         source, candidates = whole(source), embeddable(candidates)
         self.prepare([source, *candidates])
@@ -134,9 +134,7 @@ class Aligner:
         return np.where(same, 1.0, scores)
 
     def align(self, source: str, target: str) -> Alignment:
-        """Two texts side by side: the pairs of sentences and of events, the roles these imply, and what
-        speaks against an edge.
-        """
+        """Align two texts and return the pairs of sentences and events, the implied roles and the verdict."""
         source, target = embeddable([source, target])
         score = float(self.similarity(source, [target])[0])
         (one, other), ours, theirs = (
@@ -164,22 +162,22 @@ class Aligner:
     def _blend(
         self, sentences: Matrix, events: Matrix, of_sentences: Sequence[int], of_events: Sequence[int]
     ) -> Vector:
-        """The scores of a text against others whose similarities lie side by side."""
+        """Combine the scores of sentences and events of a text against others stored side by side."""
         scores = _in_order if self.ordered else _in_any_order
         told = self.weights.events * scores(events, of_events)
         return np.clip((1 - self.weights.events) * scores(sentences, of_sentences) + told, 0, 1)
 
     def _sentences(self, one: Units, others: Sequence[Units]) -> Matrix:
-        """The similarities of a text's sentences to those of others, side by side: (n, sum of theirs)."""
+        """Compute the similarities of a text's sentences to those of others, side by side: (n, sum of
+        theirs).
+        """
         meaning = one.sentences @ np.concatenate([each.sentences for each in others]).T
         clash = one.denied[:, None] != np.concatenate([each.denied for each in others])
         blend = (1 - self.weights.form) * meaning + self.weights.form * self._same_form(one, others)
         return np.asarray(blend * np.where(clash, 1 - self.weights.denial, 1), np.float32)
 
     def _same_form(self, one: Units, others: Sequence[Units]) -> Matrix:
-        """The cosines of the n-gram counts of a text's sentences with those of others, side by side: (n, sum
-        of theirs).
-        """
+        """Compute the cosines of n-gram counts between sentences, side by side: (n, sum of theirs)."""
         own = np.unique(one.grams)
         table = np.zeros((len(own), len(one.sentences)), np.float32)
         table[np.searchsorted(own, one.grams), one.owners] = one.counts
@@ -198,8 +196,9 @@ class Aligner:
         return cosines.T
 
     def _forms(self, sentences: Sequence[Sentence]) -> tuple[_Numbers, Matrix, _Numbers]:
-        """The n-grams of the forms of some sentences, of 1 to 3 words: which, how often by the length of the
-        row, and whose.
+        """Count the n-grams (1 to 3) in the forms of sentences.
+
+        Three arrays: the n-gram, its count divided by the norm of the row, and its sentence.
         """
         grams: list[int] = []
         counts: list[float] = []
@@ -219,11 +218,11 @@ class Aligner:
 
 
 def in_order(similarities: Matrix) -> Vector:
-    """The largest sum of similarities over pairs taken in order, for each of several matrices: (several, n,
-    k) to (several,).
+    """Compute the largest sum of similarities over pairs in order, for several matrices: (several, n, k) to
+    (several,).
 
-    D[i + 1] = cumulative maximum over j of max(D[i, j + 1], D[i, j] + m[i, j]): all of a row and all matrices
-    at once. Columns of zeros change nothing, so matrices of unequal width are padded with them.
+    D[i + 1] = cumulative maximum over j of max(D[i, j + 1], D[i, j] + m[i, j]), computed for a whole row and
+    all matrices at once. Columns of zeros change nothing, so matrices of unequal width are padded with them.
     """
     several, rows, columns = similarities.shape
     best = np.zeros((several, columns + 1))
@@ -235,8 +234,9 @@ def in_order(similarities: Matrix) -> Vector:
 
 
 def matched(similarities: Matrix) -> list[tuple[int, int]]:
-    """The pairs (row, column) behind `in_order` for one matrix; of equal ways the one that pairs earlier
-    units.
+    """Return the pairs (row, column) behind `in_order` for one matrix.
+
+    Of equally good alignments, the one that pairs earlier units is returned.
     """
     rows, columns = similarities.shape
     best = np.zeros((rows + 1, columns + 1))
@@ -270,7 +270,7 @@ def agreement(similarities: Matrix) -> float:
 
 
 def _in_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
-    """The scores 2 x best / (n + k) for matrices of n rows that lie side by side, k wide each."""
+    """Compute 2 x best / (n + k) for matrices of n rows stored side by side, k wide each."""
     rows, owners = similarities.shape[0], np.repeat(np.arange(len(widths)), widths)
     starts = np.cumsum([0, *widths])[:-1]
     padded = np.zeros((len(widths), rows, max(widths, default=0)), np.float32)
@@ -279,8 +279,9 @@ def _in_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
 
 
 def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
-    """The mean similarity of all units, of either text, to the one most like it in the other; negative ones
-    count as 0.
+    """Compute the mean similarity of all units, of either text, to the most similar one in the other.
+
+    Negative similarities count as 0.
     """
     rows, starts = similarities.shape[0], np.cumsum([0, *widths])
     parts = [np.maximum(similarities[:, start:end], 0) for start, end in pairwise(starts.tolist())]
@@ -289,9 +290,7 @@ def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
 
 
 def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
-    """The candidates in blocks of like length, so that little is padded and no block holds too many
-    similarities.
-    """
+    """Group candidates of similar length, to limit padding and the number of similarities in a block."""
     order = sorted(range(len(others)), key=lambda index: (len(others[index].events), index))
     rows = max(1, len(one.sentences), len(one.events))
     block: list[int] = []
@@ -308,5 +307,5 @@ def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
 
 
 def _lines(each: Analysis) -> list[str]:
-    """The events of a text without their nouns; where it tells none, its masked sentences stand in."""
+    """Return the events of a text without their nouns, or its masked sentences if it has no event."""
     return [event.line for event in each.events if each.units] or [sentence.masked for sentence in each.units]

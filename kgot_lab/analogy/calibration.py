@@ -44,7 +44,7 @@ class Aim:
         return right / np.maximum(right + wrong, 1e-300)
 
     def value(self, precision: Cosines, recall: Cosines) -> Cosines:
-        """What is to be large; -1 where there is too little recall."""
+        """Return the objective to maximise, or -1 if the recall is too low."""
         if self.least_recall is not None:
             return np.where(recall >= self.least_recall - 1e-12, precision, -1.0)
         squared = self.beta**2
@@ -76,9 +76,7 @@ class Calibrated(Thresholds):
     maker: str = ""
 
     def describe(self, embedder: Embedder) -> str:
-        """The thresholds and where they come from in words, with a warning where they were chosen for another
-        embedder.
-        """
+        """Format the thresholds and their origin, with a warning if they are for another embedder."""
         return str(self) + f", not for {embedder.name}: calibrate again" * (embedder.name != self.embedder)
 
     def __str__(self) -> str:
@@ -99,13 +97,12 @@ def calibrated_thresholds(
     aim: Aim = Aim(),
     steps: int = 50,
 ) -> Calibrated:
-    """The two thresholds that serve an aim best on pairs of a tuning split, of which one knows whether they
-    are analogous.
+    """Choose the two thresholds that maximise an aim on labelled pairs of a tuning split.
 
-    Tried are `steps` + 1 quantiles of the skeleton similarities that occur, each with as many of the deltas.
-    Of equal ones the stricter wins: the fewer pairs pass, then the higher skeleton, then the higher delta.
-    Precision and recall are those on the same pairs, which flatters. Raises BadInput for labels that do not
-    fit the pairs or are all alike.
+    Candidates are `steps` + 1 quantiles of the observed skeleton similarities, combined with as many of the
+    deltas. Ties go to the stricter thresholds: fewer passing pairs, then the higher skeleton, then the higher
+    delta. Precision and recall are measured on the same pairs, so they are optimistic. Raises BadInput if the
+    labels do not fit the pairs or are all equal.
     """
     wanted = _checked(pairs, labels)
     if steps < 1:
@@ -133,8 +130,9 @@ def calibrated_thresholds(
 
 
 def _best(value: Cosines, passing: Cosines) -> tuple[int, int]:
-    """The place of the largest value in a table; of equal ones that with the fewest passing, then the last
-    row, then the last column.
+    """Return the position of the largest value in a table.
+
+    Ties go to the fewest passing, then the last row, then the last column.
     """
     rows, columns = np.indices(value.shape)
     order = np.lexsort((columns.ravel(), rows.ravel(), -passing.ravel(), value.ravel()))
@@ -143,7 +141,7 @@ def _best(value: Cosines, passing: Cosines) -> tuple[int, int]:
 
 
 def _quantiles(values: Cosines, steps: int) -> Cosines:
-    """Some of the values that occur, at even shares of them, from the lowest to the highest."""
+    """Return observed values at evenly spaced quantiles, from the lowest to the highest."""
     return np.unique(np.quantile(values, np.linspace(0, 1, steps + 1), method="inverted_cdf"))
 
 
@@ -195,13 +193,13 @@ MEASURED_SHARES: Mapping[bool, BandShares] = {
 def expected_precision(
     kept: Mapping[str, int], pairs: int, *, prevalence: float = PREVALENCE, shares: BandShares | None = None
 ) -> dict[str, float]:
-    """The share of the edges in each band that holds any to expect right, where a share `prevalence` of all
-    pairs is analogous.
+    """Estimate the precision of the edges in each non-empty band, if a share `prevalence` of pairs is
+    analogous.
 
-    By Bayes: P = p A / T, A being the share of analogous pairs that gets an edge in the band, and T the share
-    of all pairs that got one here, `kept` of `pairs`. Of few pairs T is uncertain, so that the measured
-    shares count as `_AS_PAIRS` pairs more. Without shares A is taken for 1, and P is the most it can be.
-    Raises BadInput for a prevalence that does not lie between 0 and 1.
+    By Bayes: P = p A / T. A is the share of analogous pairs that get an edge in the band. T is the share of
+    all pairs that got one here, `kept` of `pairs`. Since T is uncertain for few pairs, the measured shares
+    are added as `_AS_PAIRS` further pairs. Without shares A is set to 1, and P is an upper bound. Raises
+    BadInput unless the prevalence is between 0 and 1.
     """
     if not 0 < prevalence < 1:
         raise BadInput(f"a prevalence lies between 0 and 1, not at {prevalence}")

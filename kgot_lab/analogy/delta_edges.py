@@ -40,7 +40,10 @@ from kgot_lab.types import Edge, Json, Node
 
 
 def described(graph: PropertyGraph) -> dict[str, str]:
-    """The texts of the nodes that have one, by id: what skeletons are to be made of. A name alone is no text."""
+    """Return the texts of the nodes that have one, by id. A name alone is not a text.
+
+    Skeletons are made from these texts.
+    """
     return {node.id: text for node in graph.nodes if (text := _text(node))}
 
 
@@ -94,10 +97,10 @@ class Material:
     def of(
         cls, graph: PropertyGraph, skeletons: Skeletons, embedder: Embedder, *, words: int = 0
     ) -> tuple[Material, Counts]:
-        """What of a graph can have a delta edge, and the count of what cannot; a skeleton must hold so many
-        words beside "something".
+        """Collect the nodes of a graph that can have a delta edge, and count those that cannot.
 
-        Raises BadInput for NaN in a vector, naming its text.
+        A skeleton must have at least `words` words other than "something". Raises BadInput, naming the text,
+        if a vector holds NaN.
         """
         texts = described(graph)
         every = {
@@ -131,8 +134,9 @@ class Material:
 
 
 def vectors(embedder: Embedder, texts: Sequence[str], skeletons: Sequence[str]) -> tuple[Matrix, Matrix]:
-    """The vectors of some texts and of their skeletons, each different one embedded once. Raises BadInput for
-    NaN or infinity.
+    """Embed texts and their skeletons, each distinct one once.
+
+    Raises BadInput for NaN or infinity.
     """
     place = {text: row for row, text in enumerate(dict.fromkeys([*texts, *skeletons]))}
     if not place:
@@ -208,15 +212,19 @@ class FoundEdges:
         return per_band(edge.properties["band"] for edge in self.edges if "band" in edge.properties)
 
     def expected(self, prevalence: float = PREVALENCE) -> dict[str, float]:
-        """The share of the edges of each band to expect right where this share of all pairs is analogous; see
-        `expected_precision`.
+        """Estimate the precision of the edges of each band for a prevalence of analogous pairs.
+
+        See `expected_precision`.
         """
         return expected_precision(
             self.counts_by_band, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares
         )
 
     def _expected_in_words(self, name: str, share: float) -> str:
-        """One digit, since no more than the order of magnitude held; in the band middle not even that."""
+        """Format an expected precision with one digit, since only its order of magnitude held up.
+
+        In the band middle not even that did.
+        """
         digit = f"{float(f'{100 * share:.1g}'):g}%"
         if self.shares is None:
             return f"at most {digit}"
@@ -256,13 +264,13 @@ def delta_edges(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> FoundEdges:
-    """An edge for each two nodes whose skeletons are alike enough, and enough more alike than their texts,
-    unless a verifier objects.
+    """Compute an edge for each two nodes whose skeletons are similar, and more similar than their texts.
 
-    delta = cosine of the skeletons - cosine of the texts; it is the weight of the edge. Nodes without a text,
-    a skeleton or a word the embedder knows have no edge, nor have two nodes of one text; all are counted. A
-    pair that equals a threshold passes. `effort` is that of `join.delta_pairs`. Raises BadInput for NaN in a
-    vector, for a memory that is too small, and where more than `most` pairs pass: none is left out unsaid.
+    delta = cosine of the skeletons - cosine of the texts, the weight of the edge. A verifier may veto an
+    edge. Nodes without a text, a skeleton or a word known to the embedder have no edge, nor have two nodes
+    with the same text. All are counted. A pair equal to a threshold passes. `effort` is that of
+    `join.delta_pairs`. Raises BadInput if a vector holds NaN, if the memory is too small, and if more than
+    `most` pairs pass, so that no edge is dropped silently.
     """
     rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     material, counts = Material.of(graph, skeletons, embedder, words=thresholds.words)
@@ -280,13 +288,13 @@ def updated(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> FoundEdges:
-    """All delta edges of a graph that has them, after some nodes are new or have another text or skeleton:
-    these against all, no more.
+    """Update the delta edges of a graph after some nodes were added or changed.
 
-    The edges are those that `delta_edges` would find, provided that `ids` names every node that is new or
-    changed, that the embedder gives a text the same vector as before, and that the verifier is the same. The
-    vetoed ones, candidates and counts are of the pairs looked at. Raises BadInput as `delta_edges` does, and
-    for edges that were made by another rule or from other skeletons; UnknownName.
+    Only these nodes are compared, each with all nodes. The edges equal those of `delta_edges` if `ids` names
+    every new or changed node, if the embedder gives a text the same vector as before, and if the verifier is
+    the same. Vetoed edges, candidates and counts cover only the pairs compared. Raises BadInput as
+    `delta_edges` does, and if the old edges were made by another rule or from other skeletons. Raises
+    UnknownName for an unknown id.
     """
     rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     changed = _known(graph, ids)
@@ -308,10 +316,10 @@ def similarity_edges(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> FoundEdges:
-    """An edge for each two nodes whose texts have a cosine of at least the threshold, two nodes of one text
-    included.
+    """Compute an edge for each two nodes whose texts have a cosine of at least the threshold.
 
-    The cosine is its weight. Options and errors are those of `delta_edges`.
+    Two nodes with the same text are included. The cosine is the weight. Options and errors are those of
+    `delta_edges`.
     """
     checked_embedder(embedder)
     same = Skeletons({text: text for text in described(graph).values()}, "the texts themselves")
@@ -333,10 +341,9 @@ def similarity_edges(
 def compare_texts(
     a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None
 ) -> Pair:
-    """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever
-    the thresholds.
+    """Compare two texts: both similarities, the delta, its band and the verifier's verdict.
 
-    Raises what `compare_pairs` raises.
+    Thresholds are ignored. Raises as `compare_pairs` does.
     """
     return compare_pairs([(a, b)], skeletons, embedder, verifier=verifier)[0]
 
@@ -348,10 +355,10 @@ def compare_pairs(
     *,
     verifier: Verifier | None = None,
 ) -> tuple[Pair, ...]:
-    """Each pair of texts side by side, the texts being embedded together.
+    """Compare pairs of texts, embedding all texts together.
 
-    Raises BadInput for a text without a skeleton, for one in which (or in whose skeleton) the embedder knows
-    no word, and for NaN.
+    Raises BadInput for a text without a skeleton, for a text or skeleton without a word known to the
+    embedder, and for NaN.
     """
     _check(skeletons, embedder, verifier)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -392,11 +399,10 @@ def compare_pairs(
 
 
 def with_edges(graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA) -> PropertyGraph:
-    """The graph with these computed edges in place of those of their type that it had; curated edges stay as
-    they are.
+    """Return the graph with its computed edges of one type replaced. Curated edges are unchanged.
 
     Raises BadInput for edges of another type, for a type that is not computed, and for an edge that ends at
-    no node.
+    an unknown node.
     """
     edges = tuple(edges)
     if type not in COMPUTED:
@@ -440,7 +446,7 @@ class _Rule:
     def found(
         self, material: Material, counts: Counts, looked: _Rows | None, options: Mapping[str, Any]
     ) -> FoundEdges:
-        """The edges with an end among the rows looked at, all edges for None."""
+        """Find the edges with an end among the rows looked at, or all edges for None."""
         found = _whole(
             delta_pairs(
                 material.raw,
@@ -532,7 +538,7 @@ class _Rule:
 
 
 def _looked(counts: Counts, material: Material, looked: _Rows | None) -> Counts:
-    """The counts with the pairs that have an end among the rows looked at, all pairs for None."""
+    """Return the counts for pairs with an end among the rows looked at, or for all pairs for None."""
     others = np.delete(material.groups, looked) if looked is not None else material.groups[:0]
     same = int(_pairs(np.bincount(material.groups)).sum() - _pairs(np.bincount(others)).sum())
     pairs = len(material) * (len(material) - 1) // 2 - len(others) * (len(others) - 1) // 2
@@ -540,7 +546,7 @@ def _looked(counts: Counts, material: Material, looked: _Rows | None) -> Counts:
 
 
 def _pairs(sizes: _Rows) -> _Rows:
-    """How many pairs groups of these sizes hold."""
+    """Return how many pairs groups of these sizes contain."""
     return sizes * (sizes - 1) // 2
 
 
@@ -549,7 +555,10 @@ def _in_order(edges: Iterable[Edge]) -> tuple[Edge, ...]:
 
 
 def _known(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
-    """The ids as a set; raises UnknownName, and BadInput for one id where several are meant."""
+    """Return the ids as a set.
+
+    Raises UnknownName for an unknown id, and BadInput for one id in place of a list.
+    """
     if isinstance(ids, str):
         raise BadInput(f"give a list of ids, not one id: [{ids[:40]!r}]")
     known = set(ids)
@@ -559,8 +568,9 @@ def _known(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
 
 
 def _whole(found: _Found) -> _Found:
-    """What was found, none of it left out; raises BadInput where some was, for a part of the edges would
-    depend on what else there is.
+    """Return the result if nothing was dropped.
+
+    Raises BadInput otherwise, since a part of the edges would depend on the other pairs.
     """
     if found.dropped:
         passed = f"{len(found) + found.dropped:,} pairs pass, and most={len(found):,} are allowed"

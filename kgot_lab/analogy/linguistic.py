@@ -72,9 +72,7 @@ class Predication:
 
 
 def events_in(tokens: Sequence[SpacyToken], sentence: int) -> Iterator[Predication]:
-    """The events that some tokens of one sentence tell, in their order; what lies outside these tokens is not
-    told.
-    """
+    """Yield the events in tokens of one sentence, in order. Tokens outside are ignored."""
     within = {token.i for token in tokens}
     for token in tokens:
         if token.pos_ == "VERB" or (token.pos_ == "AUX" and token.dep_ in PREDICATES):
@@ -90,12 +88,12 @@ def _describes(token: SpacyToken) -> bool:
 
 
 def denies(tokens: Iterable[SpacyToken]) -> bool:
-    """Whether one of some tokens is a word of denial."""
+    """Return whether any token is a negation."""
     return any(token.dep_ == "neg" or token.lower_ in DENIALS for token in tokens)
 
 
 def _roles(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[Role]:
-    """The roles of a verb, each name once: of two fillers the first."""
+    """Yield the roles of a verb. Of two fillers of one role, the first is taken."""
     seen = set()
     for name, filler in _fillers(verb, children):
         if name not in seen:
@@ -118,7 +116,7 @@ def _fillers(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[tuple
 
 
 def _meant(filler: SpacyToken, verb: SpacyToken) -> SpacyToken:
-    """What a filler stands for: "which" in a relative clause is the noun that the clause is about."""
+    """Resolve a filler: "which" in a relative clause is the noun that the clause modifies."""
     return verb.head if verb.dep_ == "relcl" and filler.tag_ in {"WDT", "WP"} else filler
 
 
@@ -164,11 +162,11 @@ class RoleMap:
 
 
 def role_map(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
-    """The mapping of nouns that aligned events imply: subject to subject, object to object, preposition to
-    the same preposition.
+    """Derive the mapping of nouns that aligned events imply.
 
-    Each shared role is a vote. The one-to-one mapping takes the pairs with most votes first, equal ones by
-    name (greedy).
+    Subjects map to subjects, objects to objects, and prepositional objects to those of the same preposition.
+    Each shared role is a vote. The one-to-one mapping is greedy: pairs with the most votes first, ties by
+    name.
     """
     votes: Counter[tuple[str, str]] = Counter()
     for one, other in pairs:
@@ -288,11 +286,10 @@ _LOCK = Lock()  # a pipeline of spaCy is not made for two threads
 
 
 def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis]:
-    """Each text, read; one that was read before is not read again. With `connectives` these are kept, to
-    measure what the list adds.
+    """Parse texts, reusing earlier results. With `connectives` these are kept, to measure what the list adds.
 
-    The parser is trained on English. Raises NotInstalled, and BadInput for a text of more than a million
-    characters.
+    The parser is trained on English. Raises NotInstalled without spaCy, and BadInput for a text of more than
+    a million characters.
     """
     kept = embeddable(texts)
     if too_long := next((text for text in kept if len(text) > _LONGEST), None):
@@ -343,7 +340,10 @@ class Linguistic:
         ).hexdigest()
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """One skeleton per text. Raises NotInstalled, and BadInput for a text that is too long."""
+        """Make one skeleton for each text.
+
+        Raises NotInstalled without spaCy, and BadInput for a text that is too long.
+        """
         if self.style == "masked":
             return [" ".join(sentence.masked for sentence in each.units) for each in analyse(texts)]
         return ["; ".join(event.line for event in each.events) for each in analyse(texts)]
@@ -354,7 +354,7 @@ class Linguistic:
 
 @cache
 def _pipeline() -> Any:
-    """spaCy's small English pipeline, loaded once."""
+    """Load spaCy's small English pipeline once."""
     try:
         return import_module(MODEL).load()
     except ImportError:
@@ -382,8 +382,9 @@ def _read(text: str, document: Any, connectives: bool) -> Analysis:
 
 
 def _told(tokens: list[SpacyToken]) -> list[SpacyToken]:
-    """A sentence without its connectives: phrases and joints at its head, adverbs anywhere, and the comma
-    after each.
+    """Remove connectives from a sentence: phrases and conjunctions at its start, and adverbs anywhere.
+
+    The comma after each is removed too.
     """
     while length := _opener(tokens):
         tokens = tokens[length:]
@@ -393,9 +394,7 @@ def _told(tokens: list[SpacyToken]) -> list[SpacyToken]:
 
 
 def _opener(tokens: list[SpacyToken]) -> int:
-    """How many tokens at the head of a sentence are a connective, its comma included; 0 when it opens with
-    none.
-    """
+    """Count the tokens of a connective at the start of a sentence, including its comma, or 0."""
     for length in range(min(5, len(tokens) - 1), 0, -1):
         if (
             tokens[length].text == ","
@@ -406,8 +405,9 @@ def _opener(tokens: list[SpacyToken]) -> int:
 
 
 def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
-    """A sentence with "something" for every noun phrase, name and number; "" when no other word is left.
-    Pronouns stay.
+    """Replace every noun phrase, name and number in a sentence by "something". Pronouns stay.
+
+    The result is "" if no other word is left.
     """
     parts: list[str] = []
     covered = 0  # where the noun phrase ends that was masked last
@@ -427,7 +427,7 @@ def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
 
 
 def _names(token: SpacyToken) -> bool:
-    """Whether a token outside every noun phrase is a noun, a name or a number all the same."""
+    """Return whether a token outside every noun phrase is a noun, a name or a number."""
     return (
         token.pos_ in NAME_TAGS
         or token.pos_ == "NUM"

@@ -123,8 +123,9 @@ class ModelSkeletons:
         return _sha256(json.dumps([model, asked, LONGEST, self.leaks.digest if self.leaks else ""]))
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """A skeleton for each text, at most 60 words long. Raises LLMError, and BadReply when a reply holds
-        no skeleton.
+        """Make a skeleton for each text, of at most 60 words.
+
+        Raises LLMError if the model fails, and BadReply if a reply holds no skeleton.
         """
         return [self._skeleton(text) for text in texts]
 
@@ -143,13 +144,13 @@ class ModelSkeletons:
         return self.leaks.check(text, skeleton) if self.leaks else ()
 
     def _prompt(self, text: str) -> Prompt:
-        """The prompt that asks for the skeleton of a text."""
+        """Build the prompt for the skeleton of a text."""
         return self._conversation(
             RULES, [(f"Text: {given}", made) for given, made in self.examples], f"Text: {text}"
         )
 
     def _again(self, skeleton: str, leaked: Sequence[str]) -> Prompt:
-        """The prompt that asks for a skeleton without the words that leaked."""
+        """Build the prompt for a skeleton without the words that leaked."""
         told = [(_without(given, words), made) for given, words, made in AGAIN_EXAMPLES]
         return self._conversation(AGAIN_RULES, told, _without(skeleton, ", ".join(leaked)))
 
@@ -188,7 +189,7 @@ class StoredSkeletons:
         return _sha256(json.dumps(sorted(self._lines.items())))
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """The stored skeleton of each text."""
+        """Return the stored skeleton of each text."""
         return [self._skeleton(text) for text in texts]
 
     def _skeleton(self, text: str) -> str:
@@ -226,15 +227,17 @@ def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str =
 
 
 def stored(path: str | Path) -> StoredSkeletons:
-    """The maker that gives back what `save` wrote; raises BadInput, with the line, for a file that cannot be
-    read.
+    """Load skeletons that `save` wrote, as a maker.
+
+    Raises BadInput, which names the line, if the file cannot be read.
     """
     return StoredSkeletons(path)
 
 
 def _read(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
-    """The head of a file of skeletons, and its skeletons by the hash of their text; a line may give the text
-    itself instead.
+    """Read the header of a skeleton file and its skeletons by the hash of their text.
+
+    A line may hold the text itself instead of the hash.
     """
     try:
         data = path.read_bytes()
@@ -274,7 +277,7 @@ def _without(skeleton: str, words: str) -> str:
 
 
 def _line(reply: str) -> str:
-    """The skeleton in a reply, cut after its 60th word."""
+    """Return the skeleton in a reply, truncated to 60 words."""
     return " ".join(one_line(reply).split()[:LONGEST])
 
 

@@ -85,8 +85,10 @@ class LeakCheck:
         cut: float = TOLD_APART,
         common: Iterable[str] = FUNCTION_WORDS | GENERAL_WORDS,
     ) -> LeakCheck:
-        """The check for skeletons of texts like these; for a stricter count let `common` be FUNCTION_WORDS.
-        Raises BadInput.
+        """Build the check from texts like those that it will check.
+
+        For a stricter check pass FUNCTION_WORDS as `common`. Raises BadInput for one text in place of a list,
+        for no texts, and for an invalid cut.
         """
         if isinstance(texts, str):
             raise BadInput(f"give a list of texts, not one text: LeakCheck.of([{texts[:40]!r}])")
@@ -101,14 +103,16 @@ class LeakCheck:
         )
 
     def idf(self, word: str) -> float:
-        """ln(N / df) of a word, in nats: 0 for one that stands in every text, ln N for one that stands in a
-        single text or in none.
+        """Return ln(N / df) of a word, in nats.
+
+        It is 0 for a word that is in every text, and ln N for one that is in a single text or in none.
         """
         return math.log(self.texts / max(self.frequency.get(stem(word), 1), 1))
 
     def check(self, text: str, skeleton: str) -> tuple[str, ...]:
-        """The words of the text that leaked into its skeleton, in lower case, each once, in the order of
-        the skeleton.
+        """Return the words of a text that leaked into its skeleton.
+
+        They are in lower case, each once, in the order of the skeleton.
         """
         held, names = {stem(word) for word in TOKEN.findall(text)}, _names(text)
         found = {}
@@ -121,12 +125,11 @@ class LeakCheck:
     def calibrated(
         self, texts: Sequence[str], skeletons: Sequence[str], *, share: float = 0.01, seed: int = 0
     ) -> LeakCheck:
-        """The same check with the lowest cut at which at most `share` of the skeletons of *other* texts seem
-        to leak.
+        """Return the check with the lowest cut at which at most `share` of unrelated skeletons seem to leak.
 
-        What a text has in common with the skeleton of another is language, not leakage: each text is held
-        against up to 20 others, drawn by the seed. Give it texts of a develop split. Raises BadInput for
-        lists of unlike length or below 2.
+        What a text shares with the skeleton of another text is language, not leakage. Each text is compared
+        with up to 20 others, drawn by the seed. Use texts of a dev split. Raises BadInput for lists of
+        unequal length or of fewer than 2.
         """
         if len(texts) != len(skeletons) or len(texts) < 2 or not 0 <= share < 1:
             told = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
@@ -165,7 +168,7 @@ class LeakCheck:
 
 
 def _names(text: str) -> set[str]:
-    """The words with a capital that no sentence or quotation begins with."""
+    """Return the capitalised words that do not start a sentence or quotation."""
     return {
         stem(match.group())
         for match in TOKEN.finditer(text)
@@ -238,14 +241,14 @@ def skeletons(
     progress: Callable[[int, int], None] | None = None,
     leaks: LeakCheck | None = None,
 ) -> Skeletons:
-    """The skeletons of some texts: those kept from earlier, and the others made now, a few at a time, each
-    lot written at once.
+    """Make the skeletons of texts in batches, reusing stored ones. Each batch is stored at once.
 
-    Kept in `folder` (the user's cache folder by default) under a hash of maker and text, so a run that was
-    interrupted goes on where it stopped. When a lot fails, each text of it is tried alone, and one that fails
-    again is in `failed` with the reason, to be tried anew next time. A blank text gets none. Before the first
-    and after each lot `progress(done, total)` counts the texts that were missing. Raises BadInput for what
-    are no texts or no maker; NotInstalled, ModelMissing and OverBudget, because no text could then be made.
+    They are stored in `folder` (the user's cache folder by default) under a hash of maker and text, so an
+    interrupted run can be resumed. If a batch fails, each of its texts is tried alone. One that fails again
+    is listed in `failed` with the reason, and is retried next time. A blank text gets no skeleton.
+    `progress(done, total)` counts the missing texts, before the first batch and after each. Raises BadInput
+    if `texts` are not texts or `maker` is not a maker. Raises NotInstalled, ModelMissing and OverBudget,
+    since then no text could be processed.
     """
     texts = _checked(texts)
     require_parts(
@@ -275,8 +278,9 @@ def skeletons(
 
 
 def one_line(reply: str) -> str:
-    """The skeleton in a reply: its first line with words, without label, bullet and quotes. Raises BadReply
-    if there is none.
+    """Return the skeleton in a reply: its first line with words, without label, bullet and quotes.
+
+    Raises BadReply if there is none.
     """
     lines = [
         "".join(letter if letter.isprintable() else " " for letter in line).strip()
@@ -291,8 +295,9 @@ def one_line(reply: str) -> str:
 
 
 def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Each text with its skeleton; texts that fail together are tried one by one, and one that fails alone is
-    noted in `failed`.
+    """Yield each text with its skeleton.
+
+    Texts that fail together are tried one by one. One that fails alone is recorded in `failed`.
     """
     try:
         lines = _lines(maker, texts)
@@ -312,8 +317,9 @@ def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterato
 
 
 def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
-    """What a maker makes of some texts, one line for each; raises BadInput if it gives more or fewer, or an
-    empty one.
+    """Run a maker on texts and return one line for each.
+
+    Raises BadInput if it returns more or fewer, or an empty one.
     """
     made = maker([whole(text) for text in texts])
     if len(made) != len(texts):
@@ -334,7 +340,7 @@ class _Kept:
         self._file = CacheFile(folder, _SKELETONS, called="skeleton", without="skeletons are made anew")
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Those of the skeletons with these keys that are kept."""
+        """Return the stored skeletons with these keys."""
         known: dict[bytes, str] = {}
         for rows in self._file.read(keys):
             known |= {key: line for key, line in rows if isinstance(line, str) and not _blank(line)}
@@ -361,7 +367,7 @@ def _blank(text: str) -> bool:
 
 
 def _bare(line: str) -> str:
-    """A line without the quotes around it."""
+    """Remove the quotes around a line."""
     line = line.strip()
     while len(line) > 2 and QUOTES.get(line[0]) == line[-1] and line[0] not in line[1:-1].strip(line[0]):
         line = line[1:-1].strip()

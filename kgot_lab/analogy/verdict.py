@@ -72,11 +72,11 @@ class Alignment:
         return min(len(text.events) for text in texts) or min(len(text.units) for text in texts)
 
     def partners(self, similarity: float) -> int:
-        """How many of these are aligned with a partner at least so similar."""
+        """Count the units aligned with a similarity of at least this."""
         return sum(match.similarity >= similarity for match in self.events or self.sentences)
 
     def denials(self, similarity: float) -> int:
-        """How many aligned sentences are at least so similar though one denies and the other does not."""
+        """Count the aligned sentences of at least this similarity of which exactly one is negated."""
         return sum(match.similarity >= similarity and self._clash(match) for match in self.sentences)
 
     def _clash(self, match: Match) -> bool:
@@ -108,13 +108,13 @@ class Alignment:
 
 
 def judged(alignment: Alignment, limits: Cutoffs) -> Alignment:
-    """An alignment with its verdict under some limits: every reason against an edge, or none."""
+    """Return an alignment with its verdict under some limits: every reason against an edge, or none."""
     settled = _settled(alignment)
     return replace(alignment, veto=settled or "; ".join(_reasons(alignment, limits)))
 
 
 def _settled(alignment: Alignment) -> str:
-    """What speaks against an edge before anything is measured."""
+    """Return the reason against an edge that needs no measurement, if any."""
     texts = {"first": alignment.source, "second": alignment.target}
     for place, text in texts.items():
         if not text.text.strip():
@@ -136,7 +136,10 @@ _LEAST = ("partners", "consistency", "score")
 
 
 def _measured(alignment: Alignment, limits: Cutoffs) -> dict[str, float]:
-    """What the first five limits are compared with. Few roles say nothing about their nouns, so they pass."""
+    """Return the values that the first five limits are compared with.
+
+    Too few roles say nothing about their nouns, so they pass.
+    """
     roles, few = alignment.roles, alignment.roles.votes < max(1, limits.votes)
     return {
         "partners": alignment.partners(limits.partner) / max(1, alignment.fewer),
@@ -166,13 +169,14 @@ def _reasons(alignment: Alignment, limits: Cutoffs) -> Iterator[str]:
 
 
 def _denied(alignment: Alignment, limits: Cutoffs) -> bool:
-    """Whether one text denies what the other says in more than half of the aligned sentences."""
+    """Return whether the texts contradict each other in more than half of the aligned sentences."""
     return alignment.denials(limits.denial) * 2 > len(alignment.sentences)
 
 
 def _columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]]) -> Iterator[str]:
-    """The units of two texts in two columns: a match on one line with its similarity and mark, the others
-    alone, where they stand.
+    """Format the units of two texts in two columns.
+
+    A match is on one line with its similarity and mark. Other units are alone, in their order.
     """
     (ours, theirs), left, right = units, 0, 0
     for match, mark in matches:
@@ -185,6 +189,6 @@ def _columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]
 
 
 def _row(one: str, middle: str, other: str) -> Iterator[str]:
-    """Two texts in two columns, with something between them on the first line."""
+    """Format two texts in two columns, with a separator on the first line."""
     for number, (left, right) in enumerate(zip_longest(wrap(one, _WIDE), wrap(other, _WIDE), fillvalue="")):
         yield f"  {left:{_WIDE}}  {middle if number == 0 else '':^5}  {right}"

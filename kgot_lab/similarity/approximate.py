@@ -119,12 +119,11 @@ def approximate_delta(
     groups: ArrayLike | None = None,
     effort: IndexEffort = _LIGHT,
 ) -> Approximate[Pairs]:
-    """The delta pairs among the about k nearest skeletons of each row, decided exactly, with the recall
-    measured on a sample of rows.
+    """Find delta pairs among the approximate k nearest skeletons of each row, with the recall on a sample.
 
-    Pairs whose skeletons are alike enough, but less than those of k others, are missed: the recall says how
-    many. `candidates` counts the pairs looked at. Options and errors are those of approximate(), shapes and
-    `groups` those of delta_pairs().
+    Each candidate pair is decided exactly. Pairs outside the k nearest skeletons of both rows are missed, and
+    the recall, measured on a sample of rows, estimates how many. `candidates` counts the pairs examined.
+    Options and errors are those of approximate(), shapes and `groups` those of delta_pairs().
     """
     if k < 1 or effort.sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {effort.sample}")
@@ -155,7 +154,7 @@ def approximate_delta(
 def _candidates(
     vectors: Matrix, asked: WantedPairs, k: int, effort: IndexEffort
 ) -> tuple[RowNumbers, RowNumbers]:
-    """Pairs of rows, row < column, one of which is about among the k nearest of the other."""
+    """Return pairs of rows, row < column, of which one is among the approximate k nearest of the other."""
     if effort.weighed < 1 or effort.threads < 1:
         raise BadInput(
             f"the neighbours weighed and the threads are 1 or more, not {effort.weighed} and {effort.threads}"
@@ -205,7 +204,10 @@ def _tell(progress: JobProgress | None, done: int, total: int) -> None:
 
 @contextmanager
 def _faiss(threads: int) -> Iterator[Any]:
-    """The index library, on so many threads; raises NotInstalled."""
+    """Import faiss and run it on this many threads.
+
+    Raises NotInstalled without faiss.
+    """
     try:
         import faiss
     except ImportError:

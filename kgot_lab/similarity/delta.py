@@ -31,11 +31,10 @@ Cosines = NDArray[np.float64]
 
 
 def band(delta: float) -> str:
-    """The band of a delta: negative < 0 <= low < .05 <= middle < .15 <= high. Raises BadInput for what is no
-    number.
+    """Return the band of a delta: negative < 0 <= low < .05 <= middle < .15 <= high.
 
-    The delta is first rounded to six places, so that .3 - .25 is in the band of .05, whatever binary
-    fractions say.
+    The delta is first rounded to six decimals, so that .3 - .25 is in the band of .05 in spite of binary
+    fractions. Raises BadInput if it is not finite.
     """
     if not math.isfinite(delta):
         raise BadInput(f"a delta is a finite number, not {delta}")
@@ -43,7 +42,7 @@ def band(delta: float) -> str:
 
 
 def count_words(skeleton: str) -> int:
-    """How many words a skeleton holds beside "something": what there is to compare."""
+    """Count the words of a skeleton other than "something"."""
     return sum(word != _MASK for word in _WORD.findall(skeleton.casefold()))
 
 
@@ -52,10 +51,9 @@ def _left(words: float) -> str:
 
 
 def cosines(some: Matrix, others: Matrix) -> Cosines:
-    """The cosine of each row with the row beside it, both of length 1, rounded to six places.
+    """Compute the cosine of each row with the corresponding row, rounded to six decimals. Rows have length 1.
 
-    Added up in 64 bits and row by row, so that it is the same whatever other rows stand around it, and
-    whichever of the two comes first.
+    Summed in 64 bits row by row, so that it depends neither on other rows nor on the order of the two.
     """
     # + 0.0 makes 0 of -0
     return np.asarray(np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0)
@@ -86,8 +84,9 @@ class Thresholds:
             raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")
 
     def too_short(self, pair: Pair) -> str:
-        """Why two skeletons have too little to compare by these thresholds; empty where they have enough, or
-        are not known.
+        """Explain why two skeletons have too few words to compare.
+
+        Empty if they have enough or are not known.
         """
         return (
             f"too short to compare: {_left(pair.least)}, and an edge takes {self.words}"
@@ -96,13 +95,11 @@ class Thresholds:
         )
 
     def admits(self, skeleton: Cosines | float, delta: Cosines | float) -> NDArray[np.bool_]:
-        """Whether both thresholds are reached, for one pair or for many."""
+        """Return whether both thresholds are reached, for one pair or many."""
         return (np.round(skeleton, DIGITS) >= self.skeleton) & (np.round(delta, DIGITS) >= self.delta)
 
     def describe(self, embedder: Embedder) -> str:
-        """The thresholds in words, with a warning where they are the defaults and the embedder is not the one
-        they were set for.
-        """
+        """Format the thresholds, with a warning if they are defaults that were set for another embedder."""
         line = f"skeleton >= {self.skeleton:g} and delta >= {self.delta:g}"
         if (self.skeleton, self.delta) != (Thresholds.skeleton, Thresholds.delta):
             return line
@@ -157,7 +154,7 @@ class Pair:
         return min(map(count_words, self.skeletons)) if all(self.skeletons) else math.inf
 
     def properties(self) -> dict[str, Json]:
-        """What an edge says of the pair: the delta is its weight."""
+        """Return the edge properties of the pair. The delta is the weight."""
         said = {"weight": self.delta, "raw": self.raw, "skeleton": self.skeleton, "band": self.band}
         said |= {"source_skeleton": self.skeletons[0], "target_skeleton": self.skeletons[1]}
         if self.alignment is not None:
@@ -187,6 +184,6 @@ class Pair:
 
 
 def per_band(bands: Iterable[str]) -> dict[str, int]:
-    """How many there are in each band, from negative to high."""
+    """Count the items in each band, from negative to high."""
     counted = Counter(bands)
     return {name: counted[name] for name in BANDS}
