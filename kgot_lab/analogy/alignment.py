@@ -290,7 +290,7 @@ def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
 
 
 def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
-    """Group candidates of similar length, to limit padding and the number of similarities in a block."""
+    """Batch candidates of similar length, to limit padding and the number of similarities in a block."""
     order = sorted(range(len(others)), key=lambda index: (len(others[index].events), index))
     rows = max(1, len(one.sentences), len(one.events))
     block: list[int] = []

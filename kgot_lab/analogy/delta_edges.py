@@ -134,7 +134,7 @@ class Material:
 
 
 def vectors(embedder: Embedder, texts: Sequence[str], skeletons: Sequence[str]) -> tuple[Matrix, Matrix]:
-    """Embed texts and their skeletons, each distinct one once.
+    """Encode texts and their skeletons, each distinct one once.
 
     Raises BadInput for NaN or infinity.
     """

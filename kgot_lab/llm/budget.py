@@ -56,7 +56,7 @@ class Rate:
         require_amount(self.writing, "tokens written a second", some=True)
 
     def seconds(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """How long a call of this size takes."""
+        """Estimate the duration of a call of this size."""
         return prompt_tokens / self.reading + completion_tokens / self.writing
 
 
@@ -79,7 +79,7 @@ class CostEstimate:
 def estimate(
     calls: Mapping[str, int], sizes: Mapping[str, tuple[int, int]], rate: Rate = Rate()
 ) -> CostEstimate:
-    """What calls will take, from how many there are of each role, and each role's usual tokens (read,
+    """Estimate the cost of calls from their number for each role and each role's usual tokens (read,
     written).
     """
     read = sum(count * sizes[role][0] for role, count in calls.items())
@@ -114,21 +114,20 @@ class Accountable(Protocol):
 
 
 def charged_account(llm: LLM | None) -> Spending | None:
-    """The account that the calls of a model are charged to, through whatever is wrapped around it; None where
-    there is none.
-    """
+    """Return the account that calls of a model are charged to, through any wrappers, or None."""
     return llm.spending if isinstance(llm, Accountable) else None
 
 
 def requested_price(llm: LLM) -> Price | None:
-    """What a model charges, through whatever is wrapped around it; None where it does not say, since a price
-    unknown is not nothing.
+    """Return the price of a model, through any wrappers.
+
+    None if the price is unknown, which is not the same as free.
     """
     return llm.price if isinstance(llm, Priced) else None
 
 
 def worst_of(llm: LLM, prompt: Prompt) -> Usage:
-    """The most tokens that one call of a model can take, and what they cost where the price is known."""
+    """Return the most tokens that one call of a model can use, and their cost if the price is known."""
     most = llm.worst(prompt) if isinstance(llm, Reckons) else Usage(tokens_of(prompt), prompt.max_tokens)
     return replace(most, cost=(requested_price(llm) or FREE).of(most.prompt_tokens, most.completion_tokens))
 
@@ -212,19 +211,20 @@ class Spending:
 
     @contextmanager
     def call(self, worst: Usage) -> Iterator[Callable[[Usage], None]]:
-        """A call that takes no more than `worst`; what it really took is told to the function that this
-        gives. Raises OverBudget.
+        """Reserve budget for a call that uses at most `worst`, and yield a function that records its actual
+        usage.
 
-        Where only the calls under way stand in its way, it waits for them: they seldom take as much as they
-        might.
+        It waits while only running calls stand in the way, since they rarely use their maximum. Raises
+        OverBudget if the call would pass the budget.
         """
         with record_once(self) as used, self.under_way(worst, used):
             yield used.append
 
     @contextmanager
     def under_way(self, worst: Usage, used: Sequence[Usage]) -> Iterator[None]:
-        """The same of a call that is noted elsewhere, as one in steps is; what it really took stands in the
-        list at its end.
+        """Reserve budget for a call that is recorded elsewhere, such as a streamed one.
+
+        The actual usage is in `used` at the end.
         """
         with self._changed:
             while self._over(worst, self._running):
@@ -248,12 +248,13 @@ class Spending:
         self._calls, self._spent = self._calls + calls, self._spent + usage
 
     def _seconds(self) -> float:
-        """Seconds in which a call was under way, those of the calls that still are included."""
+        """Return the seconds in which a call was running, including those that still are."""
         return self._busy + (self._clock() - self._since if self._running else 0.0)
 
     def _over(self, worst: Usage, running: Sequence[Usage]) -> str:
-        """What a call could pass besides those under way, or "": calls under way add up, but for their
-        seconds.
+        """Return the limit that a call could pass together with the running ones, or "".
+
+        Running calls add up, except for their seconds.
         """
         budget, spent, reserved = self.budget, self._spent, Usage.total(running)
         seen = spent.prompt_tokens + spent.completion_tokens
@@ -306,8 +307,9 @@ def may_retry(wait: float = 0.0) -> None:
 
 
 def seconds_left() -> float:
-    """How long a request may take before it passes a budget around its model, in seconds; infinite where none
-    limits them.
+    """Return how many seconds a request may take within the budgets around its model.
+
+    Infinite if none limits them.
     """
     return min((llm.spending.seconds_left for llm, _ in _UNDER_WAY.get()), default=math.inf)
 
@@ -356,7 +358,7 @@ class Budgeted:
         return self._llm.sha256 if isinstance(self._llm, FromFile) else ""
 
     def worst(self, prompt: Prompt) -> Usage:
-        """The most that one call can take."""
+        """Return the maximum usage of one call."""
         return worst_of(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
@@ -377,11 +379,11 @@ class Budgeted:
         return reply
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The reply in pieces as the model writes it, or in words where it cannot, and last the Reply.
+        """Stream the reply in pieces, or word by word if the model cannot stream, and the Reply last.
 
-        One that is closed before its end, or breaks off, counts as the most it can take: nobody tells what it
-        took. Other calls are kept to the budget as if it took that, so one that is not read to its end has to
-        be closed.
+        A stream that is closed early or breaks off counts with its maximum usage, because the actual usage is
+        unknown. Until then other calls are limited as if it used that, so close a stream that is not read to
+        its end.
         """
         worst = self._affordable(prompt)
         notes, reply, begun = NotesOfSteps(self.spending), None, False
@@ -416,8 +418,9 @@ class Budgeted:
         yield reply
 
     def _affordable(self, prompt: Prompt) -> Usage:
-        """The most that one call can take, once it is sure that its dollars can be counted where they are
-        limited; raises OverBudget.
+        """Return the maximum usage of one call.
+
+        Raises OverBudget if dollars are limited but the price is unknown.
         """
         if self.budget.dollars is not None and self.price is None:
             how = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
@@ -428,7 +431,7 @@ class Budgeted:
 
     @contextmanager
     def _around(self, worst: Usage) -> Iterator[None]:
-        """What is asked within this is asked for a call of this model."""
+        """Mark requests made inside as parts of a call of this model."""
         before = _UNDER_WAY.set((*_UNDER_WAY.get(), (self, worst)))
         try:
             yield
@@ -458,7 +461,7 @@ class Budgeted:
 
 
 def tokens_of(prompt: Prompt) -> int:
-    """How many tokens a prompt has at most, reckoned from its letters."""
+    """Estimate the maximum number of tokens of a prompt from its length."""
     letters = sum(len(message.text.encode()) for message in prompt.messages) + len(str(prompt.schema or ""))
     images = sum(len(message.images) for message in prompt.messages)
     return letters // LETTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images

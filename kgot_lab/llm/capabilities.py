@@ -78,7 +78,7 @@ class ServerMessage(str):
 
 
 def without_quotes(told: str) -> str:
-    """What a model says of its waits, without the words of its server."""
+    """Return a message about waits without the server's words."""
     return told.unquoted if isinstance(told, ServerMessage) else told
 
 
@@ -96,8 +96,9 @@ class Manner:
     def after(
         self, refusal: Refusal, prompt: Prompt, attempt: int, *, streams: bool = False
     ) -> Manner | None:
-        """The next manner to try with a prompt, or None where nothing that the server does not take was
-        found.
+        """Return the next request format to try after a refusal.
+
+        None if the refusal names nothing that the server does not support.
         """
         told, refused = refusal.reason.lower(), refusal.status in {400, 422}
         if (
@@ -137,7 +138,7 @@ class Manner:
 
 
 def requested_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds in a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3)."""
+    """Parse a Retry-After header to seconds: a number, or an HTTP date (RFC 9110, 10.2.3)."""
     told = headers.get("retry-after", "")
     if re.fullmatch(r"\d+(\.\d*)?", told, re.ASCII):
         return float(told)
@@ -148,7 +149,7 @@ def requested_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def _refused(refusal: Refusal, name: str) -> bool:
-    """Whether a server says that it does not take a parameter, as against not taking its value as too large."""
+    """Return whether a server does not support a parameter, rather than finding its value too large."""
     told = refusal.reason.lower()
     return (
         refusal.status in {400, 422}
@@ -167,7 +168,7 @@ class Sending:
 
 
 def refusal_of(error: Exception, sending: Sending) -> Refusal:
-    """What an error of the client means for a request."""
+    """Classify an error of the client."""
     import openai
 
     if isinstance(error, openai.APITimeoutError):
@@ -191,7 +192,10 @@ def refusal_of(error: Exception, sending: Sending) -> Refusal:
 
 
 def broken_off(refusal: Refusal, error: Exception | None = None) -> Refusal:
-    """The same of an answer of which something was told already: nothing mends that, and it may be charged."""
+    """Return the refusal for an answer that broke off after some of it was passed on.
+
+    It is not retried and may have been charged.
+    """
     import openai
 
     reason = refusal.reason
@@ -204,8 +208,9 @@ def broken_off(refusal: Refusal, error: Exception | None = None) -> Refusal:
 
 
 def refused_in_answer(answer: Json) -> Refusal | None:
-    """Why an answer with the status 200 is none: a gateway tells the error of the server behind it, whose
-    status is the error's code.
+    """Return the error inside an answer of status 200, or None.
+
+    A gateway reports errors of the server behind it in this way, with the status as the error's code.
     """
     told = _error_in(answer)
     if told is None:
@@ -227,8 +232,9 @@ def refused_in_answer(answer: Json) -> Refusal | None:
 
 
 def _error_in(answer: Json) -> tuple[str, int] | None:
-    """The message and the status of an error that an answer holds, 0 where its code is no status; None where
-    it holds none.
+    """Return the message and status of an error in an answer, or None.
+
+    The status is 0 if the error's code is not a status.
     """
     error = answer.get("error") if isinstance(answer, Mapping) else None
     if not error:
@@ -239,16 +245,15 @@ def _error_in(answer: Json) -> tuple[str, int] | None:
 
 
 def _arrived(error: Exception) -> bool:
-    """Whether a request may have reached the server that did not answer it; the client's classes come from
-    httpx or httpx2.
+    """Return whether an unanswered request may have reached the server.
+
+    The client's exception classes come from httpx or httpx2.
     """
     return type(error.__cause__).__name__ in {"ReadTimeout", "ReadError", "RemoteProtocolError"}
 
 
 def _no_connection(error: Exception, address: str) -> Refusal:
-    """Why there is no connection, and whether there may be one soon: what fails in agreeing on TLS fails
-    every time.
-    """
+    """Explain a failed connection and whether to retry. TLS failures are permanent."""
     cause = str(error.__cause__ or error) or "the connection broke"
     told, seen = f"no connection to {address}{through_proxy(address)}: {cause}", error.__cause__
     # what the proxy itself said, which waiting does not mend
@@ -283,7 +288,7 @@ def _status_refusal(error: Any, longest_asked: float) -> Refusal:
 
 
 def _message(error: Any) -> str:
-    """The server's own words."""
+    """Return the server's own error message."""
     body: Json = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)

@@ -128,7 +128,10 @@ class Xllamacpp:
         return self._ask("/completion", {"prompt": tokens, "cache_prompt": True, **options})
 
     def _ask(self, path: str, body: dict[str, Json]) -> Any:
-        """What the server answers; raises LLMError with its own words."""
+        """Send a request to the server and return its answer.
+
+        Raises LLMError with the server's message if it fails.
+        """
         with self._engine_errors():
             reply = self._client.post(path, json=body)
             answer = reply.json()
@@ -162,7 +165,7 @@ class _Parked:
 
 
 def _asked(stop: list[str], prompt: Prompt, seed: int) -> dict[str, Json]:
-    """How a reply is to be written, for the server."""
+    """Build the generation parameters for the server."""
     shape = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
     drawn = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
     return {
@@ -186,8 +189,9 @@ def _written(answer: Json, prompt: Prompt) -> Written:
 
 
 def _logprob(answer: Json) -> float | None:
-    """The logprob of an answer; None where it does not tell that of each token: of a letter in several tokens
-    only the last is told.
+    """Return the log-probability of an answer.
+
+    None if it is not reported for each token. Of a character in several tokens, only the last is reported.
     """
     told = answer.get("completion_probabilities", [])
     if len(told) != answer["tokens_predicted"]:
@@ -196,7 +200,7 @@ def _logprob(answer: Json) -> float | None:
 
 
 def _private_folder() -> Path:
-    """A new folder that only this user can enter, with a path short enough for a socket in it."""
+    """Create a folder that only this user can enter, with a path short enough for a socket."""
     folder = Path(tempfile.mkdtemp(prefix="kgot-"))
     if len(str(folder)) + len("/socket.sock") <= _LONGEST_SOCKET or not Path("/tmp").is_dir():
         return folder
@@ -205,9 +209,7 @@ def _private_folder() -> Path:
 
 
 def _settings(path: Path, context: int, threads: int, chunk: int, folder: Path, key: str) -> Any:
-    """How the server is to be: one prompt in memory, whole chunks, nothing kept or reused that we do not ask
-    for.
-    """
+    """Return the server settings: one prompt in memory, whole chunks, no caching or reuse of its own."""
     settings = _module().CommonParams()
     settings.model.path = str(path)
     settings.n_ctx, settings.n_batch, settings.n_ubatch = context, chunk, chunk
@@ -233,7 +235,7 @@ def _module() -> Any:
 
 
 def _client(address: str, folder: Path, key: str) -> httpx.Client:
-    """A client that talks to this server alone and waits as long as a reply takes."""
+    """Create a client for this server only, without a timeout."""
     import httpx
 
     asked = {"Authorization": f"Bearer {key}"}

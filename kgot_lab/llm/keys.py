@@ -54,8 +54,9 @@ def load_env(path: str | Path = ".env") -> tuple[str, ...]:
 
 
 def not_read(path: str | Path = ".env") -> str:
-    """Which lines of a file cannot be read, by their numbers, as a sentence; "" where all can, or there is no
-    file that can.
+    """Return a sentence with the numbers of the lines in a .env file that cannot be parsed.
+
+    It is "" if all can, or if there is no readable file.
     """
     try:
         _, lines = _read(Path(path))
@@ -71,8 +72,9 @@ def not_read(path: str | Path = ".env") -> str:
 
 
 def _read(path: Path) -> tuple[dict[str, str], list[int]]:
-    """The values in a file by their names, and the numbers of the lines that are none; raises OSError,
-    UnicodeDecodeError.
+    """Read the values in a .env file, and the numbers of the lines that cannot be parsed.
+
+    Raises OSError or UnicodeDecodeError if the file cannot be read.
     """
     try:
         lines = read_regular_text(path, "utf-8-sig").replace("\r\n", "\n").split("\n")
@@ -97,8 +99,9 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
 
 
 def _value(told: str, lines: list[str], place: int) -> tuple[str | None, int]:
-    """A value without its quotes or the comment after it, and how many lines from `place` it takes; None
-    where a quote has no end.
+    """Parse a value without its quotes or trailing comment, and count the further lines it takes.
+
+    The value is None if a quote is not closed.
     """
     quote = told[:1]
     if quote not in {"'", '"'}:
@@ -124,8 +127,9 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def key_for(preset: Endpoint) -> str:
-    """The key that a server is sent; raises LLMError, without the key, when it is missing or no header can
-    carry it.
+    """Return the API key for a server.
+
+    Raises LLMError, without showing the key, if it is missing or cannot be sent in a header.
     """
     key = os.environ.get(preset.key_variable, "").strip()
     if not key and preset.key_needed:
@@ -142,8 +146,9 @@ def key_for(preset: Endpoint) -> str:
 
 
 def without_key(text: str, key: str) -> str:
-    """A text, at most its first 6,000 characters, without a key or a piece of it, however spelt, nor anything
-    that looks like a key.
+    """Truncate a text to 6,000 characters and remove a key from it.
+
+    Pieces of the key, its encodings and anything that looks like a key are removed too.
     """
     text = re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text[:_MOST])
     if key == NO_KEY:
@@ -165,8 +170,9 @@ def without_key(text: str, key: str) -> str:
 
 
 def with_key_masked(text: str, key: str) -> str:
-    """A reply, whole, in which a key that a server repeats is …; one of fewer than eight letters is left, as
-    a word is.
+    """Replace a key that a server repeats in a reply by ….
+
+    A key of fewer than eight characters is left, since it may be a word.
     """
     return _spelt_as(_forms_to_mask(key)).sub("…", text)
 
@@ -181,7 +187,7 @@ class PiecesMasked:
         self._spelt = _spelt_as(self._forms)
 
     def after(self, piece: str) -> str:
-        """What can be told, now that this piece has come."""
+        """Return the text that can be passed on after this piece."""
         self._held += piece
         told: list[str] = []
         while True:
@@ -200,13 +206,14 @@ class PiecesMasked:
         return "".join(told)
 
     def rest(self) -> str:
-        """What was held back, at the end of the reply."""
+        """Return the text that was held back, at the end of the reply."""
         held, self._held = self._held, ""
         return self._spelt.sub("…", held)
 
     def _open(self) -> int:
-        """Where in what is held the first letter stands that may begin the key, or a longer form of it, and
-        go on in the next piece.
+        """Return the index in the held text where the key, or a longer form of it, may begin.
+
+        It may continue in the next piece.
         """
         if not self._forms:
             return len(self._held)
@@ -222,7 +229,8 @@ class PiecesMasked:
 
 
 def _forms_to_mask(key: str) -> list[str]:
-    """How a key may be spelt in a reply, the longest form first; none of a key that is not masked."""
+    """Return the encodings of a key to mask in a reply, longest first, or none for a key that is not masked.
+    """
     return [] if key == NO_KEY or len(key) < _PIECE else sorted(set(_spellings(key)), key=len, reverse=True)
 
 
@@ -231,11 +239,10 @@ def _spelt_as(forms: list[str]) -> re.Pattern[str]:
 
 
 def without_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """A text in which the values of the environment's variables that hold keys by their names (…_KEY,
-    …_TOKEN, …) are three dots.
+    """Mask the values of environment variables that hold keys by their names (…_KEY, …_TOKEN, …).
 
-    One that is a mere word, as in POSTGRES_PASSWORD=postgres, is left: texts that speak of that would lose
-    it.
+    A value that is a plain word, as in POSTGRES_PASSWORD=postgres, is left, because texts that use the word
+    would lose it.
     """
     seen = text.translate(_LOWER)
     for name, value in (os.environ if environment is None else environment).items():
@@ -252,8 +259,10 @@ def without_known_keys(text: str, environment: Mapping[str, str] | None = None) 
 
 
 def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
-    """The key as a header; for addresses that are not OpenAI's, less what its client adds from the
-    environment for OpenAI.
+    """Return the authorization header for a server.
+
+    For addresses other than OpenAI's, headers that the client adds from the environment for OpenAI are
+    removed.
     """
     import openai
 
@@ -275,9 +284,7 @@ def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
 
 
 def _spellings(key: str) -> Iterator[str]:
-    """A key in lower case, as it is and as messages spell it: escaped, in percent signs, as hexadecimal
-    digits, in base64.
-    """
+    """Yield a key in lower case, plain and encoded: escaped, percent-encoded, hexadecimal, base64."""
     yield key.translate(_LOWER)
     spelt = [
         repr(key)[1:-1],

@@ -55,12 +55,13 @@ class Engine(Protocol):
     """A loaded model with one prompt in its memory: what the local model needs of an engine, in tokens."""
 
     def tokens(self, text: str) -> list[int]:
-        """The tokens of a plain text; control marks in it are text."""
+        """Tokenise a plain text. Control tokens in it are treated as text."""
         ...
 
     def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
-        """The tokens of messages in the model's own chat format, and where a reply stops besides at the
-        model's end mark.
+        """Tokenise messages in the model's chat format.
+
+        Also returns the stop strings in addition to the model's end token.
         """
         ...
 
@@ -69,27 +70,28 @@ class Engine(Protocol):
         ...
 
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
-        """The reply to the prompt that was read; reads the last token of the prompt by itself.
+        """Generate the reply to the prompt that was read, starting with the last token of the prompt.
 
-        Its logprob is the model's own: at temperature 1, before a choice of tokens or a schema narrows it,
-        the end mark counted.
+        The log-probability is the model's own: at temperature 1, before sampling or a schema restricts the
+        tokens, including the end token.
         """
         ...
 
     def write_on(
         self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
     ) -> Generator[str | Written, None, None]:
-        """The same reply in pieces as it is written, and last all of it; closing it ends the writing, and
-        nothing read counts any more.
+        """Generate the same reply in pieces, and all of it last.
+
+        Closing the iterator stops generation and invalidates what was read.
         """
         ...
 
     def park(self) -> Any:
-        """The memory of what was read, to be brought back."""
+        """Save the state of what was read, so that it can be restored."""
         ...
 
     def restore(self, parked: Any) -> bool:
-        """Bring back what was parked; whether that worked."""
+        """Restore a saved state and return whether that worked."""
         ...
 
     def close(self) -> None:
@@ -104,7 +106,7 @@ def require_engine() -> None:
 
 
 def engine_version() -> str:
-    """The engine and its version, as traces name it: "xllamacpp 2026.10"."""
+    """Return the engine and its version as in traces: "xllamacpp 2026.10"."""
     try:
         return f"{PACKAGE} {version(PACKAGE)}"
     except PackageNotFoundError:  # a copy that pip did not install
@@ -185,10 +187,10 @@ class Local:
         )
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The same reply in pieces as it is written, and last the Reply; while it thinks the pieces are
-        empty. Closing it ends the writing.
+        """Stream the reply in pieces, and the Reply last. Pieces are empty while the model reasons.
 
-        Nobody else is answered until it has come to its end or is closed. Raises LLMError.
+        Closing the iterator stops generation. Other calls wait until it ends or is closed. Raises LLMError if
+        generation fails.
         """
         prompt = self._asked(prompt)
         may_think = self._thinks and prompt.schema is None and self.settings.reasoning_effort != "none"
@@ -225,7 +227,10 @@ class Local:
     def _reply(
         self, prompt: Prompt, tokens: int, written: Written, seconds: float, said: str, thought: str
     ) -> Reply:
-        """The reply of what was written; raises LLMError where all of it is thought."""
+        """Build the Reply from the generated text.
+
+        Raises LLMError if all of it is reasoning.
+        """
         usage = Usage(
             tokens, written.tokens, seconds, reasoning_tokens=share_of(written.tokens, thought, said)
         )
@@ -239,8 +244,10 @@ class Local:
         return Reply(said.strip(), usage, cut=written.cut, logprob=written.logprob)
 
     def _asked(self, prompt: Prompt) -> Prompt:
-        """The prompt as this model is to be asked: with room to think, but where a schema lets only JSON
-        through; raises LLMError.
+        """Return the prompt with this model's settings applied, and room to reason unless a schema allows
+        only JSON.
+
+        Raises LLMError for a prompt with images.
         """
         if any(message.images for message in prompt.messages):
             raise LLMError(
@@ -252,7 +259,7 @@ class Local:
         )
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens a text has for this model."""
+        """Count the tokens of a text for this model."""
         with self._lock:
             return len(self._load().tokens(text))
 
@@ -271,8 +278,9 @@ class Local:
         return self._loaded
 
     def _tokens_of(self, prompt: Prompt) -> tuple[list[int], list[str]]:
-        """The tokens of a prompt in the model's own chat format, and where the reply stops; raises LLMError
-        if they do not fit.
+        """Tokenise a prompt in the model's chat format, and return the stop strings.
+
+        Raises LLMError if the prompt and its reply do not fit the context.
         """
         tokens, stop = self._load().chat(
             [replace(message, text=_harmless(message)) for message in prompt.messages]
@@ -327,13 +335,14 @@ class Local:
 
 
 def local_name(path: Path, settings: Settings) -> str:
-    """The name of a model that is a file here."""
+    """Return the name of a model in a local file."""
     return f"local:{path.stem.lower()}{settings.suffix}"
 
 
 def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
-    """How many tokens of a prompt need not be read again: all but the last of the same prompt, else the whole
-    chunks in common.
+    """Return how many tokens of a prompt need not be read again.
+
+    All but the last for the same prompt, else the whole chunks of the common prefix.
     """
     if read == tuple(tokens):
         return len(tokens) - 1
@@ -343,12 +352,12 @@ def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
 
 
 def _harmless(message: Message) -> str:
-    """The text of a message with control marks broken up, so that a document cannot open a turn of its own."""
+    """Return the text of a message with control tokens broken up, so that a document cannot open a turn."""
     return re.sub(r"<\|(\w+)\|>", r"< |\1| >", message.text)
 
 
 def _cores() -> int:
-    """The processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -356,8 +365,9 @@ def _cores() -> int:
 
 
 def probe_local(llm: Local | None = None) -> str:
-    """One line about the local model after it answered; raises ModelMissing, NotInstalled or LLMError with
-    what to do.
+    """Run the local model once and return a line about its speed.
+
+    Raises ModelMissing, NotInstalled or LLMError, with advice, if it does not work.
     """
     local = llm or Local()
     started = time.perf_counter()

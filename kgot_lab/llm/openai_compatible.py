@@ -54,7 +54,7 @@ class _Asking:
     started: float = field(default_factory=time.perf_counter)
 
     def charged(self, reply: Reply) -> Reply:
-        """The reply with all that the call cost."""
+        """Return the reply with the total usage of the call."""
         return replace(
             reply, usage=replace(self.spent + reply.usage, seconds=time.perf_counter() - self.started)
         )
@@ -126,8 +126,9 @@ class OpenAICompatible:
         return list(self._manner.left_out)
 
     def worst(self, prompt: Prompt) -> Usage:
-        """The most tokens that one call may take: every reply but the last comes back empty, and each is
-        given twice the room.
+        """Return the maximum usage of one call.
+
+        In the worst case every reply but the last is empty, and each retry gets twice the tokens.
         """
         tries, asked = self.patience.empty, self.settings.applied(prompt)
         return Usage(tokens_of(asked) * tries, (asked.max_tokens + self._manner.allowance) * (2**tries - 1))
@@ -139,11 +140,11 @@ class OpenAICompatible:
         return asking.charged(reply)
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The reply in pieces as it is written, and last the Reply; while the model thinks the pieces are
-        empty. Raises LLMError.
+        """Stream the reply in pieces, and the Reply last. Pieces are empty while the model reasons.
 
-        Requests are tried again until the first piece has come: an answer that breaks off after that is an
-        error. Closing the iterator closes the connection, by which servers know that they may stop.
+        Requests are retried until the first piece has arrived. After that a broken answer is an error.
+        Closing the iterator closes the connection, so that the server can stop. Raises LLMError if the call
+        fails.
         """
         asking = _Asking(self.settings.applied(prompt), streams=True)
         with _timed(asking):
@@ -155,7 +156,10 @@ class OpenAICompatible:
         self._client.close()
 
     def _answer(self, asking: _Asking) -> Reply:
-        """The reply, asked for as often as patience allows; raises LLMError."""
+        """Request the reply, with retries.
+
+        Raises LLMError if the retries are used up or the refusal is final.
+        """
         while True:
             manner = self._manner
             outcome = self._request(asking, manner)
@@ -164,7 +168,7 @@ class OpenAICompatible:
             self._before_the_next(outcome, manner, asking)
 
     def _answer_on(self, asking: _Asking) -> Generator[str, None, Reply]:
-        """The same, told while it comes."""
+        """Stream the reply, with retries."""
         while True:
             manner = self._manner
             outcome = yield from self._request_on(asking, manner)
@@ -194,7 +198,7 @@ class OpenAICompatible:
         asking.attempt += 1
 
     def _most(self, asking: _Asking, refusal: Refusal) -> int:
-        """How many requests there are at most for a call, if each fails as this one did."""
+        """Return the maximum number of requests for a call, if each fails as this one did."""
         empty = asking.empty and not refusal.status and refusal.reason.startswith(_EMPTY)
         return (
             min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty)
@@ -218,7 +222,7 @@ class OpenAICompatible:
         )
 
     def _request_on(self, asking: _Asking, manner: Manner) -> Generator[str, None, Reply | Refusal]:
-        """The same, with what is said of the answer while it comes."""
+        """Send one streaming request and yield the text of the answer."""
         client, body, sending = self._ready(asking, manner)
         hides = self._thinks and self.settings.reasoning_effort != "none" and not self.preset.thinks_apart
         answer = StreamedAnswer(self._wire, self._client.api_key, hides=hides)
@@ -231,7 +235,7 @@ class OpenAICompatible:
         return broken_off(outcome) if isinstance(outcome, Refusal) and answer.begun else outcome
 
     def _ready(self, asking: _Asking, manner: Manner) -> tuple[Any, dict[str, Json], Sending]:
-        """The client for the next request, its body, and how long it has."""
+        """Return the client for the next request, its body, and its timeout."""
         with self._lock:
             self.requests += 1
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
@@ -243,7 +247,7 @@ class OpenAICompatible:
         return client, body, Sending(self.preset.base_url, seconds, self.patience.longest_asked)
 
     def _outcome(self, raw: RawReply | str, asking: _Asking, manner: Manner) -> Reply | Refusal:
-        """The reply in an answer that came, or what it lacks."""
+        """Return the reply in an answer, or the refusal if it has none."""
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
         if untold := _untold(raw):  # it does not say, which is not the same as nothing
@@ -277,7 +281,7 @@ class OpenAICompatible:
             may_be_charged(self.price.of(read, _room(asking, manner) if _WRITES in untold else 0))
 
     def _reply(self, raw: RawReply, room: int, asking: _Asking) -> Reply | Refusal:
-        """The reply, or what an empty one lacks; its tokens are charged all the same."""
+        """Build the reply, or the refusal for an empty one, whose tokens are charged all the same."""
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
         if raw.said.strip() and not raw.declined:
@@ -294,8 +298,9 @@ class OpenAICompatible:
         return Refusal(f"{_EMPTY}: {_why_empty(raw, room)}", again=True)
 
     def _gave_way(self, refusal: Refusal, sent: Manner, asking: _Asking) -> bool:
-        """Whether something the server does not take was found and will not be sent again; another call may
-        have found it first.
+        """Drop a parameter that the server does not support, and return whether one was found.
+
+        Another call may have found it first.
         """
         manner = sent.after(refusal, asking.prompt, asking.attempt, streams=asking.streams)
         if manner is None:
@@ -312,9 +317,7 @@ class OpenAICompatible:
         )
 
     def _wait(self, refusal: Refusal, attempt: int) -> float:
-        """Seconds to wait: what the server asked for, else twice as long each time, with jitter so that
-        clients part.
-        """
+        """Return the seconds to wait: as requested by the server, else exponential backoff with jitter."""
         if refusal.wait is not None:
             return refusal.wait
         return min(
@@ -349,14 +352,14 @@ class OpenAICompatible:
         }.get(refusal.status, "Try again later or use another model.")
 
     def _or_the_proxy(self) -> str:
-        """That a proxy may have answered in place of the server, where one stands in between and can read
-        what is asked.
+        """Return a note that a proxy may have answered instead, if one is configured and can read the
+        request.
         """
         variable = proxy_variable(self.preset.base_url) if self.preset.base_url.startswith("http://") else ""
         return variable and f", or the proxy that {variable} names refused to pass it on"
 
     def _keyless(self, text: str) -> str:
-        """The beginning of a text, without the key."""
+        """Return the beginning of a text without the key."""
         return without_key(text, self._client.api_key)[:600]
 
     def __repr__(self) -> str:
@@ -375,22 +378,23 @@ def _timed(asking: _Asking) -> Iterator[None]:
 
 
 def _untold(raw: RawReply) -> frozenset[str]:
-    """What an answer does not tell the tokens of: there is no call without a prompt, and no words without
-    tokens.
+    """Return which token counts an answer does not report.
+
+    A call always has a prompt, and text always has tokens.
     """
     reads, writes = raw.read == 0, raw.written == 0 and (bool(raw.said.strip()) or raw.read == 0)
     return frozenset(([_READS] if reads else []) + ([_WRITES] if writes else []))
 
 
 def _why_empty(raw: RawReply, room: int) -> str:
-    """How an empty reply ended, and what it was spent on."""
+    """Explain how an empty reply ended and what its tokens were used for."""
     if raw.thought:
         return f"{raw.thought:,} of its {raw.written:,} tokens were thought, none was said, and it ended with {raw.ended!r} at {room:,}"
     return f"it ended with {raw.ended!r} after {raw.written:,} of at most {room:,} tokens"
 
 
 def _room(asking: _Asking, manner: Manner) -> int:
-    """The most tokens that the next request lets a model write."""
+    """Return the most tokens that the next request lets the model generate."""
     return (
         asking.prompt.max_tokens + manner.allowance
     ) << asking.empty  # twice as many after each that came back empty

@@ -79,8 +79,9 @@ SERVER_KEY = "KGOT_LAB_SERVER_KEY"
 
 
 def server_at(address: str) -> tuple[Endpoint, str]:
-    """The preset and model of "http://host:port/v1#model"; the name leaves out any password in it. Raises
-    BadInput.
+    """Parse the server and model in "http://host:port/v1#model".
+
+    Raises BadInput for an invalid address, without showing any password in it.
     """
     # first, so that no error shows what may be a password
     if "@" in address.partition("#")[0] or "?" in address.partition("#")[0]:
@@ -98,7 +99,7 @@ def server_at(address: str) -> tuple[Endpoint, str]:
 
 
 def ollama_address() -> str:
-    """Where Ollama listens: what OLLAMA_HOST says, as its own clients read it, or this computer."""
+    """Return the address of Ollama: OLLAMA_HOST, read as its own clients do, or this computer."""
     told = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/")
     if not told:
         return ENDPOINTS["ollama"].base_url
@@ -112,7 +113,10 @@ def ollama_address() -> str:
 
 
 def _parts(address: str) -> SplitResult:
-    """The parts of an address that can be asked; raises BadInput with what is wrong in it."""
+    """Split the address of a server.
+
+    Raises BadInput, which says what is wrong, for an invalid one.
+    """
     shown = "@" not in address  # a password is near
     wrong = (
         f"{address!r:.200} is no address of a server"
@@ -146,7 +150,7 @@ class Price:
         require_amount(self.completion, "a price for what is written")
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """What so many tokens cost, in US dollars."""
+        """Return the price of tokens, in US dollars."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1_000_000
 
 
@@ -197,10 +201,10 @@ _OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")  # names that
 
 
 def price_of(preset: Endpoint, model: str) -> Price | None:
-    """The price of a model: free in your own network, of the table at a host it is for, None where nobody
-    knows.
+    """Return the price of a model.
 
-    A date at the end of a model's name does not matter, unless the table has it.
+    Free in the local network, from the table for a known host, and None otherwise. A date at the end of the
+    model's name is ignored, unless the table has it.
     """
     host = _host(preset.base_url)
     if _in_own_network(host):
@@ -216,9 +220,7 @@ def _host(url: str) -> str:
 
 
 def _in_own_network(host: str) -> bool:
-    """Whether a host is this computer or one of a private network, by its address, or by a name that only
-    such a network knows.
-    """
+    """Return whether a host is this computer or in a private network, by its address or name."""
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:
@@ -238,7 +240,7 @@ _LIKELY = (
 
 
 def likely_name(model: str) -> str:
-    """The full name that a model's own name most likely means, as openai:gpt-4o for gpt-4o; "" where none is."""
+    """Return the full name that a bare model name most likely means, as openai:gpt-4o for gpt-4o, or ""."""
     return next(
         (full.format(model) for pattern, full in _LIKELY if re.fullmatch(pattern, model.strip().lower())), ""
     )
@@ -303,7 +305,7 @@ class Settings:
         return f" [{', '.join(parts)}]" if parts else ""
 
     def applied(self, prompt: Prompt) -> Prompt:
-        """The prompt as this model is to be asked."""
+        """Return the prompt with these settings applied."""
         temperature = (
             min(2.0, prompt.temperature * self.temperature_scale)
             if self.temperature is None
@@ -312,8 +314,9 @@ class Settings:
         return replace(prompt, temperature=temperature, max_tokens=self.max_tokens or prompt.max_tokens)
 
     def room(self, reasons: bool) -> int:
-        """How many tokens the model may think with; `reasons` says whether it is known to think before it
-        speaks.
+        """Return how many tokens the model may reason with.
+
+        `reasons` says whether it is known to reason before it answers.
         """
         if self.allowance is not None:
             return self.allowance

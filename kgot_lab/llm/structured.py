@@ -56,9 +56,7 @@ def note_recorded(usage: Usage) -> None:
 
 @contextmanager
 def record_once(account: object = None) -> Iterator[list[Usage]]:
-    """A call, noted at its end with the usages put into this list, in place of what is noted of the calls it
-    is made of.
-    """
+    """Record one call with the usages put into the yielded list, in place of the calls made inside."""
     outer, inner, used = _NOTED.get(), list[RecordedCall](), list[Usage]()
     # threads in copies of one context must not see each other's calls as theirs
     before = _NOTED.set(None if outer is None else inner)
@@ -79,7 +77,7 @@ class NotesOfSteps:
         self._inner: list[RecordedCall] = []
 
     def step(self) -> AbstractContextManager[None]:
-        """What is asked within this is part of the call."""
+        """Count calls made inside as parts of this call."""
         return noting_calls(self._inner)
 
     def hand_on(self) -> None:
@@ -89,7 +87,7 @@ class NotesOfSteps:
 
 
 def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> list[RecordedCall]:
-    """One note of a call in place of those of the calls it is made of, where it says what it used."""
+    """Replace the records of inner calls by one, if its usage is known."""
     if used and (account is not None or not inner):
         return [
             RecordedCall(Usage.total(used), (*(each for call in inner for each in call.accounts), account))
@@ -98,8 +96,9 @@ def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> li
 
 
 def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
-    """What a model replies, once it is sure that it is a whole Reply; raises LLMError with the model's name
-    and what came instead.
+    """Call a model and check that it returns a complete Reply.
+
+    Raises LLMError, with the model's name and what it returned, otherwise.
     """
     require_name(llm)
     with record_once() as used:
@@ -121,8 +120,9 @@ def require_name(llm: LLM) -> None:
 
 
 def named_reply(llm: LLM, reply: object) -> Reply:
-    """What a model replied, once it is sure that it is a whole Reply; raises LLMError with its name and what
-    came instead.
+    """Check that a model returned a complete Reply.
+
+    Raises LLMError, with the model's name and what it returned, otherwise.
     """
     if wrong := _wrong_in(reply):
         raise LLMError(
@@ -133,7 +133,7 @@ def named_reply(llm: LLM, reply: object) -> Reply:
 
 
 def _wrong_in(reply: object) -> str:
-    """What keeps a reply from being one, or ""."""
+    """Return what is wrong with a reply, or ""."""
     if not isinstance(reply, Reply):
         return described_value(reply)
     for name, value, kind in (
@@ -148,7 +148,7 @@ def _wrong_in(reply: object) -> str:
 
 
 def wrong_in_usage(usage: Usage) -> str:
-    """What keeps a usage from being one, numbers of 0 or more, or ""."""
+    """Return what is wrong with a usage, whose numbers must be 0 or more, or ""."""
     for name, value in vars(usage).items():
         kinds = (int, float) if name in {"seconds", "cost"} else int
         if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or value < 0:
@@ -157,20 +157,21 @@ def wrong_in_usage(usage: Usage) -> str:
 
 
 def is_usage(value: object) -> TypeGuard[Usage]:
-    """Whether a value is a usage, numbers of 0 or more."""
+    """Return whether a value is a usage with numbers of 0 or more."""
     return isinstance(value, Usage) and not wrong_in_usage(value)
 
 
 def is_logprob(value: object) -> TypeGuard[float]:
-    """Whether a value is the logarithm of a probability above 0: a number of 0 or less."""
+    """Return whether a value is a log-probability: a finite number of 0 or less."""
     return (
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value <= 0
     )
 
 
 def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
-    """The JSON schema of a pydantic model, made small: no titles, references written out, no stray keys
-    allowed.
+    """Return the compact JSON schema of a pydantic model.
+
+    It has no titles, its references are inlined, and unknown keys are forbidden.
     """
     schema = _described(shape)
     return dict(_small(schema, schema.get("$defs", {})))
@@ -178,13 +179,14 @@ def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
 
 @lru_cache(maxsize=64)
 def _described(shape: type[BaseModel]) -> dict[str, Json]:
-    """What pydantic makes of a model, once: that takes longer than all else in reading a short reply."""
+    """Return pydantic's schema of a model, cached, since this takes longer than parsing a short reply."""
     return shape.model_json_schema()
 
 
 def parse(text: str, shape: type[_Shape]) -> _Shape:
-    """The value a reply holds; tolerates code fences and words around the JSON. Raises BadReply with a short
-    reason.
+    """Parse the value in a reply, tolerating code fences and text around the JSON.
+
+    Raises BadReply, with a short reason, if there is no valid value.
     """
     if text.count("{") + text.count("[") > MOST_HOLDERS:
         raise BadReply(f"it holds more than {MOST_HOLDERS:,} brackets", text)
@@ -201,7 +203,7 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
 
 
 def repair_prompt(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
-    """The prompt that asks again: the same conversation, the bad reply, and what was wrong with it."""
+    """Build the prompt that asks again: the conversation, the bad reply, and what was wrong with it."""
     wrong = (
         f"That reply cannot be used: {error.reason}. "
         "Answer the same question again, with one JSON value of the shape asked for and nothing else."
@@ -222,7 +224,7 @@ def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
 
 
 def schema_in_words(prompt: Prompt) -> Prompt:
-    """The same prompt with its schema written into the last message, for models that take no schema."""
+    """Write the schema of a prompt into its last message, for models that do not support schemas."""
     if prompt.schema is None:
         return prompt
     *before, last = prompt.messages
@@ -231,8 +233,9 @@ def schema_in_words(prompt: Prompt) -> Prompt:
 
 
 def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
-    """A schema without titles and defaults, with its references written out; raises BadInput if it would
-    never end.
+    """Compact a schema: no titles and defaults, references inlined.
+
+    Raises BadInput for a recursive schema.
     """
     if isinstance(part, list):
         return [_small(item, definitions) for item in part]
@@ -252,8 +255,9 @@ def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
 
 
 def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
-    """The JSON objects and lists in a text, outermost only, each with its length; and where the first broken
-    one breaks, or nothing.
+    """Return the outermost JSON objects and lists in a text, each with its length.
+
+    Also returns the error in the first broken one, or "".
     """
     decoder, found, broken, start = json.JSONDecoder(), [], "", 0
     for _ in range(OPENINGS):
@@ -271,8 +275,9 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
 
 
 def json_fault(error: ValueError | RecursionError) -> str:
-    """Why a text could not be read as JSON, in a few words; a number of 5,000 digits and brackets without end
-    are no faults of its form.
+    """Explain briefly why a text could not be parsed as JSON.
+
+    Numbers of more than 5,000 digits and excessive nesting are reported as such.
     """
     if isinstance(error, json.JSONDecodeError):
         return error.msg
@@ -280,8 +285,7 @@ def json_fault(error: ValueError | RecursionError) -> str:
 
 
 def field_problem(error: ValidationError) -> tuple[str, str]:
-    """The first field that pydantic refuses in a page that a person wrote, and what is wrong, in plain words
-    without the value.
+    """Return the first invalid field of a file that a user wrote, and the problem, without showing the value.
     """
     problems = error.errors(include_url=False, include_input=False)
     first = problems[0]
@@ -294,7 +298,7 @@ def field_problem(error: ValidationError) -> tuple[str, str]:
 
 
 def _wanted(problem: Mapping[str, Any]) -> str:
-    """What a field should be, "" where only pydantic's own words say it."""
+    """Return what a field should be, or "" if only pydantic's message says it."""
     kind, more = str(problem["type"]), problem.get("ctx", {})
     if kind == "literal_error":
         return str(more["expected"]).replace("'", "")
@@ -314,7 +318,7 @@ _KINDS = {
 
 
 def _reason(error: ValidationError) -> str:
-    """The first thing pydantic found, in a few words."""
+    """Format the first error of pydantic."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"]) or "the value"
     return f"{where}: {first['msg']}"[:200]
@@ -334,17 +338,18 @@ _OPEN = re.compile(rf"^\s*<({'|'.join(_TAGS)})>")
 
 
 def reasons(model: str) -> bool:
-    """Whether a model of this name is known to think before it speaks; the name may come with its maker, as
-    in openai/o3.
+    """Return whether a model of this name is known to reason before it answers.
+
+    The name may include its maker, as in openai/o3.
     """
     return _REASONS.search(model.lower().rsplit("/", 1)[-1]) is not None
 
 
 def split_thought(text: str, *, thinks: bool = False) -> tuple[str, str]:
-    """What was said and what was thought, of a text that begins with a block such as <think>…</think>; one
-    cut in it says nothing.
+    """Split a text into the answer and the reasoning in a leading block such as <think>…</think>.
 
-    Some models begin inside the block, so where the model `thinks` all before </think> is thought.
+    If the text is truncated in the block, the answer is empty. Some models start inside the block, so with
+    `thinks` everything before </think> is reasoning.
     """
     opened = _OPEN.match(text)
     tag = opened[1] if opened else "think"
@@ -369,7 +374,7 @@ class SpokenPieces:
         self._speaks = self._said = False
 
     def after(self, piece: str) -> str:
-        """What is surely said, now that this piece has come."""
+        """Return the text that is certainly part of the answer, after this piece."""
         if self._speaks:
             return self._told(piece)
         seen, self._held = len(self._held), self._held + piece
@@ -388,7 +393,10 @@ class SpokenPieces:
         return self.rest()
 
     def rest(self) -> str:
-        """What is said of what was held back, at the end of the text; a block cut in it says nothing."""
+        """Return the held text that is part of the answer, at the end.
+
+        A truncated reasoning block has no answer.
+        """
         held, self._held = self._held, ""
         if self._inside:
             self.thought, held = held, ""
@@ -402,5 +410,5 @@ class SpokenPieces:
 
 
 def share_of(tokens: int, thought: str, said: str) -> int:
-    """How many of the tokens were thought, by the characters, where a server does not count them apart."""
+    """Estimate the reasoning tokens from the characters, if a server does not count them separately."""
     return round(tokens * len(thought) / (len(thought) + len(said))) if thought else 0

@@ -182,8 +182,9 @@ class ChatCompletions:
         return _sent(body, manner)
 
     def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
-        """Its usage has to be asked for (platform.openai.com, "stream_options"); what does not stream takes
-        no options for it.
+        """Return the body of a streaming request, which must request the usage.
+
+        See "stream_options" at platform.openai.com. Without streaming no such option is sent.
         """
         return (
             body
@@ -195,7 +196,7 @@ class ChatCompletions:
         return ChatGathering()
 
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
-        """Servers send odd answers, so nothing is taken for granted."""
+        """Parse an answer without assuming any structure, since servers send odd ones."""
         choice = _first(_member(answer, "choices"))
         message = _member(choice, "message")
         if not isinstance(message, Mapping):
@@ -292,7 +293,7 @@ def _sent(body: Mapping[str, Json], manner: Manner) -> dict[str, Json]:
 
 
 def _parts(message: Message) -> Json:
-    """A text alone, or a text and the images that belong to it."""
+    """Return the content of a message: the text, or the text and the images."""
     if not message.images:
         return message.text
     images = [{"type": "image_url", "image_url": {"url": url}} for url in message.images]
@@ -300,23 +301,23 @@ def _parts(message: Message) -> Json:
 
 
 def _with_images(message: Message) -> dict[str, Json]:
-    """A message as Ollama takes it: images without the head of their data URL."""
+    """Convert a message to Ollama's format, with images without the prefix of their data URL."""
     images = {"images": [url.partition(",")[2] or url for url in message.images]} if message.images else {}
     return {"role": message.role, "content": message.text} | images
 
 
 def _member(value: Json, name: str) -> Json:
-    """A member of what may be no object; None where there is none."""
+    """Return a member of a value that may not be an object, or None."""
     return value.get(name) if isinstance(value, Mapping) else None
 
 
 def _first(value: Json) -> Json:
-    """The first of what may be no list; None where there is none."""
+    """Return the first item of a value that may not be a list, or None."""
     return value[0] if isinstance(value, Sequence) and not isinstance(value, str) and value else None
 
 
 def _texts(content: Json) -> tuple[str, str]:
-    """What is said and what is thought in a content: a text, or the list of parts that some servers send."""
+    """Return the answer and the reasoning in a content: a text, or a list of parts as some servers send."""
     if isinstance(content, str):
         return content, ""
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
@@ -329,14 +330,17 @@ def _texts(content: Json) -> tuple[str, str]:
 
 
 def _logprob(choice: Json) -> float | None:
-    """The logprob of a choice; None where the server does not tell that of each token it lists."""
+    """Return the log-probability of a choice.
+
+    None if the server does not report that of each token.
+    """
     tokens = _member(_member(choice, "logprobs"), "content")
     told = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
     return float(sum(told)) if told and all(map(is_logprob, told)) else None
 
 
 def _number(value: Json, name: str) -> float:
-    """A number in an answer, 0 where there is none."""
+    """Return a number in an answer, or 0."""
     told = _member(value, name)
     return (
         float(told)
