@@ -193,8 +193,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def server_python() -> Path:
-    """The Python of the notebook server that started this kernel; outside a notebook, or where it cannot be
-    told, our own.
+    """Return the Python of the notebook server that started this kernel.
+
+    Outside a notebook, or if it is unknown, it is the current Python.
     """
     own = Path(sys.executable)
     try:
@@ -210,13 +211,16 @@ def server_python() -> Path:
 
 
 def prefix_of(python: Path) -> Path:
-    """The environment a Python program belongs to; the program itself may be a link out of it."""
+    """Return the environment of a Python program, which may itself be a link out of it."""
     folder = python.parent
     return (folder.parent if folder.name in {"bin", "Scripts"} else folder).resolve()
 
 
 def labextension_folders(python: Path) -> list[Path]:
-    """Where the JupyterLab of this Python looks for the parts that packages add to it; raises NotInstalled."""
+    """Return the folders where the JupyterLab of this Python looks for extensions.
+
+    Raises NotInstalled without JupyterLab.
+    """
     try:
         from jupyter_core.paths import ENV_JUPYTER_PATH, jupyter_path
     except ImportError:
@@ -227,7 +231,10 @@ def labextension_folders(python: Path) -> list[Path]:
 
 
 def _version(name: str, what: str, extra: str = "lab") -> str:
-    """The version of an installed package; raises NotInstalled with the extra that brings it."""
+    """Return the version of an installed package.
+
+    Raises NotInstalled, which names the extra, if it is missing.
+    """
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -251,7 +258,10 @@ def _exports() -> str:
 
 
 def find_chromium() -> str:
-    """The program of a Chromium or Chrome on the PATH; raises LabError."""
+    """Return the path of a Chromium or Chrome on the PATH.
+
+    Raises LabError if there is none.
+    """
     for name in BROWSERS:
         if program := shutil.which(name):
             return program

@@ -112,7 +112,10 @@ def _kind_of(path: Path) -> str:
 
 
 def _json_kind(path: Path) -> str:
-    """What the first lines are of; raises BadInput for lines of something else, which may well be whole."""
+    """Return the kind of file by its first lines.
+
+    Raises BadInput for an unknown kind, which may still be intact.
+    """
     with path.open("rb") as file:
         for _ in range(_LINES):
             line = file.readline(_LONGEST).removeprefix(codecs.BOM_UTF8)
@@ -125,8 +128,9 @@ def _json_kind(path: Path) -> str:
 
 
 def _kind_of_line(line: bytes) -> str:
-    """What a line of JSON is of, "" for what is none of ours; of one that is no JSON as it is, its beginning
-    decides.
+    """Return the kind of a line of JSON, or "".
+
+    A line that is not valid JSON is classified by its beginning.
     """
     from kgot_lab.loop.state import Entry
 
@@ -146,7 +150,10 @@ def _kind_of_line(line: bytes) -> str:
 
 
 def _head_of(path: Path) -> bytes:
-    """The first bytes of a file; raises BadInput, which says what else is there, or why it cannot be read."""
+    """Read the first bytes of a file.
+
+    Raises BadInput, which says what is there instead, or why it cannot be read.
+    """
     name = shortly(str(path)).strip("'") if len(str(path)) > _LONG_NAME else str(path)
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
@@ -174,7 +181,10 @@ def _unread(error: Exception) -> str:
 
 
 def _sqlite_kind(path: Path) -> str:
-    """Raises BadInput for an SQLite file of another program, and for one of a newer version of this package."""
+    """Return the kind of an SQLite file.
+
+    Raises BadInput for a file of another program or of a newer version of this package.
+    """
     from kgot_lab.io.sqlite_snapshot import private_copy
     from kgot_lab.stores.sqlite.file import APPLICATION, refuse_foreign_head
 

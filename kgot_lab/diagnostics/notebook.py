@@ -47,7 +47,7 @@ def _answered(message: Mapping[str, Json]) -> Json:
 
 
 def _still() -> Drawing:
-    """The lines that stay where no live view draws."""
+    """Draw the lines that remain if no live view draws."""
     frame = draw_rect(0.5, 0.5, _WIDTH - 1, _HEIGHT - 1, "#fff", stroke="#999")
     lines = (draw_text(line, 12.0, float(22 + 20 * number), 13, "#222") for number, line in enumerate(_STILL))
     return drawing(" ".join(_STILL), _WIDTH, _HEIGHT, frame, *lines)

@@ -45,7 +45,10 @@ class ZipMember:
 
 
 def zip_members(path: Path) -> tuple[ZipMember, ...]:
-    """The files in a zip file, by its own word; raises BadInput when it is none."""
+    """List the files in a zip file as its directory declares them.
+
+    Raises BadInput if it is not a zip file.
+    """
     with _opened(path) as archive:
         return tuple(
             ZipMember(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()
@@ -53,11 +56,11 @@ def zip_members(path: Path) -> tuple[ZipMember, ...]:
 
 
 def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
-    """The files of a zip file, unpacked into a new folder `into`: all of them, or none, when BadInput says
-    why.
+    """Unpack a zip file into a new folder `into`, all files or none, and return their paths.
 
-    Refused are names that lead out of the folder or mean something else elsewhere, links, passwords, and what
-    passes the limits; sizes are counted while unpacking, whatever the zip file says.
+    Raises BadInput with the reason for names that lead out of the folder or mean something else on other
+    systems, for links, for passwords, and for what exceeds the limits. Sizes are counted while unpacking,
+    whatever the zip file declares.
     """
     if into.exists():
         raise BadInput(f"{into.name} is there already")
@@ -77,8 +80,9 @@ def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> t
 
 
 def unpacked_before(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
-    """The files of a zip file in a folder that it was unpacked into earlier; raises BadInput where the folder
-    holds anything else.
+    """Return the files of a zip file in a folder that it was unpacked into earlier.
+
+    Raises BadInput if the folder holds anything else.
     """
     with _opened(path) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
@@ -94,7 +98,7 @@ def unpacked_before(path: Path, into: Path, limits: UnpackLimits = UnpackLimits(
 
 
 def _holds(file: Path, info: zipfile.ZipInfo) -> bool:
-    """Whether a file is what a member says of itself: its size and its checksum."""
+    """Return whether a file has the size and checksum of a zip member."""
     if not file.is_file() or file.stat().st_size != info.file_size:
         return False
     checksum = 0
@@ -150,7 +154,7 @@ def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
 
 
 def _trouble(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
-    """Why a member must not be unpacked, "" if it may."""
+    """Return why a member must not be unpacked, or ""."""
     name, parts = info.filename, info.filename.split("/")
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):

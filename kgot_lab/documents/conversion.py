@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def converted(data: bytes, extension: str) -> Converted:
-    """What is in a file, or in `error` why that cannot be said."""
+    """Convert a file to text. `error` of the result says why it cannot be converted."""
     try:
         if extension in _OFFICE:
             _check_office_file(data, *_OFFICE[extension])
@@ -135,7 +135,7 @@ def _limit(memory_mb: int) -> None:
 
 
 def _waited(requests: BinaryIO) -> bool:
-    """Whether a request came in time; where a pipe cannot be watched, one is waited for."""
+    """Wait for a request and return whether one came in time. Without select it waits indefinitely."""
     return sys.platform == "win32" or bool(select.select([requests], [], [], _IDLE)[0])
 
 

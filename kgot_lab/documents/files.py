@@ -55,7 +55,7 @@ class ConvertLimits:
     memory_mb: int = 1024
 
     def time_for(self, size: int, extension: str) -> float:
-        """The seconds that a file of so many bytes may take."""
+        """Return the time limit, in seconds, for a file of this size."""
         share = self.share_of_page if CONVERTED[extension] == "HtmlConverter" else 1
         return share * min(self.seconds + self.seconds_a_megabyte * size / 1e6, self.most_seconds)
 
@@ -85,8 +85,9 @@ class Converter:
         self._lock = threading.Lock()
 
     def convert(self, data: bytes, extension: str) -> Converted:
-        """What the converter says of a file: its text, or why it has none; raises BadInput where it says
-        nothing within the limits.
+        """Convert a file in the converter process and return its text, or why it has none.
+
+        Raises BadInput if there is no answer within the limits.
         """
         seconds = self.limits.time_for(len(data), extension)
         head = json.dumps({"extension": extension, "memory_mb": self.limits.memory_mb}).encode()
@@ -111,7 +112,7 @@ class Converter:
             return reply
 
     def close(self) -> None:
-        """End the process; a later file starts another."""
+        """Stop the process. The next file starts a new one."""
         with self._lock:
             self._end()
 
@@ -142,12 +143,15 @@ class Converter:
 
 @cache
 def converter_of(process_id: int) -> Converter:
-    """The converter of this process, whose number is given because a fork needs one of its own."""
+    """Return the converter of this process. A fork has another process id and so gets its own."""
     return Converter()
 
 
 def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> Converted:
-    """What a process answers, which is ended after so many seconds; raises _Ended."""
+    """Send a request to a process and return its answer, and kill it after `seconds`.
+
+    Raises _Ended if it ended without an answer.
+    """
     assert process.stdin is not None and process.stdout is not None
     with ended_after(seconds, process.kill) as late:
         try:
@@ -163,9 +167,7 @@ def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> 
 
 
 def _stopped(process: subprocess.Popen[bytes], parent: int) -> None:
-    """End a process, in the one that started it: a fork of that one, which comes here when it exits, has no
-    right to.
-    """
+    """Kill a process, unless this is a fork of the one that started it."""
     if os.getpid() == parent:
         process.kill()
         _let_go(process)
@@ -203,10 +205,10 @@ class Text:
 
 
 def text_of(path: Path) -> Text:
-    """The text of a file: plain text as it is, PDF, HTML, Word, PowerPoint and Excel as Markdown.
+    """Read the text of a file: plain text unchanged, PDF, HTML, Word, PowerPoint and Excel as Markdown.
 
-    What is converted is so in a process of its own, which has its limits of time and memory. Raises BadInput
-    with the reason when it cannot be read, is empty, binary or larger than 50 MB; NotInstalled without the
+    Conversion runs in a separate process with limits of time and memory. Raises BadInput with the reason if
+    the file cannot be read, is empty, is binary or is larger than 50 MB, and NotInstalled without the
     converter.
     """
     try:
@@ -218,8 +220,9 @@ def text_of(path: Path) -> Text:
 
 
 def text_from(data: bytes, extension: str, charset: str = "") -> Text:
-    """The text of what a file with this extension holds; `charset` is what its sender declares. Raises as
-    text_of does.
+    """Return the text in a file's data, given its extension. `charset` is the declared character set.
+
+    Raises as text_of does.
     """
     if not data.removeprefix(codecs.BOM_UTF8).strip() or data in _MARKS:
         raise BadInput("empty")
@@ -252,7 +255,7 @@ def _declared_charset(page: bytes) -> str:
 
 
 def _known_charset(declared: str) -> str:
-    """The name of a character set as Python knows it; "" for one that it does not know, or that is none."""
+    """Return Python's name of a character set, or "" for an unknown one."""
     try:
         found = codecs.lookup(declared.strip())
     except (LookupError, ValueError):
@@ -262,8 +265,10 @@ def _known_charset(declared: str) -> str:
 
 
 def _decoded(data: bytes, declared: str = "") -> Text:
-    """The text of some bytes: UTF-8, or UTF-16 or UTF-32, or what is declared, or Windows-1252, or UTF-8 with
-    gaps; raises BadInput.
+    """Decode bytes to text.
+
+    Tries UTF-8, UTF-16 or UTF-32, the declared character set, Windows-1252, and UTF-8 with replacements.
+    Raises BadInput for binary data.
     """
     if wide := wide_encoding(data):
         return Text(

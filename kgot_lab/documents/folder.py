@@ -31,8 +31,9 @@ _GLUE = ("\n\n", "\n", " ", " ")
 
 
 def passages(text: str, words: int = _WORDS) -> list[str]:
-    """The text in pieces of at most `words` words, cut at the coarsest boundary that will do; nothing is lost
-    but white space.
+    """Split a text into passages of at most `words` words, at the coarsest boundary that works.
+
+    Only white space is lost.
     """
     packed: list[str] = []
     for glue, atom in _atoms(text.replace("\r\n", "\n").replace("\r", "\n").strip(), words, 0, ""):
@@ -44,7 +45,7 @@ def passages(text: str, words: int = _WORDS) -> list[str]:
 
 
 def first_heading(text: str) -> str:
-    """The first Markdown heading of a text outside of fenced code, at most 200 characters of it, or ''."""
+    """Return the first Markdown heading outside fenced code, at most 200 characters, or ''."""
     match = next(filter(None, map(_HEADING.match, _outside_code(text))), None)
     heading = match[1].strip() if match else ""
     without_closing = heading.rstrip("#")  # "## Title ##" is closed, "C#" is not
@@ -52,15 +53,16 @@ def first_heading(text: str) -> str:
 
 
 def without_heading(text: str) -> str:
-    """A text without a Markdown heading on its first line, which is the title already; a text that is only a
-    heading stays.
+    """Remove a Markdown heading on the first line, which is already the title.
+
+    A text that is only a heading is unchanged.
     """
     rest = re.sub(r"\A\s*#{1,6}[ \t]+.+$\s*", "", text, count=1, flags=re.MULTILINE)
     return rest or text
 
 
 def _outside_code(text: str) -> Iterator[str]:
-    """The lines of a Markdown text that are not in fenced code."""
+    """Yield the lines of a Markdown text outside fenced code."""
     fence = ""  # that the code around this line began with
     for line in text.split("\n"):
         mark = _FENCE.match(line)
@@ -79,8 +81,9 @@ def _fits(text: str, words: int) -> bool:
 
 
 def _atoms(text: str, words: int, level: int, glue: str) -> Iterator[tuple[str, str]]:
-    """Parts that fit, each with what joins it to the part before: whole paragraphs, else lines, else
-    sentences, else words.
+    """Yield parts that fit, each with its separator from the previous part.
+
+    Parts are whole paragraphs, else lines, else sentences, else words.
     """
     if _fits(text, words):
         yield glue, text.strip()
@@ -137,12 +140,11 @@ class Library:
 
 
 def read_documents(folder: str | Path) -> Library:
-    """One file, or every file of a folder, that holds text, in passages of at most about 150 words, ids
-    `path#number`, ordered by path.
+    """Read a file, or all files of a folder, as passages of at most about 150 words.
 
-    In a folder hidden files are skipped and links are not followed. A file has the ids it has in its folder.
-    Raises BadInput when nothing could be read, with the reasons, and NotInstalled when a file needs the
-    converter and it is not there.
+    Ids are `path#number`, ordered by path. In a folder, hidden files are skipped and links are not followed.
+    A single file has the ids that it has in its folder. Raises BadInput with the reasons if nothing could be
+    read, and NotInstalled if a file needs the converter and it is missing.
     """
     require(folder, (str, Path), "documents are read from a folder or a file, named by its path")
     folder = Path(folder)
@@ -176,8 +178,9 @@ def read_documents(folder: str | Path) -> Library:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Each file, and each folder passed over: its path, its name inside the folder, and why it must not be
-    opened ('' if it may).
+    """Yield each file and each skipped folder: its path, its relative name, and why it must not be opened.
+
+    The reason is '' for a file that may be opened.
     """
     refused: list[OSError] = []
     root = folder.resolve()
@@ -196,8 +199,9 @@ def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def _alone(path: Path) -> tuple[Path, str, str]:
-    """A file that was named itself, whatever its name and behind whatever link: as `_files` gives those of a
-    folder.
+    """Return the entry of a file that was named explicitly, like those of `_files`.
+
+    It may be hidden or a link.
     """
     return path, _inside(path, path.parent), _unread(path)
 
@@ -232,5 +236,5 @@ def _hidden(name: str) -> bool:
 
 
 def _inside(path: Path, folder: Path) -> str:
-    """The name inside the folder as text; two names that differ in bytes that are no UTF-8 stay two."""
+    """Return the relative name as text. Names that differ only in bytes that are not UTF-8 stay distinct."""
     return os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "backslashreplace")

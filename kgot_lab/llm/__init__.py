@@ -78,7 +78,7 @@ def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
 def traced_name(spec: str, settings: Settings | None = None) -> str:
     """Return the name, with settings, of a model in traces and tapes.
 
-    Raises LLMError or another LabError if the model has no file.
+    Raises LabError if the model's file is missing.
     """
     kind, rest = check_spec(spec), _kind(spec)[1]
     if kind == "recorded":

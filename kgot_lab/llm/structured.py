@@ -277,7 +277,7 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
 def json_fault(error: ValueError | RecursionError) -> str:
     """Explain briefly why a text could not be parsed as JSON.
 
-    Numbers of more than 5,000 digits and excessive nesting are reported as such.
+    Numbers with thousands of digits and excessive nesting are not syntax errors and get their own words.
     """
     if isinstance(error, json.JSONDecodeError):
         return error.msg

@@ -14,7 +14,9 @@ _JOINERS = "\u200c\u200d"  # invisible, and part of words in many scripts
 
 
 def harmless(text: str) -> str:
-    """A text on one line that cannot move the cursor, colour the terminal or reverse what is read."""
+    """Return a text on one line without characters that control the terminal or reverse the reading
+    direction.
+    """
     plain = "".join(
         letter if letter.isprintable() or letter in _JOINERS else " " if letter.isspace() else "\ufffd"
         for letter in text
@@ -31,8 +33,9 @@ FENCES = (
 
 
 def fenced(text: str, source: str) -> str:
-    """A text between two lines with a number that it cannot hold: the number is a hash of the text itself, so
-    it is the same each time.
+    """Put a text between two lines with a marker that it cannot contain.
+
+    The marker is a hash of the text, so it is deterministic.
     """
     label = harmless(" ".join(source.split()))
     number = hashlib.sha256(f"{label}\n{text}".encode("utf-8", "replace")).hexdigest()[:16]
@@ -43,8 +46,9 @@ def fenced(text: str, source: str) -> str:
 
 
 def whole(value: Json) -> Json:
-    """A text, or every text in a JSON value, with halves of surrogate pairs replaced: no file, model or
-    engine takes them.
+    """Replace lone surrogates in a text, or in all texts of a JSON value.
+
+    No file, model or engine accepts them.
     """
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
@@ -54,8 +58,9 @@ def whole(value: Json) -> Json:
 
 
 def as_typed(text: str, what: str) -> str:
-    """A text of the command line, also where the locale could not read its letters; raises BadInput where
-    they are no UTF-8.
+    """Decode a command-line text that the locale could not decode.
+
+    Raises BadInput if it is not UTF-8.
     """
     try:
         text.encode()
@@ -78,7 +83,7 @@ def tokens(text: str) -> int:
 
 
 def shorten(text: str, budget: int) -> str:
-    """The first part of a text that fits the budget, with a mark where it was cut."""
+    """Truncate a text to a budget of tokens and mark the cut."""
     return text if tokens(text) <= budget else text[: budget * 4].rstrip() + " …"
 
 
@@ -86,7 +91,8 @@ def shorten(text: str, budget: int) -> str:
 
 
 def counted(number: int, noun: str, many: str = "") -> str:
-    """A number with its noun, as in "1 node" or "2,057 nodes"; `many` is the noun for several, where it is
-    not the noun with an s.
+    """Format a number with its noun, as in "1 node" or "2,057 nodes".
+
+    `many` is the plural if it is not the noun with an s.
     """
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"

@@ -83,7 +83,10 @@ class Transcriber:
             )
 
     def __call__(self, path: Path) -> Transcript:
-        """What is said in a file; raises ToolFailed, `again` where a later try may work."""
+        """Transcribe the speech in a file.
+
+        Raises ToolFailed if it cannot, with `again` if a retry may work.
+        """
         if path.stat().st_size > _LARGEST_RECORDING:
             raise ToolFailed(
                 f"{path.name} is larger than {_LARGEST_RECORDING // 1_000_000} MB, the most that is transcribed"
@@ -106,7 +109,9 @@ class Transcriber:
 
     @contextmanager
     def _paid(self, path: Path, most: float) -> Iterator[list[Usage]]:
-        """A request that costs no more than `most` dollars; what it really took is put into the list."""
+        """Reserve budget for a request of at most `most` dollars. The actual usage is put into the yielded
+        list.
+        """
         took: list[Usage] = []
         if self._spending is None:
             yield took
@@ -168,8 +173,9 @@ class Transcriber:
 
 
 def longest_speech(path: Path) -> float:
-    """The most seconds that a recording can last: what a WAV file says, of others its bytes at the lowest
-    rate there is.
+    """Return the maximum duration of a recording, in seconds.
+
+    It is the declared one for a WAV file, else that of its size at the lowest bit rate.
     """
     if path.suffix.lower() == ".wav":
         try:
@@ -196,11 +202,11 @@ def inspect_file(
     reply: int = 700,
     name: str = "inspect_file",
 ) -> TextTool:
-    """A tool that returns the text of a file of the shelf: Office, PDF, HTML, data, plain text; a zip file's
-    list; what is said in audio.
+    """Create a tool that returns the text of a file of the shelf.
 
-    With a model, the caller may add a question, which the model answers from the first `most_tokens` tokens
-    of the text. `deaf` says why nothing is there to `transcribe` with.
+    It reads Office, PDF, HTML, data and plain text, lists a zip file and transcribes audio. With a model, the
+    caller may add a question, which the model answers from the first `most_tokens` tokens of the text. `deaf`
+    explains why audio cannot be transcribed.
     """
     require(shelf, FileShelf, "inspect_file() reads files of a FileShelf")
     require_count(most_tokens, 1, "most_tokens")
@@ -241,8 +247,10 @@ def inspect_file(
 def _read(
     path: Path, transcribe: Callable[[Path], Transcript] | None, deaf: str
 ) -> tuple[str, str, tuple[Usage, ...]]:
-    """The title that a file declares, its text, and what reading it cost; raises BadInput, NotInstalled,
-    ToolFailed.
+    """Return the title that a file declares, its text, and the cost of reading it.
+
+    Raises BadInput if it cannot be read, NotInstalled without the converter, and ToolFailed if a
+    transcription fails.
     """
     extension = path.suffix.lower()
     if extension == ".zip":
@@ -287,10 +295,9 @@ def image_question(
     reply: int = 700,
     name: str = "image_question",
 ) -> TextTool:
-    """A tool that has a model that sees answer a question about a picture of the shelf, or, with `fetch`, one
-    at an address.
+    """Create a tool in which a vision model answers a question about an image of the shelf.
 
-    Raises BadInput where there is neither a shelf nor what fetches.
+    With `fetch` the image may also be at an address. Raises BadInput without both a shelf and `fetch`.
     """
     require_parts(
         llm, ("name", "__call__"), "image_question() takes a model that sees, as connect(…) gives one"
@@ -328,8 +335,9 @@ def image_question(
 
 
 def data_url(data: bytes, name: str) -> str:
-    """A picture as an address that holds it; raises ToolFailed for what is no PNG, JPEG, GIF or WebP, or
-    larger than 20 MB.
+    """Encode an image as a data URL.
+
+    Raises ToolFailed if it is not PNG, JPEG, GIF or WebP, or is larger than 20 MB.
     """
     kind = next((kind for beginning, kind in _KINDS.items() if data.startswith(beginning)), "")
     kind = "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else kind

@@ -111,12 +111,12 @@ ToolMaker = Callable[[AtHand], Tool]  # raises LabError with what is missing
 def offered_tools(
     at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None, leave_out: Collection[str] = ()
 ) -> Offered:
-    """Every tool that can work with what is at hand; `others` are the entry points of other packages, by
-    default those installed.
+    """Create all tools that work with the given resources.
 
-    Those to `leave_out`, by name, are neither made nor listed. A tool of another package that fails to load
-    is listed with its error. Raises BadInput for files that are not there, and for a folder that cannot stand
-    in for the web, OutOfMemory where a tool has no room.
+    `others` are the entry points of other packages, by default those installed. Tools named in `leave_out`
+    are neither created nor listed. A tool of another package that fails to load is listed with its error.
+    Raises BadInput for missing files and for a folder that cannot serve as a mirror of the web, and
+    OutOfMemory if a tool runs out of memory.
     """
     tools: dict[str, Tool] = {}
     missing: list[NotOffered] = []
@@ -161,7 +161,10 @@ def offered_tools(
 
 
 def _checked(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
-    """The tool of another package, once it is sure that it is one and its name is free; raises BadInput."""
+    """Return a tool of another package after checking it.
+
+    Raises BadInput if it is not a tool or its name is taken.
+    """
     name, about = getattr(tool, "name", None), getattr(tool, "description", None)
     if not (isinstance(name, str) and name and isinstance(about, str) and callable(tool)):
         raise BadInput(
@@ -188,7 +191,10 @@ def _inspect_file(at_hand: AtHand) -> Tool:
 
 
 def _listening(at_hand: AtHand) -> Transcriber:
-    """What writes down speech; raises BadInput with what is missing."""
+    """Create the transcriber.
+
+    Raises BadInput, which says what is missing, if it cannot be used.
+    """
     key = at_hand.environment.get("OPENAI_API_KEY", "").strip()
     if not (key and at_hand.web):  # the service is outside, whatever model is asked
         raise BadInput(SPEECH_NEEDS)

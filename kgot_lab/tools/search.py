@@ -28,11 +28,10 @@ def search(
     name: str = "search",
     progress: Callable[[int, int], object] | None = None,
 ) -> TextTool:
-    """A tool that returns the k passages which fit a query best, whole, as lines `[n] Title: text`.
+    """Create a tool that returns the k best passages for a query, whole, as lines `[n] Title: text`.
 
-    Finding nothing is a ToolFailed, so that the words "nothing found" are not taken for a fact.
-    `progress(done, total)` is told how many of the passages that have no vector yet have one, while they are
-    computed here, where no retriever is given.
+    An empty result raises ToolFailed, so that "nothing found" is not taken for a fact. Without a retriever
+    the passages are embedded here, and `progress(done, total)` counts those that had no stored vector.
     """
     require_count(k, 1, "k", "a search returns k passages")
     if retriever is not None:
@@ -63,8 +62,9 @@ def search_of(
     most: int,
     progress: Callable[[int, int], object] | None = None,
 ) -> TextTool:
-    """The search over the documents of a question: of words and meaning, or one that follows names and
-    returns FOLLOWED passages.
+    """Create the search tool over a question's documents.
+
+    It uses hybrid retrieval, or entity-linked retrieval of FOLLOWED passages with `follow`.
     """
     if follow:
         return search(documents, names_followed(documents, progress), k=min(FOLLOWED, len(documents)))
@@ -74,8 +74,7 @@ def search_of(
 def names_followed(
     documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
 ) -> Stage:
-    """The retriever that the mode `paths` opens with: words and meaning find a first passage, its names lead
-    to the next ones.
+    """Build the retriever that the mode `paths` starts with: hybrid search, then names lead to more passages.
 
     Without the embedding model it is BM25 alone, with a warning.
     """
@@ -90,8 +89,9 @@ def names_followed(
 def words_and_meaning(
     documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
 ) -> Stage:
-    """The retriever used where none is named: .7 embeddings + .3 BM25, or BM25 alone, with a warning, without
-    the embedding model.
+    """Build the default retriever: .7 embeddings + .3 BM25.
+
+    Without the embedding model it is BM25 alone, with a warning.
     """
     documents = checked_documents(documents)
     words = bm25(documents)

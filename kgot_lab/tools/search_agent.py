@@ -79,11 +79,10 @@ class _Finish(BaseModel):
 def ask_search_agent(
     llm: LLM, access: WebAccess, *, stamina: Stamina = Stamina(), name: str = "ask_search_agent"
 ) -> TextTool:
-    """A tool that answers a question from pages which a model searches for and reads; its sources are the
-    screens that were read.
+    """Create a tool that answers a question with a model that searches and reads pages.
 
-    The result carries what the model cost, and so does the ToolFailed of a search that found nothing. The
-    model's own LLMError passes through, but for replies that have not the shape of a move.
+    Its sources are the screens that were read. The result carries the model's cost, as does the ToolFailed of
+    an unsuccessful search. The model's LLMError is passed on, except for replies that are not a valid move.
     """
     require_parts(llm, ("name", "__call__"), "ask_search_agent() takes a model, as connect(…) gives one")
     require_parts(
@@ -111,7 +110,10 @@ class _Search:
         self._moves = {move.name: move for move in self._offered()}
 
     def result(self, query: str) -> Result:
-        """The answer with its sources and costs; raises ToolFailed when nothing was found, LLMError."""
+        """Return the answer with its sources and costs.
+
+        Raises ToolFailed if nothing was found, and LLMError if the model fails.
+        """
         for turn in range(1, self._stamina.turns + 1):
             try:
                 reply, move = self._next(query)
@@ -158,7 +160,7 @@ class _Search:
         return ToolFailed(f"{self._name}: {why}", usage=self._llm.usage)
 
     def _messages(self, query: str) -> tuple[Message, ...]:
-        """The conversation; what older moves gave is left out where all of it would be too long."""
+        """Build the conversation. Results of older moves are omitted if it would be too long."""
         moves = "\n".join(
             f"- {move.name}({', '.join(_described(move))}): {move.description}"
             for move in self._moves.values()
@@ -174,7 +176,7 @@ class _Search:
         return Message("system", _SYSTEM), Message("user", opening), *turns
 
     def _schema(self) -> Mapping[str, Json]:
-        """The JSON schema of `_Move` that allows only the moves there are, each with what it takes."""
+        """Return the JSON schema of `_Move`, restricted to the available moves and their arguments."""
         answer = {
             "type": "object",
             "properties": {"text": {"type": "string"}},
@@ -199,7 +201,10 @@ class _Search:
         }
 
     def _made(self, move: _Move) -> str:
-        """What a move gives, fenced; a failure is told in the same way, since it may repeat words of a page."""
+        """Run a move and return its result, fenced.
+
+        A failure is fenced too, since it may quote a page.
+        """
         try:
             if move.move not in self._moves:
                 raise ToolFailed(
@@ -287,7 +292,7 @@ class _Search:
         return Result(f"A copy of {kept.day}.\n{shown.text}")
 
     def _summarize(self, question: str) -> Result:
-        """What a model says of the whole open page, or of as much of it as it may read."""
+        """Summarise the open page with a model, or as much of it as fits."""
         page = self._browser.page
         text = shorten(page.text, self._stamina.summarised)
         asked = f"{question}\n\n{_SUMMARIZE}\n\n{fenced(text, page.address)}"

@@ -40,7 +40,10 @@ class Result:
 
 
 def checked_result(result: object) -> Result:
-    """What a tool returned, once it is sure that it is one; a text is a Result of that text. Raises BadInput."""
+    """Return a tool's result after checking it. A text becomes a Result.
+
+    Raises BadInput for anything else.
+    """
     if isinstance(result, str):
         return Result(result)
     if not isinstance(result, Result) or not isinstance(result.text, str):
@@ -83,7 +86,7 @@ class Finder(Tool, Protocol):
 
 
 def sought_by(tool: Tool) -> str:
-    """The argument by which a tool looks for documents, "" for a tool that finds none."""
+    """Return the argument by which a tool searches documents, or "" if it does not."""
     return tool.finds if isinstance(tool, Finder) else ""
 
 
@@ -188,8 +191,9 @@ class Metered:
 
 
 def format_costs(reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
-    """What models behind a tool cost: the calls that were noted, and what the tool reports that none of them
-    is, nor all together.
+    """Combine the recorded model calls of a tool with the usage it reports.
+
+    Reported usage is dropped if it equals a recorded call or the sum of the recorded ones.
     """
     left, more = list(noted), []
     for usage in reported:
@@ -206,7 +210,7 @@ def format_costs(reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> tu
 
 
 def _is_all(sum_told: Usage, sum_noted: Usage) -> bool:
-    """Whether two sums are of the same calls; dollars are added in another order."""
+    """Return whether two sums are of the same calls. Dollars may be summed in another order."""
     return replace(sum_told, cost=0) == replace(sum_noted, cost=0) and isclose(
         sum_told.cost, sum_noted.cost, abs_tol=1e-9
     )
@@ -216,10 +220,10 @@ def _is_all(sum_told: Usage, sum_noted: Usage) -> bool:
 
 
 def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> TextTool:
-    """A tool that puts a plain question to a model; the result carries what it cost.
+    """Create a tool that asks a model a plain question. The result carries the cost.
 
-    The model's own LLMError passes through: a budget that is used up or a tape that does not fit must end the
-    run, not become a fact.
+    The model's LLMError is passed on: an exhausted budget or a tape that does not match must end the run, not
+    become a fact.
     """
 
     require_parts(llm, ("name", "__call__"), "ask_model() takes a model, as connect(…) gives one")
@@ -239,8 +243,9 @@ def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> Te
 
 
 def python(execute: Computer, *, name: str = "python") -> TextTool:
-    """A tool that runs Python code in a sandbox and returns what it printed; a broken sandbox raises its own
-    SandboxError.
+    """Create a tool that runs Python code in a sandbox and returns what it prints.
+
+    A broken sandbox raises its own SandboxError.
     """
 
     require_parts(
@@ -265,6 +270,6 @@ def python(execute: Computer, *, name: str = "python") -> TextTool:
 
 
 def _without_fence(code: str) -> str:
-    """The code inside a Markdown fence, if there is one: models like to add it."""
+    """Remove the Markdown fence around code, which models like to add."""
     match = re.fullmatch(r"\s*```[\w+-]*[ \t]*\n(.*?)\n?```\s*", code, flags=re.DOTALL)
     return match[1] if match else code

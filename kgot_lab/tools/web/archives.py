@@ -55,7 +55,10 @@ class Mirror:
         return f"the folder {self._root.name}"
 
     def open_page(self, address: str) -> WebPage:
-        """The page at an address; raises ToolFailed when the mirror does not hold it."""
+        """Return the page at an address.
+
+        Raises ToolFailed if the mirror does not have it.
+        """
         place = self._place(address)
         tried = [place, f"{place}/index.html".lstrip("/"), f"{place}.html", f"{place}/index.htm".lstrip("/")]
         if query := urlsplit(address).query:
@@ -68,7 +71,7 @@ class Mirror:
         )
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The pages that fit the words best; with a year, those that name it."""
+        """Return the pages that match the query best. With a year, only those that mention it."""
         ranking = self._index.search(query)
         found = [self._pages[hit.id] for hit in ranking.hits]
         wanted = [
@@ -95,7 +98,7 @@ class Mirror:
         return bm25([Document(address, page.text, page.title) for address, page in self._pages.items()])
 
     def _place(self, address: str) -> str:
-        """The name of a file in the folder that an address would have."""
+        """Return the file name in the folder for an address."""
         try:
             parts = urlsplit(address.strip())
         except ValueError:  # a bracket where a host should be
@@ -131,8 +134,9 @@ class Mirror:
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
-    """The visible regular files below a folder, by their names in it; links are left out, since they may lead
-    anywhere.
+    """Yield the visible regular files below a folder by their relative path.
+
+    Links are skipped, since they may lead anywhere.
     """
     for parent, folders, files in os.walk(root):
         folders[:] = sorted(
@@ -145,7 +149,7 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _holds_hosts(root: Path) -> bool:
-    """Whether every visible entry of a folder is a folder called like a host."""
+    """Return whether every visible entry of a folder is a folder named like a host."""
     entries = [path for path in root.iterdir() if not path.name.startswith(".")]
     return bool(entries) and all(
         path.is_dir() and re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?", path.name) for path in entries
@@ -160,7 +164,7 @@ def _with_slash(site: str) -> str:
 
 
 def _near(text: str, query: str) -> str:
-    """Some characters of a text around the first word of the query that stands in it."""
+    """Return an excerpt around the first query word in a text."""
     places = [
         match.start()
         for word in re.findall(r"\w{3,}", query)
@@ -188,8 +192,9 @@ class WebArchive:
         self._api = JsonApi("the web archive", address)
 
     def nearest(self, address: str, day: str) -> Archived:
-        """The copy nearest to a day (YYYYMMDD or YYYY-MM-DD, or only its beginning); raises ToolFailed when
-        there is none.
+        """Return the copy nearest to a day (YYYYMMDD or YYYY-MM-DD, or a prefix).
+
+        Raises ToolFailed if there is none.
         """
         stamp = re.sub(r"\D", "", day)
         if not 4 <= len(stamp) <= 14:
@@ -222,11 +227,10 @@ class Wikipedia:
         self._api = JsonApi("Wikipedia", address, headers={"user-agent": user_agent})
 
     def article(self, title: str, day: str = "") -> WebPage:
-        """An article by its title, redirects followed; with a day (YYYY-MM-DD), its last version of that day
-        or before.
+        """Return an article by its title, following redirects.
 
-        Raises ToolFailed when there is none, with titles that are near, or when the title has several
-        meanings, with those.
+        With a day (YYYY-MM-DD), it is the last version up to that day. Raises ToolFailed if there is none,
+        with similar titles, or if the title is ambiguous, with its meanings.
         """
         stamp = _end_of(day) if day.strip() else ""
         about = self._about(title, stamp)
@@ -240,7 +244,7 @@ class Wikipedia:
         return self._page(about, int(versions[0]["revid"]), str(versions[0].get("timestamp", ""))[:10])
 
     def _about(self, title: str, stamp: str) -> dict[str, Any]:
-        """What the wiki knows of a page: its own title and address, and the version that is wanted."""
+        """Return the wiki's metadata of a page: its title, address, and the requested version."""
         query: dict[str, str | int] = {"titles": _one_title(title), "redirects": 1, "inprop": "url"}
         query |= {"prop": "info|pageprops|revisions", "rvprop": "ids|timestamp", "rvlimit": 1}
         query |= {"rvstart": stamp, "rvdir": "older"} if stamp else {}
@@ -306,12 +310,15 @@ def _refuse(answer: dict[str, Json]) -> None:
 
 
 def _one_title(title: str) -> str:
-    """A title without what would make it several, or name a part of a page."""
+    """Remove characters that would make a title several titles or name a section."""
     return " ".join(re.sub(r"[|\[\]{}<>#\x00-\x1f]", " ", title).split())[:255]
 
 
 def _end_of(day: str) -> str:
-    """The end of a day as MediaWiki takes it; raises ToolFailed for what is no day."""
+    """Return the end of a day as MediaWiki expects it.
+
+    Raises ToolFailed for an invalid date.
+    """
     try:
         return f"{date.fromisoformat(day.strip()).isoformat()}T23:59:59Z"
     except ValueError:
@@ -333,7 +340,7 @@ def _without_apparatus(markup: str) -> str:
 
 
 def wikipedia(wiki: Wikipedia | None = None, *, name: str = "wikipedia") -> TextTool:
-    """A tool that returns an article of Wikipedia, with its tables, as it is or as it was on a day."""
+    """Create a tool that returns a Wikipedia article with its tables, in its current or a past version."""
     source = wiki or Wikipedia()
 
     def run(article: str, date: str = "") -> Result:

@@ -33,13 +33,18 @@ class JsonApi:
     seconds: float = 30.0
 
     def get(self, parameters: Mapping[str, str | int]) -> dict[str, Json]:
-        """The answer to a GET; raises ToolFailed with the service's own words, `again` for rate limits,
-        time-outs and its own faults.
+        """Send a GET request and return the answer.
+
+        Raises ToolFailed with the service's message, with `again` for rate limits, time-outs and server
+        errors.
         """
         return self._asked("GET", params=dict(parameters))
 
     def post(self, body: Mapping[str, Json]) -> dict[str, Json]:
-        """The answer to a POST of JSON; raises as `get` does."""
+        """Send a POST request with JSON and return the answer.
+
+        Raises as `get` does.
+        """
         return self._asked("POST", json=dict(body))
 
     def _asked(self, method: str, **what: Json) -> dict[str, Json]:
@@ -89,7 +94,7 @@ class JsonApi:
         return value
 
     def _keyless(self, text: str) -> str:
-        """A text without the key, spelt as it is or as in an address; services repeat it in their messages."""
+        """Remove the key, plain or URL-encoded, from a text, since services repeat it in their messages."""
         if len(self.key) > 3:
             for spelling in {self.key, quote(self.key), quote(self.key, safe=""), quote_plus(self.key)}:
                 text = text.replace(spelling, "…")
@@ -97,7 +102,10 @@ class JsonApi:
 
 
 def _told(value: Json) -> str:
-    """What a service says went wrong: services put it in `error`, `detail` or `message`, at any depth."""
+    """Return the error message of a service.
+
+    Services put it in `error`, `detail` or `message`, at any depth.
+    """
     if isinstance(value, dict):
         for name in ("error", "detail", "message", "info"):
             if value.get(name):
@@ -151,7 +159,10 @@ class SerpApi(_Engine):
         self._api, self._key = JsonApi(self.name, address, key), key
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The best results of a year, or of any; raises ToolFailed."""
+        """Return the best results, optionally of one year.
+
+        Raises ToolFailed if the service fails.
+        """
         span = {"tbs": f"cdr:1,cd_min:1/1/{year},cd_max:12/31/{year}"} if year else {}
         answer = self._api.get({"engine": "google", "q": query, "api_key": self._key, **span})
         found = _hits(answer.get("organic_results"), address="link", words="snippet", date="date")
@@ -169,7 +180,10 @@ class Tavily(_Engine):
         self._api = JsonApi(self.name, address, key, {"authorization": f"Bearer {key}"})
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The best results of a year, or of any; raises ToolFailed."""
+        """Return the best results, optionally of one year.
+
+        Raises ToolFailed if the service fails.
+        """
         span = {"start_date": f"{year}-01-01", "end_date": f"{year}-12-31"} if year else {}
         answer = self._api.post({"query": query, "max_results": RESULTS, **span})
         return _hits(answer.get("results"), address="url", words="content", date="published_date")
@@ -184,7 +198,10 @@ class Brave(_Engine):
         self._api = JsonApi(self.name, address, key, {"x-subscription-token": key})
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The best results of a year, or of any; raises ToolFailed."""
+        """Return the best results, optionally of one year.
+
+        Raises ToolFailed if the service fails.
+        """
         span = {"freshness": f"{year}-01-01to{year}-12-31"} if year else {}
         # it refuses longer queries
         answer = self._api.get({"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span})
@@ -210,8 +227,10 @@ class Keyless(_Engine):
         self._ask = ask or (lambda query, **how: ddgs.DDGS().text(query, **how))
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The best results; a year is added to the words, since not every engine behind it can filter by one.
-        Raises ToolFailed.
+        """Return the best results.
+
+        A year is added to the query, since not every engine behind it can filter by year. Raises ToolFailed
+        if no engine answers.
         """
         from ddgs.exceptions import DDGSException
 
@@ -241,10 +260,10 @@ def check_engine_name(name: str) -> None:
 
 
 def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
-    """The engine of a name ("serpapi", "tavily", "brave", "ddgs"), or the first whose key is in the
-    environment, or else ddgs.
+    """Create a search engine by its name ("serpapi", "tavily", "brave", "ddgs").
 
-    Raises UnknownName, BadInput when the key is missing, NotInstalled without ddgs.
+    By default the first whose key is in the environment, or else ddgs. Raises UnknownName for an unknown
+    name, BadInput if its key is missing, and NotInstalled without ddgs.
     """
     check_engine_name(name)
     if name == "ddgs":
@@ -258,7 +277,8 @@ def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
 
 
 def _hits(results: Json, *, address: str, words: str, date: str) -> tuple[WebHit, ...]:
-    """The usable results among what a service sent; services send odd ones, so nothing is taken for granted."""
+    """Return the usable results of a service, without assuming any structure, since services send odd ones.
+    """
     listed: Iterable[Json] = results if isinstance(results, list) else ()
     usable = [
         each
@@ -272,5 +292,5 @@ def _hits(results: Json, *, address: str, words: str, date: str) -> tuple[WebHit
 
 
 def _plain(text: Json) -> str:
-    """A text of a result on one line, without the markup that some engines put around the words sought."""
+    """Return a text of a result on one line, without highlighting markup."""
     return " ".join(unescape(re.sub(r"</?(?:strong|b|em)>", "", str(text or ""))).split())[:1000]

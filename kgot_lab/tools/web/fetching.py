@@ -39,11 +39,11 @@ class Destination:
 
 
 def destination(address: str, private_hosts: Collection[str] = ()) -> Destination:
-    """Where an address leads; `private_hosts` are the "host:port" that may be reached although they are
-    private.
+    """Resolve an address.
 
-    Raises ToolFailed for what is not http or https, holds a password, has no such host, or leads to a
-    private, loopback or link-local computer; NotInstalled without httpx.
+    `private_hosts` are the "host:port" that may be reached although they are private. Raises ToolFailed for
+    an address that is not http or https, contains a password, has an unknown host, or leads to a private,
+    loopback or link-local computer. Raises NotInstalled without httpx.
     """
     try:
         import httpx
@@ -67,7 +67,7 @@ def destination(address: str, private_hosts: Collection[str] = ()) -> Destinatio
 
 
 def is_public(number: str) -> bool:
-    """Whether an IP address belongs to the public internet, an IPv4 address inside an IPv6 address included."""
+    """Return whether an IP address is public, including any IPv4 address inside an IPv6 address."""
     try:
         ip = ipaddress.ip_address(number.partition("%")[0])
     except ValueError:
@@ -168,7 +168,10 @@ class PoliteWeb:
         self._closing = weakref.finalize(self, self._client.close)
 
     def fetch(self, address: str) -> Fetched:
-        """What stands at an address; raises ToolFailed with the reason, `again` where a later try may work."""
+        """Fetch an address.
+
+        Raises ToolFailed with the reason if it fails, with `again` if a retry may work.
+        """
         for attempt in range(1, self.manners.attempts + 1):
             try:
                 return self._followed(address, obey=True, most=self.manners.most_bytes)
@@ -202,8 +205,9 @@ class PoliteWeb:
         raise ToolFailed(f"{where.url.host} redirects more than {self.manners.redirects} times")
 
     def _allowed(self, url: httpx.URL) -> bool:
-        """What robots.txt says of an address: everything is allowed where there is none, nothing where the
-        server fails (RFC 9309).
+        """Return whether robots.txt allows an address.
+
+        Without one everything is allowed. If the server fails, nothing is (RFC 9309).
         """
         from protego import Protego
 
@@ -221,7 +225,7 @@ class PoliteWeb:
         return bool(self._robots[origin].can_fetch(str(url), self.manners.user_agent))
 
     def _asked(self, where: Destination, most: int, deadline: float) -> _Answer:
-        """One request to the number that was looked up, under the name that was asked for."""
+        """Send one request to the resolved IP address, with the original host name."""
         import httpx
 
         headers = {
@@ -265,8 +269,9 @@ class _Passing(ToolFailed):
 
 
 def bounded_body(response: httpx.Response, most: int, deadline: float) -> tuple[bytes, bool]:
-    """The body as far as it fits, and whether there was more; raises httpx.ReadTimeout where it still
-    trickles in at the deadline.
+    """Read a body up to `most` bytes, and return it with whether there was more.
+
+    Raises httpx.ReadTimeout if it is still arriving at the deadline.
     """
     import httpx
 
@@ -297,7 +302,7 @@ def _judged(address: str, answer: _Answer) -> Fetched:
 
 
 def _is_text(kind: str) -> bool:
-    """Whether the beginning of a body of this kind can be read without its end."""
+    """Return whether a truncated body of this kind can be read."""
     return (
         kind.strip().lower().startswith(("text/", "application/xhtml", "application/json", "application/xml"))
     )

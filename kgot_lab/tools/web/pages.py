@@ -46,7 +46,10 @@ class WebPage:
 
 
 def page_of(fetched: Fetched) -> WebPage:
-    """What was fetched as a page; raises ToolFailed for what holds no text, with its kind."""
+    """Convert a fetched file to a page.
+
+    Raises ToolFailed, which names the kind, if it holds no text.
+    """
     extension = _extension(fetched)
     data = fetched.data
     title = ""
@@ -69,8 +72,10 @@ def page_of(fetched: Fetched) -> WebPage:
 
 
 def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
-    """The title of an HTML page, and the page as a reader sees it: links made whole, hidden parts left out,
-    frames as links.
+    """Return the title of an HTML page and its visible content.
+
+    Links are made absolute, hidden parts are removed, and frames become links. Raises NotInstalled without
+    beautifulsoup4.
     """
     try:
         from bs4 import BeautifulSoup, Comment
@@ -127,7 +132,7 @@ def _replace_by_link(soup: BeautifulSoup, tag: object, address: str, text: str) 
 
 
 def _joined(address: str, link: str) -> str:
-    """The whole address of a link, or "" for one that does not lead to a page."""
+    """Return the absolute address of a link, or "" if it does not lead to a page."""
     try:
         whole = urljoin(address, link.strip())
         return whole if urlsplit(whole).scheme in ("http", "https") else ""
@@ -156,12 +161,13 @@ def _decoded_markup(fetched: Fetched) -> str:
 
 
 def _escapes(charset: str) -> bool:
-    """Whether text in a character set may pass for UTF-8 although it is not."""
+    """Return whether text in a character set can be mistaken for UTF-8."""
     return charset.lower().startswith(("utf-16", "utf-32", "iso-2022", "hz"))
 
 
 def _extension(fetched: Fetched) -> str:
-    """The extension of files of this kind; where the server does not say, by the address and the first bytes."""
+    """Return the file extension for the content type, or by address and first bytes if the type is unknown.
+    """
     if fetched.kind in _EXTENSIONS:
         return _EXTENSIONS[fetched.kind]
     if fetched.kind.startswith("text/") or fetched.kind.endswith(
@@ -222,7 +228,10 @@ class Browser:
         return self.history[-1]
 
     def visit(self, address: str) -> Screen:
-        """The first screen of a page; an address may be relative to the open page. Raises ToolFailed."""
+        """Open a page and return its first screen. The address may be relative to the open page.
+
+        Raises ToolFailed if the page cannot be opened.
+        """
         here = self.history[-1].address if self.history else ""
         try:
             whole = urljoin(here, address.strip())
@@ -235,38 +244,51 @@ class Browser:
         )
 
     def show(self, page: WebPage) -> Screen:
-        """The first screen of a page that was got elsewhere."""
+        """Show a page that was obtained elsewhere and return its first screen."""
         self._trail.append(page)
         return self._turned_to(page)
 
     def back(self) -> Screen:
-        """The first screen of the page that was open before; raises ToolFailed when there was none."""
+        """Return to the previous page and return its first screen.
+
+        Raises ToolFailed if there is none.
+        """
         if len(self._trail) < 2:
             raise ToolFailed("there is no page to go back to")
         self._trail.pop()
         return self._turned_to(self._trail[-1])
 
     def page_down(self) -> Screen:
-        """The next screen; raises ToolFailed at the end."""
+        """Return the next screen.
+
+        Raises ToolFailed at the end.
+        """
         if self._at + 1 >= len(self._screens):
             raise ToolFailed(f"this is the end of the page, {self._shown().where}")
         return self._shown(self._at + 1)
 
     def page_up(self) -> Screen:
-        """The screen before; raises ToolFailed at the beginning."""
+        """Return the previous screen.
+
+        Raises ToolFailed at the beginning.
+        """
         if self._at == 0:
             raise ToolFailed(f"this is the beginning of the page, {self._shown().where}")
         return self._shown(self._at - 1)
 
     def find(self, text: str) -> Screen:
-        """The first screen on which a text stands, in either case; raises ToolFailed when it
-        does not stand there.
+        """Return the first screen that contains a text, ignoring case.
+
+        Raises ToolFailed if there is none.
         """
         self._sought, self._found = text, -1
         return self.find_next()
 
     def find_next(self) -> Screen:
-        """The next place of the text sought last; raises ToolFailed when there is none."""
+        """Return the screen of the next match of the last search.
+
+        Raises ToolFailed if there is none.
+        """
         page = self.page
         if not self._sought.split():
             raise ToolFailed("nothing was sought yet; say which text to find")
@@ -290,9 +312,7 @@ class Browser:
         )
 
     def seen(self) -> tuple[Document, ...]:
-        """What was shown, as documents: a page each, its address as id, and of its text the screens that were
-        looked at.
-        """
+        """Return the screens that were shown, as one document for each page with its address as id."""
         found = []
         for address, (page, numbers) in self._seen.items():
             parts = screens(page.text, self._letters)
@@ -319,8 +339,9 @@ class Browser:
 
 
 def screens(text: str, letters: int = SCREEN) -> list[str]:
-    """A text in parts of at most so many characters, cut where a paragraph, line or word ends if one does
-    near; joined, they are the text.
+    """Split a text into parts of at most `letters` characters, which join to the text.
+
+    Cuts are at the end of a paragraph, line or word if one is near.
     """
     parts, start = [], 0
     while len(text) - start > letters:
@@ -342,7 +363,7 @@ _HOSTS = ("youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com"
 
 
 def video_in(address: str) -> str:
-    """The id of the YouTube video at an address, "" for any other address."""
+    """Return the id of the YouTube video at an address, or ""."""
     try:
         parts = urlsplit(address)
     except ValueError:  # a bracket where a host should be
@@ -364,12 +385,11 @@ def video_in(address: str) -> str:
 def transcript_page(
     video: str, *, session: Any = None, seconds: float = 20.0, most_bytes: int = 5_000_000
 ) -> WebPage:
-    """The transcript of a video as a page, in English where there is one, or else in the first language there
-    is.
+    """Return the transcript of a video as a page, in English if available, else in the first language.
 
-    `seconds` is for all requests together, `most_bytes` for one answer; `session` is a requests.Session to
-    ask with, for this page only. Raises ToolFailed when there is no transcript, NotInstalled without
-    youtube-transcript-api.
+    `seconds` is the time limit for all requests together, `most_bytes` the limit of one answer. `session` is
+    a requests.Session to use for this page. Raises ToolFailed if there is no transcript, and NotInstalled
+    without youtube-transcript-api.
     """
     try:
         from youtube_transcript_api import (
@@ -407,8 +427,8 @@ def transcript_page(
 
 
 def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
-    """What a requests.Session sends by: all its requests end so many seconds from now, and no answer is
-    longer than so many bytes.
+    """Create an adapter for requests.Session with a deadline for all requests and a size limit for each
+    answer.
     """
     from requests import ReadTimeout
     from requests.adapters import HTTPAdapter
@@ -443,8 +463,9 @@ def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
 
 
 def page_opener(web: PoliteWeb) -> Callable[[str], WebPage]:
-    """What opens pages: documents and texts as they are, and of a YouTube video its transcript; it raises
-    ToolFailed, NotInstalled.
+    """Create a function that opens pages, using the transcript for a YouTube video.
+
+    It raises ToolFailed if a page cannot be opened, and NotInstalled if a package is missing.
     """
 
     def open_page(address: str) -> WebPage:
