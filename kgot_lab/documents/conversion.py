@@ -135,7 +135,10 @@ def _limit(memory_mb: int) -> None:
 
 
 def _waited(requests: BinaryIO) -> bool:
-    """Wait for a request and return whether one came in time. Without select it waits indefinitely."""
+    """Return whether a request came in time.
+
+    On Windows, where a pipe cannot be watched, return True, so that the read waits.
+    """
     return sys.platform == "win32" or bool(select.select([requests], [], [], _IDLE)[0])
 
 

@@ -1,6 +1,4 @@
-"""Search by meaning: the cosine of a document's vector, or of the best of its sentences, with that of the
-query.
-"""
+"""Dense retrieval: the cosine of the query with a document's vector, or with its best sentence."""
 
 from __future__ import annotations
 
@@ -97,8 +95,9 @@ def meaning_of_vectors(
 
 @dataclass(frozen=True)
 class _Lane:
-    """What a lane of vectors is called, how many hits it keeps, where the vectors of each id begin if it has
-    several, and how it looks.
+    """Settings of a dense retriever: name, number of hits, and search method.
+
+    `starts` is the row of each id's first vector, if ids have several.
     """
 
     name: str
@@ -112,7 +111,7 @@ class _Lane:
 
 
 def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
-    """Embed texts and check that there is one vector for each."""
+    """Return the vectors of texts after checking that there is one for each."""
     checked_embedder(embedder, ("name", "embed"))
     matrix = unit(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):
@@ -123,7 +122,7 @@ def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
 
 
 def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) -> Stage:
-    """Rank ids (sorted) by the cosine of their row, or of the best of theirs."""
+    """Build a stage that ranks sorted ids by the cosine of their vector, or of their best one."""
     keep, starts = lane.keep, lane.starts
     large = keep is not None and starts is None and not lane.exact and len(ids) >= LARGE and CAN_COUNT_BITS
     signs = SignBits(matrix) if large else None

@@ -1,4 +1,4 @@
-"""Following names from hit to hit: the question finds a first passage, its names lead to the next one."""
+"""Entity-linked retrieval: the question finds a first passage, and names in it lead to the next ones."""
 
 from __future__ import annotations
 
@@ -76,8 +76,9 @@ def capitalised(text: str) -> set[str]:
 
 
 class Titles:
-    """Which documents are called what, to find their names in a text; `names` gives those of a document, by
-    default that of its title.
+    """An index of document names, to find them in a text.
+
+    `names` returns the names of a document, by default that in its title.
     """
 
     def __init__(
@@ -244,7 +245,10 @@ Edges = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a passage reaches. Chosen on the develop questions of the three bundled sets together."""
+    """Weights of the links between passages.
+
+    Chosen on the dev split of the three bundled sets together.
+    """
 
     hops: int = 5  # passages chosen one after the other
     asked: float = 0.5  # what a title in the question adds to its passage
@@ -261,19 +265,21 @@ def follow(
     *,
     graph: PropertyGraph | None = None,
 ) -> Stage:
-    """Choose passages one by one: each time the best of what is left, its names then lead on to others.
+    """Re-rank passages greedily: repeatedly take the best one left and follow the names in it.
 
     own(d) = earlier score (at least 0) / largest, + asked if the question holds the title of d. value(d) =
     own(d) - repeated * (largest cosine with a chosen passage, at least 0) + the largest over chosen passages
-    p and names n that both hold of own(p), at most 1, times link(p, n, d). Where n is the title of one of the
-    two, and of the other too or mentioned there, link = title * (1 + likeness) / 2 / sqrt(passages that p is
-    so linked to), else 0; where the question does not hold n, nor more than `common` passages, shared *
-    rarity * likeness is added. Likeness is the min-max normalised cosine of d with the question, rarity is
-    log(N / holders) / log(N). The names are those of `name_graph(documents)`, or of another such graph: bare
-    hubs without a text, which are walked through. The chosen come first in their order, 1 point apart, then
-    all others by value. A ranking without hits stays as it is. Raises BadInput for a graph of other
-    documents, and for hits that are none of the documents, that occur twice, or whose score is not a finite
-    number.
+    p and names n that both hold of own(p), at most 1, times link(p, n, d).
+
+    If n is the title of one of the two, and is a title or a mention in the other, link = title * (1 +
+    likeness) / 2 / sqrt(passages that p is linked to in this way), else 0. If n is neither in the question
+    nor in more than `common` passages, shared * rarity * likeness is added. Likeness is the min-max
+    normalised cosine of d with the question. Rarity is log(N / holders) / log(N).
+
+    The names are those of `name_graph(documents)`, or of a similar graph, in which names are nodes without a
+    text. The chosen passages come first in their order, 1 point apart, then all others by value. A ranking
+    without hits is unchanged. Raises BadInput for a graph of other documents, and for hits that are unknown,
+    occur twice, or have a score that is not finite.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
@@ -326,7 +332,7 @@ def _checked(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
 
 
 class _Names:
-    """Which names lead from which passages to which; row numbers throughout."""
+    """The names that link passages, as row numbers."""
 
     def __init__(self, graph: PropertyGraph, size: int, common: int) -> None:
         # the graph holds the documents first, sorted as here
@@ -372,7 +378,7 @@ class _Names:
 
 
 class _Trail:
-    """The passages chosen so far, and what they lead to."""
+    """The passages chosen so far, and the links from them."""
 
     def __init__(self, value: _Floats, likeness: _Floats, question: str) -> None:
         self._value, self._likeness, self._question = value, likeness, question
@@ -383,7 +389,7 @@ class _Trail:
         self._total = value
 
     def choose(self, names: _Names, matrix: NDArray[np.float32], reach: Reach) -> None:
-        """Take the best passage left and follow its names."""
+        """Choose the best passage left and follow its names."""
         left = self._total.copy()
         left[self._chosen] = -np.inf
         row = int(np.argmax(left))

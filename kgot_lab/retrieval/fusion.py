@@ -1,4 +1,4 @@
-"""Joining lanes: several rankings of the same documents become one that remembers them."""
+"""Fusion of several rankings of the same documents into one, which keeps the originals."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _Ints = NDArray[np.int64]
 def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
     """Fuse retrievers by a weighted sum of normalised scores.
 
-    score(d) = sum over lanes of weight * scaled(s(d)). scale="range" scales the scores of a lane to (s - min)
-    / (max - min). "maximum" takes max(s, 0) / max, as KG-OS does. The sum is convex if the weights add up to
-    1 (Bruch, Gai and Ingber 2023). A document that a lane did not find gets 0 from it. Raises BadInput if a
-    weight is negative or not a number, or if no weight is above 0, and UnknownName for an unknown scale.
-    Searching raises BadInput if a lane returns a score that is not finite or one id twice, as in the other
-    fusions.
+    score(d) = sum over retrievers of weight * scaled(s(d)). scale="range" scales the scores of a retriever to
+    (s - min) / (max - min). "maximum" takes max(s, 0) / max, as KG-OS does. The sum is convex if the weights
+    add up to 1 (Bruch, Gai and Ingber 2023). A document that a retriever did not find gets 0 from it. Raises
+    BadInput if a weight is negative or not a number, or if no weight is above 0, and UnknownName for an
+    unknown scale. Searching raises BadInput if a retriever returns a score that is not finite or one id
+    twice, as in the other fusions.
     """
     _check_lanes(lanes)
     if scale not in SCALES:
@@ -45,10 +45,9 @@ def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
 
 
 def rrf(*stages: Stage, k: int = 60) -> Stage:
-    """Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score(d) = sum over stages of 1 / (k +
-    rank).
+    """Fuse retrievers by reciprocal rank fusion (Cormack, Clarke and Buettcher 2009).
 
-    Raises BadInput without a stage, or for k below 0.
+    score(d) = sum over stages of 1 / (k + rank). Raises BadInput without a stage, or for k below 0.
     """
     _check_stages("rrf", stages)
     if isinstance(k, bool) or not isinstance(k, int | float) or not (math.isfinite(k) and k >= 0):
@@ -86,7 +85,7 @@ def strongest(*stages: Stage) -> Stage:
 
 
 def _check_lanes(lanes: Sequence[object]) -> None:
-    """Raise BadInput unless these are pairs of a weight and a stage, of which one has a weight above 0."""
+    """Raise BadInput unless these are pairs of a weight and a stage, with at least one weight above 0."""
     for lane in lanes:
         if not (isinstance(lane, tuple | list) and len(lane) == 2 and isinstance(lane[1], Stage)):
             raise BadInput(
@@ -250,7 +249,7 @@ def _ties(values: _Floats) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Weights:
-    """What the four lanes of KG-OS weigh; they add up to 1."""
+    """Weights of the four KG-OS retrievers, with a sum of 1."""
 
     embedding: float
     text: float
@@ -272,11 +271,11 @@ WEIGHTS: Mapping[str, Weights] = {
 
 
 def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
-    """Return the weights of some lanes by a preset or by custom weights, normalised to a sum of 1.
+    """Return the weights of some retrievers by a preset or by custom weights, normalised to a sum of 1.
 
-    Lanes that are not named get 0. Custom weights may have any sum. If no lane of a preset is missing, its
-    weights are returned exactly. Raises UnknownName for an unknown preset, and BadInput if a weight is below
-    0 or no named lane has a weight above 0.
+    Retrievers that are not named get 0. Custom weights may have any sum. If none is missing from a preset,
+    its weights are returned exactly. Raises UnknownName for an unknown preset, and BadInput if a weight is
+    below 0 or no named retriever has a weight above 0.
     """
     if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHTS):
         raise UnknownName("preset", str(weights), WEIGHTS)
@@ -301,10 +300,10 @@ def hybrid(
     graph: Stage | None = None,
     intent: Stage | None = None,
 ) -> Stage:
-    """Fuse lanes by the KG-OS score: the sum of preset weight times score over maximum.
+    """Fuse retrievers by the KG-OS score: the sum of preset weight times score over maximum.
 
-    The weights of omitted lanes are shared among the others in proportion. A lane of weight 0 is not run.
-    `preset` may also be custom Weights. Raises UnknownName for an unknown preset, and BadInput as
+    The weights of omitted retrievers are shared among the others in proportion. A retriever of weight 0 is
+    not run. `preset` may also be custom Weights. Raises UnknownName for an unknown preset, and BadInput as
     `lane_weights` does.
     """
     lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}

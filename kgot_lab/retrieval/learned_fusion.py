@@ -1,6 +1,4 @@
-"""Learned fusion: how much each lane counts is learnt from queries whose answers are known, and stays as it
-is from then on.
-"""
+"""Learned fusion: fixed weights of retrievers, learned from queries with known relevant documents."""
 
 from __future__ import annotations
 
@@ -28,11 +26,11 @@ _ROUNDS = 50  # of Newton's method, which needs about ten
 
 @dataclass(frozen=True)
 class LearnedFusion:
-    """What was learnt: for each lane the weight of its score and that of its rank, and what is added to all.
+    """Learned weights: for each retriever those of its score and its rank, and a common bias.
 
-    `pool` is how many hits of each lane are looked at, `queries` on how many queries it was learnt. Raises
-    BadInput for what no fusion has: a weight that is not a finite number, lanes twice or none, as many
-    weights as there are no lanes, a pool or queries below 1.
+    `pool` is how many hits of each retriever are used, `queries` how many queries it was learned on. Raises
+    BadInput for a weight that is not finite, no or duplicate retrievers, a number of weights other than that
+    of retrievers, and a pool or queries below 1.
     """
 
     lanes: tuple[str, ...]
@@ -93,12 +91,12 @@ class LearnedFusion:
 
 
 def learned(lanes: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
-    """Fuse lanes with learned weights, by logistic regression over scores and ranks.
+    """Fuse retrievers with learned weights, by logistic regression over scores and ranks.
 
-    score(d) = 1 / (1 + exp(-(bias + sum over lanes of w * score + v * rank))). The score of a lane is scaled
-    to 0..1 by its range, and its rank is 61 / (60 + rank). Both are 0 for a document that the lane did not
-    find. Documents that are in the first `pool` of no lane are not ranked. Raises BadInput if a lane that the
-    fusion was learned with is missing.
+    score(d) = 1 / (1 + exp(-(bias + sum over retrievers of w * score + v * rank))). The score of a retriever
+    is scaled to 0..1 by its range, and its rank is 61 / (60 + rank). Both are 0 for a document that the
+    retriever did not find. Documents that are in the first `pool` of no retriever are not ranked. Raises
+    BadInput if a retriever that the fusion was learned with is missing.
     """
     require(fusion, LearnedFusion, "a fusion is what learn_fusion() gives")
     _check_named(lanes)
@@ -126,12 +124,11 @@ def learn_fusion(
     pool: int = POOL,
     l2: float = L2,
 ) -> LearnedFusion:
-    """Learn from some queries and what is relevant to each how much the lanes count, by a logistic regression
-    over their features.
+    """Learn the weights of retrievers by a logistic regression over their scores and ranks.
 
-    `relevant` has for the id of a query the ids of documents, or their grades, of which one above 0 is
-    relevant. Each document among the first `pool` of any lane is an example, relevant or not. Raises BadInput
-    without a lane, without a query, or where no lane finds anything that is relevant.
+    `relevant` maps the id of a query to the ids of relevant documents, or to grades, of which those above 0
+    are relevant. Each document in the first `pool` of any retriever is an example, relevant or not. Raises
+    BadInput without a retriever, without a query, or if no retriever finds anything relevant.
     """
     require_count(pool, 1, "pool", "it is how many hits of each lane are looked at")
     _check_named(lanes)
@@ -236,7 +233,9 @@ _FRACTION = 1e-12  # a gain of the margin itself is enough, whatever binary frac
 
 @dataclass(frozen=True)
 class Trial:
-    """One lane at the gate: its quality alone, that of the fusion without it and with it, and the verdict."""
+    """One retriever tried in the selection: its quality alone, that of the fusion without and with it, and
+    the verdict.
+    """
 
     lane: str
     alone: float
@@ -247,9 +246,7 @@ class Trial:
 
 @dataclass(frozen=True, repr=False)
 class Admission:
-    """What a gate decided: the pipeline of the lanes admitted, and every trial that led to it, in their
-    order.
-    """
+    """The result of a selection: the pipeline of the admitted retrievers, and all trials in order."""
 
     stage: Stage = field(compare=False)
     trials: tuple[Trial, ...]
@@ -257,12 +254,12 @@ class Admission:
 
     @property
     def admitted(self) -> tuple[str, ...]:
-        """The names of the lanes in the pipeline, best first."""
+        """The names of the selected retrievers, best first."""
         return tuple(trial.lane for trial in self.trials if trial.verdict != REFUSED)
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """The names of the lanes left out, best first."""
+        """The names of the rejected retrievers, best first."""
         return tuple(trial.lane for trial in self.trials if trial.verdict == REFUSED)
 
     def __repr__(self) -> str:
@@ -290,11 +287,11 @@ def gate(
 ) -> Admission:
     """Select the retrievers worth fusing, by forward selection.
 
-    The best lane alone comes first. Each other lane, best first, is added if it improves the fusion by
-    `margin` or more. `quality` measures a pipeline on tuning questions, higher is better. A lane without a
-    gain is refused even for a margin of 0. Equal lanes are tried in the order of their names. Often one lane
-    alone is left, if it is much better than the others. Raises BadInput without lanes, for two lanes of one
-    name, for a margin below 0, and if a quality is not finite.
+    The best retriever alone comes first. Each other one, best first, is added if it improves the fusion by
+    `margin` or more. `quality` measures a pipeline on tuning questions, higher is better. A retriever without
+    a gain is refused even for a margin of 0. Equal retrievers are tried in the order of their names. Often
+    one alone is left, if it is much better than the others. Raises BadInput without retrievers, for two of
+    one name, for a margin below 0, and if a quality is not finite.
     """
     named = _named(lanes)
     if (

@@ -1,4 +1,4 @@
-"""Search by words: BM25, where chosen words can weigh more."""
+"""Lexical retrieval: BM25 with optional word weights, SQL LIKE, and SQLite FTS5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search along the edges of a graph whose node ids are the ids that are ranked: neighbour boost, and shared
+"""Retrieval along the edges of a graph whose node ids are document ids: neighbour boost and shared
 neighbours.
 """
 
@@ -36,12 +36,11 @@ def boost(
     incoming: float = BOOST_AGAINST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
-    """Move up what the first hits are linked to: score(d) = min-max normalised earlier score + weight *
-    boost(d).
+    """Boost the neighbours of the first hits.
 
-    boost(d) is what `around` gives with the first `seeds` hits as its seeds (KG-OS, method 12). What the
-    earlier ranking did not hold starts at 0. Raises BadInput for a weight or number of seeds that makes no
-    sense, and for a seed that is no node.
+    score(d) = min-max normalised earlier score + weight * boost(d). boost(d) is that of `around` with the
+    first `seeds` hits as seeds (KG-OS, method 12). Documents outside the earlier ranking start at 0. Raises
+    BadInput for an invalid weight or number of seeds, and for a seed that is not a node.
     """
     if not (math.isfinite(weight) and weight >= 0):
         raise BadInput(f"the weight of a boost is a number of 0 or more, not {weight}")
@@ -169,11 +168,10 @@ def _overlaps(near: Csr, seed: int) -> Places:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The edges of a graph seen from both ends, loops left out: place p of `ends` is a step from row
-    `origins[p]` to `ends.indices[p]`.
+    """The edges of a graph in both directions, without loops, as steps.
 
-    Of the places of a row, those of outgoing edges come first. `numbers` are the rows of the edges in the
-    graph.
+    Step p of `ends` leads from row `origins[p]` to `ends.indices[p]`. In each row the outgoing edges come
+    first. `numbers` are the rows of the edges in the graph.
     """
 
     graph: PropertyGraph
@@ -197,7 +195,7 @@ class Links:
 
     @property
     def distinct(self) -> Csr:
-        """The neighbours of each row, each once."""
+        """The distinct neighbours of each row."""
         size = np.int64(len(self.graph))
         pairs = each_once(self.origins * size + self.ends.indices, int(size * size))
         return csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
@@ -209,14 +207,12 @@ class Links:
 
     @cached_property
     def edge_rows(self) -> Places:
-        """The row of the edge of each step."""
+        """The edge row of each step."""
         return self.numbers[self.ends.edges % max(len(self.numbers), 1)]
 
     @cached_property
     def ways(self) -> Ints:
-        """How each step goes: twice the code of the edge's type, and one more where it goes against the
-        arrow.
-        """
+        """A code for each step: twice the code of the edge's type, plus one against its direction."""
         against = ~self.outward(np.arange(len(self.ends.edges)))
         return (2 * self.graph.type_codes[self.edge_rows] + against).astype(np.int32)
 
@@ -278,7 +274,7 @@ class Links:
 
 
 class LazyTexts(Mapping[str, str]):
-    """Texts by id, made when they are looked at: `make` is given the number of an id."""
+    """Texts by id that are created on access: `make` gets the index of an id."""
 
     def __init__(self, ids: Sequence[str], make: Callable[[int], str]) -> None:
         self._numbers, self._make = {id: number for number, id in enumerate(ids)}, make

@@ -1,6 +1,4 @@
-"""Personalised PageRank: a walker who goes along edges from what the question points at, and keeps going back
-there.
-"""
+"""Personalised PageRank, seeded at what the question mentions."""
 
 from __future__ import annotations
 
@@ -31,11 +29,11 @@ _MANY = 1 / 8  # of all links: so many are followed one by one in the time of a 
 
 
 class RandomWalk:
-    """The walk on one graph: call it with the weight of each node as a seed, shape (nodes,), for the share of
-    time spent at each node.
+    """A random walk with restart on one graph.
 
-    Parallel edges count as often as they are there, loops not at all. The result solves x = (1 - damping) * s
-    + damping * (P x + s * the share at nodes without edges) to within 1e-9, s being the seeds with sum 1.
+    Call it with the seed weight of each node, shape (nodes,), for the share of time at each node. Parallel
+    edges count each, loops not at all. The result solves x = (1 - damping) * s + damping * (P x + s * the
+    share at nodes without edges) to within 1e-9, where s is the seeds with sum 1.
     """
 
     def __init__(self, graph: PropertyGraph, damping: float) -> None:
@@ -97,12 +95,12 @@ class RandomWalk:
         return shares
 
     def _pushed(self, rows: _Rows, seeds: _Floats, error: float) -> tuple[_Rows, _Floats]:
-        """Forward push (Andersen, Chung and Lang 2006): of what waits at a node 1 - damping stays, the rest
-        goes on along its links.
+        """Compute the shares by forward push (Andersen, Chung and Lang 2006).
 
-        shares = what stays + the shares of a walk from all that waits: so what waits is the error. Nodes
-        where little waits for each link wait on. Where they are many all the same, the other rounds are for
-        every node at once, and take no longer than without a push.
+        Of the residual at a node, 1 - damping is added to its share and the rest moves along its links. The
+        shares lack the shares of a walk from the residual, so the total residual is the error. Nodes with
+        little residual for each link are skipped. If many nodes remain, the other rounds run over all nodes
+        at once and take no longer than without a push.
         """
         # What ends at a node without links would begin anew at the seeds, in proportion: so it is left out,
         # and all is divided at the end.
@@ -151,22 +149,21 @@ class RandomWalk:
 
 @dataclass(frozen=True)
 class Seeds:
-    """Where a walk begins, and how much of it at which node, for the ranking that it is given."""
+    """The restart distribution of a walk, as weights of nodes, for a given ranking."""
 
     name: str
     weights: Callable[[Ranking], Mapping[str, float]]
 
 
 def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: float = WALK_ERROR) -> Stage:
-    """Rank the documents of a graph by where a walker is found who begins at the seeds (Page et al. 1998;
-    Haveliwala 2002).
+    """Rank the documents of a graph by personalised PageRank (Page et al. 1998; Haveliwala 2002).
 
-    At each step it follows an edge, whichever way it points, with probability `damping`, or goes back to a
-    seed. Documents are the nodes with a text; those never reached keep their earlier order behind the others.
-    A ranking without any seed stays as it is. In a graph of more than 100,000 edges the walk spreads from the
-    seeds until all scores together lack `error` at most; what has less may count as never reached. A larger
-    error saves time where hubs bring everything near. Raises BadInput without seeds, for a damping outside 0
-    to .99, an error outside 1e-9 to .1, and for a seed that is no node.
+    At each step the walker follows an edge, in either direction, with probability `damping`, or returns to a
+    seed. Documents are the nodes with a text. Those never reached keep their earlier order after the others.
+    A ranking without any seed is unchanged. In a graph of more than 100,000 edges the walk spreads from the
+    seeds until all scores together lack at most `error`, and a node with less may count as never reached. A
+    larger error saves time if hubs bring everything near. Raises BadInput without seeds, for a damping
+    outside 0 to .99, an error outside 1e-9 to .1, and for a seed that is not a node.
     """
     if not seeds:
         raise BadInput("pagerank() takes the seeds of the walk, for example first_hits(5)")

@@ -1,6 +1,4 @@
-"""Pass-through traversal: from the nodes that answer a query along their edges, and through nodes that have
-no text.
-"""
+"""Pass-through traversal: a graph walk from the hits along their edges, through nodes without a text."""
 
 from __future__ import annotations
 
@@ -35,13 +33,13 @@ def has_text(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class Walk:
-    """How a traversal walks, and how its list is put together.
+    """Settings of a traversal and of the order of its results.
 
-    `entry`: hits it starts from. `depth`: bare nodes in a row it may go through. `types`: the edges it walks
-    on, by default all but the `COMPUTED` ones; `computed` names those of them it walks on as well.
-    `convergence`: what more hits lead to comes first; otherwise similarity alone decides. `interleaved`: hits
-    and what was reached take turns; otherwise all hits come first. `rest`: what was not reached follows, by
-    similarity. `described`: which nodes have a text.
+    `entry`: number of hits to start from. `depth`: consecutive bare nodes that it may pass through. `types`:
+    edge types to follow, by default all but the `COMPUTED` ones, of which `computed` names those to follow
+    too. `convergence`: nodes that more hits lead to come first, otherwise similarity alone decides.
+    `interleaved`: hits and reached nodes alternate, otherwise all hits come first. `rest`: nodes that were
+    not reached follow, by similarity. `described`: returns whether a node has a text.
     """
 
     entry: int = 5
@@ -69,8 +67,8 @@ def traverse(
     similarity to the query, then id. Similarity is the score of the `similarity` stage, or else of `entry`,
     which must then return more than the hits (so that the query is embedded once). Without `through_hubs`
     bare nodes are dropped, as retrieval usually does. Several keys decide the order, so score(d) = 1 / rank.
-    Each reached node has a path. The three lanes are entry, similarity and walk. Raises BadInput for an empty
-    graph, for an entry or depth below 1, and for a hit that is not a node.
+    Each reached node has a path. The `lanes` of the ranking are entry, similarity and walk. Raises BadInput
+    for an empty graph, for an entry or depth below 1, and for a hit that is not a node.
     """
     if walk.entry < 1 or walk.depth < 1:
         raise BadInput(f"a walk needs an entry and a depth of 1 or more, not {walk.entry} and {walk.depth}")
@@ -109,8 +107,8 @@ def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
 
 @dataclass(frozen=True, eq=False)
 class _Track:
-    """The ways from one hit: the last step to each described node within reach, and the step by which each
-    bare node was entered.
+    """The ways from one hit: the last step to each reachable node with a text, and the step into each bare
+    node.
     """
 
     last: Places
@@ -126,8 +124,7 @@ class _Track:
 
 @dataclass(frozen=True, eq=False)
 class _Terrain:
-    """A graph made ready to be walked: its links, which rows have a text, and how many bare nodes in a row
-    one may go through.
+    """A graph prepared for walks: its links, the rows with a text, and the limit of consecutive bare nodes.
     """
 
     links: Links
@@ -148,7 +145,7 @@ class _Terrain:
 
     @cached_property
     def shown(self) -> frozenset[str]:
-        """The ids of the nodes that have a text."""
+        """The ids of the nodes with a text."""
         return frozenset(compress(self.links.graph.ids, self.described))
 
     def starts(self, near: Ranking, count: int) -> list[int]:

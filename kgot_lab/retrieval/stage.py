@@ -1,4 +1,4 @@
-"""A retrieval pipeline as an algebra of two operators: `a >> b` (then) and `a % k` (keep the best k)."""
+"""Retrieval pipelines with two operators: `a >> b` (then) and `a % k` (keep the best k)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kgot_lab.types import Found, Hit, Query, Ranking
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One step from a ranking to a ranking. A retriever reads only the query of the ranking it is given; a
-    re-ranker reads the hits too.
+    """A step from a ranking to a ranking.
 
-    A stage is equal to itself alone: two of one name may search other documents.
+    A retriever reads only the query of its input, a re-ranker also reads the hits. A stage equals only
+    itself, since two of one name may search different documents.
     """
 
     name: str
@@ -40,8 +40,9 @@ class Stage:
         return replace(found, system=self.name)
 
     def _check(self, hits: Sequence[Hit]) -> None:
-        """Raise BadInput for a hit that is none, or whose score is no number; by their types, for there may
-        be thousands.
+        """Raise BadInput if a hit is not a Hit, or its score is not a number.
+
+        Only the types are checked, since there may be thousands.
         """
         if odd := {kind for kind in set(map(type, hits)) if not issubclass(kind, Hit)}:
             given = described_value(next(hit for hit in hits if type(hit) in odd))

@@ -1,6 +1,4 @@
-"""What speaks for each passage as the next one, after those chosen before: numbers that a learnt scorer
-weighs.
-"""
+"""Features of each candidate for the next passage, given those chosen before."""
 
 from __future__ import annotations
 
@@ -112,13 +110,12 @@ def beginning(word: str) -> str:
 
 
 class Mentions:
-    """The names in some documents that lead to others. A *pair* is a passage and a name that it goes by or
-    holds.
+    """The names in documents that link them. A *pair* is a passage and a name of it or in its text.
 
-    `row`, `name`: of each pair; `called`, `held`: whether the passage goes by the name, and whether its text
-    holds it; `said_in`: the sentences that do, as rows of all sentences; `beside`: the stems near it.
-    `of_row`, `of_name` find the pairs. `starts`: the first sentence of each document, `sentences`: all of
-    them, each after its title.
+    `row`, `name`: of each pair. `called`, `held`: whether the name is the passage's own, and whether its text
+    holds it. `said_in`: the sentences that hold it, as rows of all sentences. `beside`: the stems near it.
+    `of_row`, `of_name` find the pairs. `starts`: the first sentence of each document. `sentences`: all
+    sentences, each with the row of its document.
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:
@@ -196,7 +193,7 @@ class Mentions:
 
 
 class Ragged:
-    """Lists of numbers one behind the other, to take something over each of them at once."""
+    """A ragged array: lists of numbers stored one after the other, for reductions over each."""
 
     def __init__(self, parts: Sequence[Sequence[int]]) -> None:
         lengths = np.array([len(part) for part in parts], np.int64)
@@ -208,8 +205,9 @@ class Ragged:
     def over(
         self, values: NDArray[np.float64], fold: np.ufunc, otherwise: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Fold the values at the numbers of each list; of an empty list it is what `otherwise` says. Shapes
-        (numbers,), (lists,).
+        """Reduce the values at the numbers of each list. An empty list gives `otherwise`.
+
+        Shapes (numbers,), (lists,).
         """
         folded = otherwise.copy()
         if self._full.size:
@@ -280,8 +278,8 @@ _MEANT = 0.7
 
 @dataclass(frozen=True, eq=False)
 class TrailIndex:
-    """What is worked out once for some documents: who names whom, the vectors of passages and sentences,
-    words and their weights.
+    """The precomputed index of documents: names, vectors of passages and sentences, and BM25 weights of
+    words.
     """
 
     mentions: Mentions
@@ -292,14 +290,14 @@ class TrailIndex:
 
     @property
     def size(self) -> int:
-        """How many documents there are."""
+        """The number of documents."""
         return len(self.passages)
 
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """The ways from a chosen passage to others: the passage at the end of each, the name, and how strong each
-    of NAME_CLUES is.
+    """The links from a chosen passage: the passage at the end, the name, and the strength by each of
+    NAME_CLUES.
     """
 
     rows: Ints
@@ -308,7 +306,7 @@ class Ways:
 
 
 class Clues:
-    """The clues for one question, which change with every passage that is chosen."""
+    """The features for one question, updated with every passage that is chosen."""
 
     def __init__(self, index: TrailIndex, question: str, vector: _Matrix, words: list[str]) -> None:
         mentions = index.mentions
@@ -369,7 +367,7 @@ class Clues:
         return float(min(1.0, self.own[row] + 0.5 * self.asked[row] + 0.7 * linked))
 
     def choose(self, row: int) -> Ways:
-        """Take a passage: its names lead on, and what it says is no longer open."""
+        """Choose a passage: follow its names, and mark what it says as answered."""
         index, sure = self._index, self.sure(row)
         alike = index.passages @ index.passages[row]
         joined = by_range(
@@ -436,7 +434,7 @@ class Clues:
         return scores
 
     def _question_stems(self, question: str, asked: list[str]) -> _Floats:
-        """1 for each stem of a word of the question that is no part of a name of a document in it."""
+        """Return flags of the stems in the question that are not part of a document's name in it."""
         named = {word for name in asked for word in name.split()}
         words = [word.lower() for word in name_words(question)]
         known = self._index.mentions.stems

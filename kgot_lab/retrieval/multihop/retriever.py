@@ -1,6 +1,4 @@
-"""A trail through passages: the question finds a first one, and what was learnt says which of all that it
-leads to comes next.
-"""
+"""Multi-hop retriever: the question finds a first passage, and a learned scorer chooses each next one."""
 
 from __future__ import annotations
 
@@ -36,10 +34,10 @@ WITHOUT_LINKS = "weights_without_links.json"
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """score(x) = straight . x + bent . tanh(x inner + bias): the higher, the likelier a passage comes next.
+    """A network that scores the next passage: straight . x + bent . tanh(x inner + bias).
 
-    Shapes, of n clues and u units: straight (n,), inner (n, u), bias (u,), bent (u,). Raises BadInput for
-    others, or what is no number.
+    Shapes, for n features and u units: straight (n,), inner (n, u), bias (u,), bent (u,). Raises BadInput for
+    other shapes and for weights that are not finite.
     """
 
     straight: _Floats
@@ -85,7 +83,7 @@ class Scorer:
 
     @property
     def mark(self) -> str:
-        """The first characters of a SHA-256 of the weights: a search by other weights has another name."""
+        """A short SHA-256 of the weights, which makes searches with different weights distinct by name."""
         return hashlib.sha256(json.dumps(self.as_json()).encode()).hexdigest()[:8]
 
     def as_json(self) -> dict[str, Json]:
@@ -138,15 +136,14 @@ _ARROWS = (
 def trail(
     documents: Iterable[Document], embedder: Embedder, scorer: Scorer | None = None, *, hops: int = _HOPS
 ) -> Stage:
-    """Choose `hops` passages one by one, each the one that the scorer puts highest by its clues, given those
-    chosen before.
+    """Choose `hops` passages one by one, each the one with the highest learned score given those before.
 
-    Clues are those of CLUES: likeness, words, and the names by which the chosen passages lead on, weighed by
-    how much the sentence around a name is like the question, and by which words of the question are still
-    open. The chosen come first in their order, 1 point apart, then all others by their score. Passages
-    without a title go by what their first sentence is about. A question without a word finds nothing. Names
-    are runs of capitalised words, so in scripts without capitals only titles lead on. Raises BadInput for
-    hops below 1.
+    The features are those of CLUES: similarity, words, and the names that link chosen passages to others,
+    weighted by the similarity of the sentence around a name to the question, and by which words of the
+    question are still unanswered. The chosen passages come first in their order, 1 point apart, then all
+    others by their score. A passage without a title is named after the subject of its first sentence. A
+    question without a word finds nothing. Names are runs of capitalised words, so in scripts without capitals
+    only titles link passages. Raises BadInput for `hops` below 1.
     """
     require_count(hops, 1, "hops", "it is how many passages are chosen one after the other")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
@@ -195,7 +192,7 @@ def trail_index(documents: list[Document], embedder: Embedder) -> TrailIndex:
 
 
 class _Best:
-    """The best way by which each passage was reached."""
+    """The strongest link to each passage."""
 
     def __init__(self, index: TrailIndex) -> None:
         self._names = index.mentions.names
@@ -203,8 +200,9 @@ class _Best:
         self._from, self._name, self._kind = (np.full(index.size, -1, np.int32) for _ in range(3))
 
     def keep(self, chosen: list[int], ways: Ways) -> None:
-        """Remember the ways from the passage chosen last that are better than those before; to one chosen
-        before there is none.
+        """Keep the links from the last chosen passage that are stronger than earlier ones.
+
+        Passages that are already chosen get none.
         """
         new = ~np.isin(ways.rows, chosen)
         for kind, link in enumerate(_SHOWN):
