@@ -1,4 +1,4 @@
-"""Embeddings from a server that speaks the OpenAI protocol."""
+"""Embeddings from a server with the OpenAI protocol."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ _MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
 
 
 class API:
-    """Embeds texts with a model on a server: "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or
-    "http://HOST:PORT/v1#MODEL".
+    """An embedder on a server: "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or "http://HOST:PORT/v1#MODEL".
 
-    The key comes from the preset's environment variable and is in no text. Rate limits, time-outs and server
-    faults are tried again `retries` times with growing waits. Raises UnknownName; LLMError when the key is
-    missing, with the server's own message, or for an answer that does not fit; BadInput for a blank text,
-    which servers refuse, and for a proxy that cannot be used. `dimension` asks a server for shorter vectors;
-    without it the first answer says how long they are.
+    The key comes from the preset's environment variable and appears in no text. Rate limits, time-outs and
+    server errors are retried `retries` times with increasing waits. `dimension` requests shorter vectors.
+    Without it the first answer determines the dimension. Raises UnknownName for an unknown server, LLMError
+    if the key is missing, if the server reports an error, or if its answer does not fit, and BadInput for a
+    blank text, which servers refuse, and for a proxy that cannot be used.
     """
 
     def __init__(
@@ -51,14 +50,14 @@ class API:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the address, the model's name and the dimension: a server does not say which weights it
-        has.
+        """SHA-256 of the address, the model's name and the dimension, since a server does not identify its
+        weights.
         """
         return hashlib.sha256(f"{self._preset.base_url}\0{self._model}\0{self._asked}".encode()).hexdigest()
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has; where nobody said, one word is sent to find out."""
+        """The dimension of the vectors. If unknown, one word is sent to find out."""
         if self._seen is None:
             self._vectors(["dimension"])
         return self._seen or 0
@@ -105,7 +104,7 @@ class API:
         return [rows[place] for place in range(len(texts))]
 
     def _request(self, texts: list[str]) -> Any:
-        """Send one request. The client's errors stay inside: they hold the key."""
+        """Send one request. Client errors are not passed on, since they contain the key."""
         import openai
 
         # not every server knows base64

@@ -1,4 +1,4 @@
-"""What an embedder is, and what its texts and vectors must be."""
+"""The embedder protocol, and requirements on its texts and vectors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ Matrix = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Anything that turns texts into vectors of length 1. Vectors of two embedders compare only where
-    `digest` is the same.
+    """Anything that maps texts to vectors of length 1.
 
-    A text in which an embedder knows no word may have a vector of zeros: its cosine with everything is then
-    0.
+    Vectors of two embedders are comparable only if their `digest` is equal. A text without a known word may
+    have a vector of zeros, whose cosine with everything is 0.
     """
 
     @property
@@ -35,8 +34,9 @@ class Embedder(Protocol):
 def checked_embedder(
     embedder: object, parts: Sequence[str] = ("name", "digest", "dimension", "embed")
 ) -> None:
-    """Raise BadInput unless an object has the parts of an embedder that are needed; none is worked out, which
-    may take a server.
+    """Raise BadInput unless an object has the required attributes of an embedder.
+
+    None is evaluated, since that may call a server.
     """
     missing = [
         part for part in parts if getattr_static(embedder, part, None) is None and not hasattr(embedder, part)
@@ -153,14 +153,12 @@ _WORD = 64  # bits
 
 
 class SignBits:
-    """The signs of vectors that were moved to their mean and turned at random (RaBitQ; Gao and Long 2024, doi
-    10.1145/3654970).
+    """Sign bits of centred and randomly rotated vectors (RaBitQ; Gao and Long 2024, doi 10.1145/3654970).
 
-    With o = the vector - mean, s = the signs of its turned numbers / sqrt(d) and y = the turned query, o .
-    query is near to
-    |o|^2 / (s . turned o) * (s . y): without bias, and off by some .04 in 384 dimensions. y is rounded to
-    sixteen steps, so that s . y is counted bit by bit. `matrix`: shape (n, d), rows of length 1 or 0. The
-    same matrix has the same bits.
+    With o = the vector - mean, s = the signs of its rotation / sqrt(d) and y = the rotated query, o . query
+    is approximated by |o|^2 / (s . rotated o) * (s . y). The estimate is unbiased, with an error of about .04
+    in 384 dimensions. y is quantised to sixteen levels, so that s . y is computed by counting bits. `matrix`:
+    shape (n, d), rows of length 1 or 0. The same matrix gives the same bits.
     """
 
     def __init__(self, matrix: Matrix) -> None:
@@ -194,7 +192,7 @@ class SignBits:
         return np.flatnonzero(rough >= np.partition(rough, -count)[-count])
 
     def products(self, vector: Matrix) -> NDArray[np.float32]:
-        """About the product of each row with a vector, less that of the mean, shape (n,)."""
+        """Approximate the product of each row with a vector, less that of the mean, shape (n,)."""
         turned = row_products(self._turn, vector)
         least = turned.min()
         step = (turned.max() - least) / (2**_PLANES - 1) or np.float32(1)

@@ -1,4 +1,4 @@
-"""All embedders behind one function."""
+"""Creation of embedders by name."""
 
 from __future__ import annotations
 
@@ -116,13 +116,12 @@ def _server_model(name: str) -> str:
 
 
 class SentenceModel:
-    """A model of sentence-transformers by its name on huggingface.co or in a folder of yours, on the
-    processor.
+    """A sentence-transformers model by its name on huggingface.co or in a local folder, on the CPU.
 
-    A name is looked for in the cache of huggingface_hub, then fetched. Queries and passages are embedded
-    alike, without the instructions that some models have for them, and cut where the model's longest text
-    ends. Code that comes with a model is not run. Raises NotInstalled; ModelMissing for what is no such
-    model, or cannot be fetched.
+    A name is looked up in the cache of huggingface_hub, then downloaded. Queries and passages are embedded
+    alike, without the instructions that some models have for them, and truncated to the model's maximum
+    length. Code that comes with a model is not run. Raises NotInstalled for a missing package, and
+    ModelMissing for an unknown model or one that cannot be downloaded.
     """
 
     def __init__(self, model: str, *, batch: int = 32) -> None:
@@ -179,7 +178,7 @@ def _loaded(model: str, name: str) -> Any:
 
 
 def _model_digest(model: Any) -> str:
-    """SHA-256 of the weights, the vocabulary and the settings of a model."""
+    """Return the SHA-256 of the weights, the vocabulary and the settings of a model."""
     import torch
 
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Latent semantic analysis: meaning from which words occur together in the documents at hand."""
+"""Embedders fitted to the documents at hand: latent semantic analysis and InfoNCE."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kgot_lab.types import Document, checked_documents, full_text
 
 
 def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -> LSA:
-    """Learn from some documents: TF-IDF (1 + log tf, without English stop words) and its truncated SVD
-    (Deerwester et al. 1990).
+    """Fit latent semantic analysis: TF-IDF and its truncated SVD (Deerwester et al. 1990).
 
-    The dimension is at most the number of documents and of words. Raises BadInput without a document,
-    InsufficientData without a word in them, NotInstalled.
+    TF is 1 + log tf, without English stop words. The dimension is at most the number of documents and of
+    words. Raises BadInput without a document, InsufficientData if they have no word, and NotInstalled for a
+    missing package.
     """
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
@@ -48,7 +48,7 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
 
 
 class _OneDirection:
-    """The directions of documents that share a single word, of which there is nothing to decompose."""
+    """The projection for documents with a single word, which leave nothing to decompose."""
 
     components_ = np.ones((1, 1), np.float32)
 
@@ -58,9 +58,9 @@ class _OneDirection:
 
 
 class LSA:
-    """TF-IDF rows projected on the main directions of the documents it was fitted on; made by `lsa`.
+    """TF-IDF rows projected on the main directions of the fitted documents, created by `lsa`.
 
-    A text without a word of those documents has a vector of zeros: its cosine with everything is 0.
+    A text without a word of those documents has a vector of zeros, whose cosine with everything is 0.
     """
 
     name = "lsa"
@@ -96,7 +96,7 @@ _Words = NDArray[np.int64]  # words of a text, each as its place in the vocabula
 
 @dataclass(frozen=True)
 class Training:
-    """How InfoNCE is trained."""
+    """Training settings of InfoNCE."""
 
     epochs: int = 20
     batch: int = 256  # every other passage of a batch is a negative
@@ -112,11 +112,11 @@ def infonce(
     training: Training = Training(),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> InfoNCE:
-    """Learn a linear map of word counts from some documents, with random halves of one as the positive pair
-    (van den Oord et al. 2018).
+    """Fit a linear map of word counts by InfoNCE, with random halves of a document as positive pairs (van den
+    Oord et al. 2018).
 
-    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises InsufficientData
-    where no two documents have words.
+    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises
+    InsufficientData unless two documents have words.
     """
     documents = checked_documents(documents)
     texts = [_sentences(whole(full_text(document))) for document in documents]
@@ -150,7 +150,7 @@ def infonce(
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """A sparse matrix X of texts by words: entry (line, word) has an amount. Sorted by line, then word."""
+    """A sparse matrix X of texts by words with amounts, sorted by line, then word."""
 
     count: int  # lines; one of a text without words has no entry
     lines: _Words
@@ -158,7 +158,7 @@ class Bags:
     amounts: _Floats
 
     def times(self, weights: _Floats) -> _Floats:
-        """X W, shape (lines, dimension)."""
+        """Compute X W, shape (lines, dimension)."""
         product = np.zeros((self.count, weights.shape[1]), weights.dtype)
         lines, sums = _sums(self.lines, weights[self.words] * self.amounts[:, None])
         product[lines] = sums
@@ -171,11 +171,11 @@ class Bags:
 
 
 def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Words, _Floats]:
-    """InfoNCE of pairs of texts, lines i and n + i of X, under the map W; and its gradient: the words that
-    occur and a row for each.
+    """Compute the InfoNCE loss of text pairs, lines i and n + i of X, under the map W, and its gradient.
 
-    With rows of X W brought to length 1, a of the first n and b of the others, and S = a b^T / temperature:
-    L = - mean over i of [log softmax over row i + log softmax over column i] of S_ii, / 2.
+    The gradient is given as the words that occur and a row for each. With the rows of X W normalised to
+    length 1, a of the first n and b of the others, and S = a b^T / temperature: L = - mean over i of [log
+    softmax over row i + log softmax over column i] of S_ii, / 2.
     """
     product = bags.times(weights)
     lengths = np.maximum(np.linalg.norm(product, axis=1, keepdims=True), 1e-8)
@@ -194,10 +194,9 @@ def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Word
 
 
 class InfoNCE:
-    """The sum of a text's word vectors, weighted by (1 + log tf) idf; made by `infonce`.
+    """The sum of a text's word vectors, weighted by (1 + log tf) idf, created by `infonce`.
 
-    A text without a word of the documents it was trained on has a vector of zeros: its cosine with everything
-    is 0.
+    A text without a word of the training documents has a vector of zeros, whose cosine with everything is 0.
     """
 
     name = "infonce"

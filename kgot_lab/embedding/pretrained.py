@@ -1,4 +1,4 @@
-"""Search by meaning: texts as vectors whose cosine says how close they are."""
+"""Pretrained embedders: MiniLM on onnxruntime or torch, and static word vectors."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # t
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; Wang et al. 2020) with int8 weights on onnxruntime: 384
-    numbers per text, no torch.
+    """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; Wang et al. 2020) with int8 weights on onnxruntime,
+    without torch.
 
-    Reads the first 256 word pieces of a text and takes the mean of their vectors. Loads at the first text;
-    raises NotInstalled, and BadInput when the weights are not those of the pinned package.
+    The dimension is 384. It reads the first 256 word pieces of a text and takes the mean of their vectors.
+    The model loads at the first text. Raises NotInstalled for a missing package, and BadInput if the weights
+    are not those of the pinned package.
     """
 
     name = "all-MiniLM-L6-v2-int8"
@@ -125,8 +126,9 @@ def _model_files() -> tuple[Path, Path]:
 
 
 class SentenceTransformers:
-    """all-MiniLM-L6-v2 with full-precision weights on torch, by sentence-transformers: 384 numbers per text.
-    Raises NotInstalled.
+    """all-MiniLM-L6-v2 with full-precision weights on torch, by sentence-transformers, of dimension 384.
+
+    Raises NotInstalled for a missing package.
     """
 
     name = "all-MiniLM-L6-v2"
@@ -165,10 +167,10 @@ class SentenceTransformers:
 
 
 class WordLlama:
-    """Static vectors: the mean of the vectors of a text's tokens, taken from a Llama model and trained on
-    (WordLlama, 256 numbers).
+    """Static embeddings: the mean of a text's token vectors, derived from a Llama model and trained further.
 
-    Thousands of texts a second, and no word changes another's meaning. Raises NotInstalled.
+    The dimension is 256 (WordLlama). It embeds thousands of texts a second, and a word's vector does not
+    depend on its context. Raises NotInstalled for a missing package.
     """
 
     name = "wordllama-l2-supercat-256"

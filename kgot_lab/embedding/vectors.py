@@ -1,4 +1,4 @@
-"""Vectors that are kept in a file, such as those that come with the data sets."""
+"""Cached and stored vectors, such as those shipped with the data sets."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ _MOST_ASKED = 500  # keys of one statement
 
 @dataclass(frozen=True)
 class CacheTable:
-    """Where a cache keeps its values: the name of its file, of the one table in it, and of the column beside
-    `key`.
-    """
+    """The storage of a cache: the names of its file, of its table, and of the column besides `key`."""
 
     file: str
     name: str
@@ -47,10 +45,9 @@ class CacheTable:
 
 
 class CacheFile:
-    """Values under their keys, in a SQLite file that several programs may share. It is never needed: trouble
-    with it is a warning, once.
+    """A key-value store in an SQLite file that several programs may share.
 
-    A broken file is put aside and a new one begun.
+    It is optional: a failure gives one warning. A broken file is moved aside and a new one started.
     """
 
     def __init__(self, folder: Path | None, table: CacheTable, *, called: str, without: str) -> None:
@@ -83,7 +80,7 @@ class CacheFile:
             self._give_up(error)
 
     def write(self, rows: Iterable[tuple[bytes, object]]) -> None:
-        """Keep some values."""
+        """Store values."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(self._open()) as connection, connection:
@@ -144,17 +141,17 @@ def vector_check(key: bytes, vector: bytes) -> bytes:
 
 
 def text_key(digest: str, text: str) -> bytes:
-    """SHA-256 of the embedder's digest and the text: the name under which a vector is kept."""
+    """Return the SHA-256 of the embedder's digest and the text, the key of a vector."""
     return hashlib.sha256(f"{digest}\0{whole(text)}".encode()).digest()
 
 
 class Cached:
-    """An embedder that remembers every text in a SQLite file, which several programs may share.
+    """An embedder with a cache in an SQLite file that several programs may share.
 
-    Texts are computed a few at a time, the longest first, and written at once, so an interruption loses
-    little; before the first and after each lot `progress(done, total)` is told how many of the texts that
-    were missing are there. The cache is never needed: where it cannot be read or written the vectors are
-    computed, and a warning says so, once. A broken file is put aside and a new one begun.
+    Texts are computed in batches, longest first, and stored at once, so an interruption loses little.
+    `progress(done, total)` counts the missing texts, before the first batch and after each. The cache is
+    optional: if it cannot be read or written, the vectors are computed and one warning is given. A broken
+    file is moved aside and a new one started.
     """
 
     _chunk = 256  # texts computed between two writes: what an interruption can lose
@@ -232,8 +229,8 @@ class Cached:
 
 
 class Remembered:
-    """An embedder that keeps, in memory, the vectors of the texts that `remember` was given: so a benchmark
-    times the search alone.
+    """An embedder that keeps the vectors of texts given to `remember` in memory, so that a benchmark times
+    only search.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -241,7 +238,7 @@ class Remembered:
         self._embedder, self._known = embedder, dict[str, Matrix]()
 
     def remember(self, texts: Sequence[str]) -> None:
-        """Compute and keep the vectors of some texts."""
+        """Compute and keep the vectors of texts."""
         self._known |= dict(zip(texts, self._embedder.embed(texts), strict=True))
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -274,8 +271,8 @@ def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object]
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """The vectors of some texts: ids, keys of the texts, a row of length 1 each (or 0 for a text without
-    meaning), and their embedder.
+    """The vectors of texts: ids, keys of the texts, rows of length 1 (or 0 for a text without known words),
+    and the embedder.
     """
 
     ids: tuple[str, ...]
@@ -291,11 +288,11 @@ class Vectors:
         return Vectors(tuple(ids), keys, embedder.embed(texts), embedder.name, embedder.digest)
 
     def save(self, path: Path, bits: int = 16) -> None:
-        """Write a compressed npz file; numbers are kept in 16 bits (a cosine moves by less than .001) or in 8
-        (by about .002).
+        """Write a compressed npz file, with numbers in 16 bits (a cosine changes by less than .001) or 8
+        (about .002).
 
-        With 8 bits the largest number of a row becomes 127. That scale is not written: rows are brought back
-        to length 1.
+        With 8 bits the largest number of a row becomes 127. The scale is not stored, since rows are
+        normalised to length 1.
         """
         if bits not in {8, 16}:
             raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
@@ -314,8 +311,9 @@ class Vectors:
 
     @staticmethod
     def load(path: Path, embedder: Embedder) -> Vectors:
-        """Read what `save` wrote; raises BadInput for a broken file, NaN, or vectors that do not come from
-        this embedder.
+        """Read vectors that `save` wrote.
+
+        Raises BadInput for a broken file, NaN, or vectors of another embedder.
         """
         file = _read(path, ("ids", "keys", "matrix", "model", "digest"))
         _checked_origin(path, file, embedder)
@@ -328,9 +326,9 @@ class Vectors:
 
 
 class Stocked:
-    """An embedder that already has the vectors of some texts; it computes only the others.
+    """An embedder with stored vectors of some texts, which computes only the others.
 
-    Raises BadInput when those vectors come from another embedder.
+    Raises BadInput if the stored vectors are of another embedder.
     """
 
     def __init__(self, embedder: Embedder, stock: Vectors) -> None:
@@ -347,10 +345,10 @@ class Stocked:
 
 
 class Shelf:
-    """An embedder with files of vectors, each opened when one of its texts is asked for; the other texts are
+    """An embedder with files of vectors, each opened when one of its texts is needed. Other texts are
     computed.
 
-    Files of another embedder, and broken ones, are left aside with a warning: slower, not wrong.
+    Files of another embedder, and broken ones, are ignored with a warning: slower, but still correct.
     """
 
     def __init__(self, embedder: Embedder, *paths: Path) -> None:
@@ -381,7 +379,7 @@ class Shelf:
 
     @cached_property
     def _keys(self) -> dict[Path, frozenset[bytes]]:
-        """Which texts each file holds: a small part of it."""
+        """The keys of the texts in each file, which are a small part of it."""
         keys = {}
         for path in self._paths:
             try:
@@ -446,9 +444,7 @@ def _say(error: BadInput) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredVectors:
-    """A vector of length 1 (or 0) for each id, and what they say of themselves: the embedder's name and
-    digest, "" for nothing.
-    """
+    """A vector of length 1 (or 0) for each id, with the name and digest of the embedder, "" if unknown."""
 
     ids: tuple[str, ...]
     matrix: Matrix
@@ -492,12 +488,12 @@ class StoredVectors:
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """The dimension of the vectors."""
         return int(self.matrix.shape[1])
 
     def refuse_other(self, embedder: Embedder) -> None:
-        """Raise BadInput for an embedder whose vectors these cannot be compared with: of another dimension,
-        name or digest.
+        """Raise BadInput for an embedder with another dimension, name or digest, whose vectors are not
+        comparable.
         """
         if embedder.dimension != self.dimension:
             raise BadInput(

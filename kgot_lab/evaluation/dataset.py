@@ -1,4 +1,4 @@
-"""What retrieval is measured on: documents, queries, and which documents are relevant to which query."""
+"""Retrieval data sets: documents, queries, and relevance judgements."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ HIGHEST_GRADE = 1_000_000  # the measures count in a table with a place for each
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
-    """Documents, queries and qrels, with what more is known of them.
+    """Documents, queries and qrels, with optional further data.
 
-    `types` says of what kind a query is; `triples` holds what a language model took from each document;
-    `locked` are the queries that are opened last; `classes` names the equivalence class of a document, where
-    two may stand for the same thing; `notes` says what was left out when the data were read; `isomorphic` are
-    the delta edges computed between the documents; `groups` names the group of a query, where some are not
-    independent, such as those that share a step; `excluded` are documents that are removed from the ranking
-    of a query: its own text, and what was not judged.
+    `types` is the type of a query. `triples` are those that a language model extracted from each document.
+    `locked` are the queries of the held-out test split. `classes` is the equivalence class of a document,
+    where two may stand for the same thing. `notes` says what was dropped when the data were read.
+    `isomorphic` are the delta edges computed between the documents. `groups` is the group of a query, where
+    some are not independent, such as those that share a step. `excluded` are documents to remove from the
+    ranking of a query: its own text, and what was not judged.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Dataset:
 
     @property
     def develop(self) -> Dataset:
-        """The queries one may look at and tune on."""
+        """The queries of the dev split, for inspection and tuning."""
         return self.only([query.id for query in self.queries if query.id not in self.locked])
 
     @property
     def held_out(self) -> Dataset:
-        """The locked queries."""
+        """The queries of the held-out test split."""
         return self.only(self.locked)
 
     def __repr__(self) -> str:
@@ -176,7 +176,7 @@ GRADE = ("grade", "score", "relevance", "rel", "label")
 
 
 class SourceRow(NamedTuple):
-    """Some named values, and where they stand: "corpus.jsonl, line 3"."""
+    """A row of named values and its location: "corpus.jsonl, line 3"."""
 
     where: str
     values: Mapping[str, Json]
@@ -278,7 +278,7 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
 
 
 class Judged(NamedTuple):
-    """That a document has a grade for a query, and where that stands."""
+    """The grade of a document for a query, and its location."""
 
     where: str
     query: str
@@ -484,7 +484,7 @@ def _words(each: Any) -> str:
 
 
 class Source(NamedTuple):
-    """A file that a data set is read from: where it stands, where it comes from, and its MD5."""
+    """A file of a data set: its path, its URL, and its MD5."""
 
     path: Path
     url: str

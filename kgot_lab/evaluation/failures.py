@@ -1,4 +1,4 @@
-"""Which question which system failed on, what it missed, and what stood there instead."""
+"""Failure analysis: the questions each system failed on, what it missed, and what it returned instead."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ _SHOWN = 50  # questions a repr shows; `questions` has all
 
 @dataclass(frozen=True)
 class Missed:
-    """What one system missed for one question: titles of the relevant passages that were not found, and of
-    those found in their place.
-    """
+    """The titles of relevant passages that a system missed for a question, and of those returned instead."""
 
     missing: tuple[str, ...]
     instead: tuple[str, ...]
@@ -28,9 +26,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class FailedQuestion:
-    """One question with its type, the titles of its relevant passages, and what each system that failed
-    missed, by system.
-    """
+    """A question with its type, the titles of its relevant passages, and what each failing system missed."""
 
     id: str
     text: str
@@ -41,9 +37,7 @@ class FailedQuestion:
 
 @dataclass(frozen=True, repr=False)
 class Failures:
-    """Every question of a data set, with the systems that did not find all its relevant passages among the
-    first k.
-    """
+    """All questions of a data set, with the systems that missed a relevant passage in the first k."""
 
     dataset: str
     k: int

@@ -1,5 +1,5 @@
-"""Answers judged by a language model as correct, incorrect or not attempted, the three of SimpleQA (Wei et
-al. 2024).
+"""Grading of answers: by a language model as in SimpleQA (Wei et al. 2024), and by exact match, F1 and GAIA's
+rule.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _SPANS = re.compile(rf"NOT[ _]ATTEMPTED|INCORRECT|CORRECT|(?<![\w'’])(?:A{_ART
 
 @dataclass(frozen=True)
 class Grade:
-    """What a grader decided, and the words of its reply that said so; "unclear", with the whole reply, where
-    none do or they disagree.
+    """A grade, and the words of the reply that state it.
+
+    It is "unclear", with the whole reply, if none do or they disagree.
     """
 
     grade: str
@@ -42,7 +43,7 @@ class Grade:
 
     @property
     def correct(self) -> bool:
-        """Whether the answer was found right."""
+        """Whether the answer was graded correct."""
         return self.grade == CORRECT
 
 
@@ -67,7 +68,7 @@ def grade_in(reply: str) -> Grade:
 
 
 def grade(question: str, gold: str, answer: str, llm: LLM) -> Grade:
-    """Have a model grade an answer; raises what the model raises."""
+    """Grade an answer with a model. Raises what the model raises."""
     return grade_in(llm(grading_prompt(question, gold, answer)).text)
 
 
@@ -77,9 +78,7 @@ def _meant(span: str) -> str:
 
 @dataclass(frozen=True)
 class GradedScores:
-    """The measures of SimpleQA, each with its 95 % interval; an unclear grade counts as attempted and not as
-    correct.
-    """
+    """The measures of SimpleQA with 95 % intervals. An unclear grade counts as attempted and not correct."""
 
     correct: Estimate
     not_attempted: Estimate
@@ -133,7 +132,7 @@ def normal(answer: str) -> str:
 
 
 def exact_match(answer: str, gold: str) -> float:
-    """1 when the answers are the same after normalisation, else 0."""
+    """Return 1 if the answers are equal after normalisation, else 0."""
     return float(normal(answer) == normal(gold))
 
 
@@ -170,8 +169,9 @@ _SHORTEST, _LONGEST = (0.5, 2.0)
 
 @dataclass(frozen=True)
 class GaiaVerdict:
-    """Whether an answer is right, by which rule (number, list or text), and whether a wrong one is close,
-    which never counts as right.
+    """Whether an answer is correct, by which rule (number, list or text), and whether a wrong one is close.
+
+    A close answer never counts as correct.
     """
 
     correct: bool
@@ -180,20 +180,20 @@ class GaiaVerdict:
 
 
 def gaia_verdict(answer: object, gold: str) -> GaiaVerdict:
-    """Compare an answer with the right one as GAIA does.
+    """Compare an answer with the correct one by GAIA's rules.
 
-    *number*, where the right answer is one: the signs $ % and the commas are taken from the answer, the rest
-    must be that number.
-    *list*, where it has a comma or a semicolon: both are cut there; as many elements, in that order, numbers
-    by the first rule, others without white space and in lower case, their punctuation kept. *text*: without
-    white space and punctuation, in lower case.
+    *number*, if the correct answer is one: the signs $ % and commas are removed from the answer, and the rest
+    must be that number. *list*, if the correct answer contains a comma or semicolon: both are split there and
+    must have as many elements, in that order. Numbers are compared by the first rule, others without white
+    space and in lower case, with their punctuation. *text*: compared without white space and punctuation, in
+    lower case.
 
-    Decided where the description leaves a choice: "inf" and "nan" are texts, in either place. A number
-    written with thousands commas, such as 1,000, is right as a number or as a list. Text that is nothing but
-    punctuation is compared as it is. An answer that is not a text, such as a number or None, is taken as its
-    text, None as "". Typographic punctuation counts as punctuation. A close call is a wrong answer to a text
-    or a list that has all letters of the right one in their order and is half to twice as long; each letter
-    of the answer serves once.
+    Where the description leaves a choice: "inf" and "nan" are texts on either side. A number with thousands
+    commas, such as 1,000, is accepted as a number or as a list. Text of punctuation alone is compared
+    unchanged. An answer that is not a text, such as a number, is converted to text, and None to "".
+    Typographic punctuation counts as punctuation. A close answer is a wrong text or list that has all
+    characters of the correct one in order and is half to twice as long. Each character of the answer is used
+    once.
     """
     said, right = "" if answer is None else str(answer).strip(), str(gold).strip()
     if _is_number(right):

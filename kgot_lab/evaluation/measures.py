@@ -1,4 +1,4 @@
-"""Measures of a run against the qrels, computed by ir_measures; the one that it lacks stands here."""
+"""Measures of a run against qrels, computed by ir_measures, and all@k, which it lacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CUT_NEEDED = {"recall", "precision", "success", "ndcg", "all"}
 
 @dataclass(frozen=True, repr=False)
 class Scores:
-    """What a system reached on each query, by measure and query id."""
+    """The scores of a system by measure and query id."""
 
     system: str
     dataset: str
@@ -63,14 +63,13 @@ class Scores:
 def score(
     run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, *, classes: Mapping[str, str] | None = None
 ) -> Scores:
-    """Score a run on every query of the qrels; one that the run lacks counts 0 (as `trec_eval -c` does),
-    others are left out.
+    """Score a run on every query of the qrels.
 
-    Measures are recall@k, all@k (1 if every relevant document is among the first k, else 0), ndcg@k, mrr,
-    mrr@k, precision@k, success@k and map, map@k. With `classes` (document id to class) the count is lenient:
-    a hit of the class of a relevant document counts, each class once. A query without any relevant document
-    counts 0, as in trec_eval. Raises UnknownName for a measure, BadInput for a cut deeper than the run was
-    kept.
+    A query that the run lacks counts 0 (as in `trec_eval -c`), and queries outside the qrels are ignored.
+    Measures are recall@k, all@k (1 if every relevant document is in the first k, else 0), ndcg@k, mrr, mrr@k,
+    precision@k, success@k, map and map@k. With `classes` (document id to class) scoring is lenient: a hit in
+    the class of a relevant document counts, each class once. A query without any relevant document counts 0,
+    as in trec_eval. Raises UnknownName for an unknown measure, and BadInput for a cutoff deeper than the run.
     """
     if not qrels:
         raise BadInput("there are no qrels to score against")

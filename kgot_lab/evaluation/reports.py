@@ -1,5 +1,4 @@
-"""A report: what every system reached on one data set, against the baseline, with everything needed to work
-it out again.
+"""Reports: the scores of all systems on one data set against the baseline, reproducible from stored results.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ LENIENT = " lenient"  # behind the name of a measure that counts classes
 
 @dataclass(frozen=True)
 class ReportRow:
-    """One number of a report: the mean of a measure over n queries, and its 95 % bootstrap interval."""
+    """A row of a report: the mean of a measure over n queries, and its 95 % bootstrap interval."""
 
     dataset: str
     system: str
@@ -48,11 +47,11 @@ class ReportRow:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What the systems reached on one data set; `comparisons` with the baseline are by part of the queries.
-    Prints as the table.
+    """The scores of systems on one data set, printed as tables.
 
-    `left_out` are systems that could not be built from these data, `again` those that had a receipt and were
-    run again now; each with why. `notes` are further remarks.
+    `comparisons` with the baseline are by part of the queries. `left_out` are systems that could not be built
+    for these data, and `again` those that were run again although they had stored results, each with the
+    reason. `notes` are further remarks.
     """
 
     dataset: Dataset
@@ -67,7 +66,7 @@ class Report:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the queries that are reported apart."""
+        """The parts of the queries that are reported separately."""
         return tuple(self.comparisons)
 
     def row(self, system: str, measure: str = "", part: str = "") -> ReportRow:
@@ -133,8 +132,8 @@ class Report:
     def csv(self) -> str:
         """Render the rows as CSV, with columns for the embedder of each system and for the plan.
 
-        The embedder is empty if the system's results name none. A text that a spreadsheet would read as a
-        formula gets a leading '.
+        The embedder is empty if the system's results name none. A leading ' is added to a text that a
+        spreadsheet would read as a formula.
         """
         plan = {name: value for name, value in self.plan.as_json().items() if name != "measures"}
         named = {run.system: {"embedder": _embedder(run) or ""} for run in self.runs}
@@ -168,9 +167,7 @@ class Report:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader must know of the systems: which lack here, which rankings are older than the run that
-        ended, and the embedders.
-        """
+        """Notes for readers: missing systems, rankings older than the last run, and the embedders."""
         lacking = [f"Left out is {system}: {why}." for system, why in self.left_out.items()]
         older = [
             f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}"
@@ -186,10 +183,10 @@ class Report:
 
     @property
     def embedders(self) -> dict[str, tuple[str, ...]]:
-        """The systems by the embedder that their receipts name, that of the baseline first, or else the one
-        of most systems.
+        """The systems by the embedder in their results, that of the baseline first, else that of most
+        systems.
 
-        Systems without an embedder, and receipts that do not name one, are left out.
+        Systems without an embedder, or whose results do not name one, are omitted.
         """
         systems: dict[str, tuple[str, ...]] = {}
         for run in self.runs:
@@ -203,7 +200,7 @@ class Report:
 
     @property
     def _by(self) -> str:
-        """Whose vectors the systems of a table have, behind its title."""
+        """The embedder of the systems in a table, for its title."""
         first = next(iter(self.embedders), "")
         return f", vectors by {_DIGEST.sub('', first)}" if first else ""
 
@@ -238,12 +235,10 @@ class Report:
 
 
 def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
-    """Score the runs of some systems on the queries of one data set and compare them with the plan's
-    baseline.
+    """Score the runs of systems on one data set and compare them with the plan's baseline.
 
-    Queries are those of the data set given, the locked ones (where there are others too) reported apart.
-    Raises BadInput when two runs have one name, or a run lacks a query: a report that counts it 0 would call
-    an unfinished system a bad one.
+    The held-out queries are also reported separately if there are others too. Raises BadInput if two runs
+    have the same name, or a run lacks a query, since counting it 0 would make an unfinished system look bad.
     """
     runs = tuple(runs)
     if odd := set(dataset.qrels) ^ {query.id for query in dataset.queries}:
@@ -275,10 +270,10 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
 
 
 def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
-    """Work out every report again from a folder of receipts alone, with no model and no network.
+    """Recompute every report from a folder of stored results, without a model or network.
 
-    The folder holds plan.json and one folder per data set with a receipt per system; `load` gives a data set
-    by name. Raises BadInput for a broken receipt, or one that was made on other documents or qrels.
+    The folder holds plan.json and one folder for each data set, with a results file for each system. `load`
+    returns a data set by name. Raises BadInput for a broken results file, or one of other documents or qrels.
     """
     plan = Plan.load(folder / PLAN)
     groups = {inner: sorted(inner.glob("*.jsonl.gz")) for inner in sorted(folder.iterdir()) if inner.is_dir()}
@@ -324,7 +319,7 @@ def _rows(dataset: Dataset, part: str, scores: Mapping[str, Scores], plan: Plan)
 
 
 def _fits(run: Run, dataset: Dataset, where: str) -> None:
-    """Refuse a receipt made on other data than are here now."""
+    """Raise BadInput for results of other data than the current ones."""
     if run.dataset != dataset.name or set(run.hits) != {query.id for query in dataset.queries}:
         raise BadInput(
             f"{where} was made on other queries of {run.dataset} than the first receipt of its folder; run it again"
@@ -452,7 +447,7 @@ def _part(report: Report, system: str, part: str) -> dict[str, str]:
 
 @dataclass(frozen=True, repr=False)
 class Sentences:
-    """Sentences that were made from figures; in a notebook they show as a paragraph each."""
+    """Sentences generated from figures, shown in a notebook as one paragraph each."""
 
     lines: tuple[str, ...]
 
@@ -468,11 +463,10 @@ class Sentences:
 
 @dataclass(frozen=True)
 class ContestRound:
-    """Who came first in a round, several where they are equal, by how much before the next, and that as a
-    sentence.
+    """The winners of a round, several if they are equal, their lead over the next, and a sentence about it.
 
-    It is open, with nobody first, until two systems have done it; `n` is how many questions all that took
-    part have answered.
+    It is undecided, without a winner, until two systems have completed it. `n` is how many questions all
+    participants have answered.
     """
 
     on: str
@@ -484,8 +478,9 @@ class ContestRound:
 
 @dataclass(frozen=True)
 class Contest:
-    """The systems that take part, each with what it is, and the rounds; `asks` is the question, if it is not
-    who has the best measure.
+    """The systems in a ranking game, each with a description, and the rounds.
+
+    `asks` is the question, if it is not which system has the best measure.
     """
 
     systems: Mapping[str, str]
@@ -495,7 +490,7 @@ class Contest:
 
     @property
     def outcomes(self) -> Sentences:
-        """What came out, a sentence for each round."""
+        """The outcome of each round, as a sentence."""
         return Sentences(tuple(f"{each.on}: {each.told}" for each in self.rounds))
 
     def __repr__(self) -> str:

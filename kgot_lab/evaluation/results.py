@@ -1,9 +1,8 @@
-"""Receipts: the small files that hold what a run found, so that every number of a report can be worked out
-again without a model.
+"""Results files: per-query results of a run, so that every reported number can be recomputed without a model.
 
-A receipt is gzipped JSON lines: a head that says what was run on which data, by which code and embedder; a
-line for each query; and in a line at the end how long it took, when and where. All lines but the last are the
-same for every run of one system on the same data.
+A results file is gzipped JSON lines: a header that says what was run on which data, by which code and
+embedder, a line for each query, and a last line with the duration, date and machine. All lines but the last
+are identical for every run of one system on the same data.
 """
 
 from __future__ import annotations
@@ -44,8 +43,9 @@ _PACKAGES = ("kgot_lab", "numpy", "bm25s", "onnxruntime")
 
 
 def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
-    """Write a run as a receipt, at most `keep` hits of a query; the same run gives the same bytes. Scores
-    keep six digits.
+    """Write a run as a results file, at most `keep` hits a query.
+
+    The same run gives the same bytes. Scores are rounded to six digits.
     """
     # of a published run none are known
     times = [_six(seconds) if math.isfinite(seconds) else None for seconds in run.latency]
@@ -76,9 +76,9 @@ def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
 
 
 def load_receipt(path: Path) -> Run:
-    """Read a receipt, of this format or the one before.
+    """Read a results file, of this format or the previous one.
 
-    Raises BadInput for one that is broken or cut short: it names the file, which is to be deleted, and the
+    Raises BadInput for a broken or truncated file. The error names the file, which should be deleted, and the
     line.
     """
     head, rows = read_receipt(path)
@@ -111,8 +111,7 @@ def _run_of(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str, Js
 
 
 def fingerprints(dataset: Dataset) -> dict[str, str]:
-    """SHA-256 of the documents, of the questions and of the qrels (with classes, where there are some),
-    whatever order they are in.
+    """Return the SHA-256 of the documents, of the queries and of the qrels (with any classes), in any order.
     """
     documents = sorted((document.id, document.title, document.text) for document in dataset.documents)
     qrels = sorted((query, sorted(grades.items())) for query, grades in dataset.qrels.items())
@@ -126,8 +125,9 @@ def fingerprints(dataset: Dataset) -> dict[str, str]:
 
 
 def additions(dataset: Dataset) -> str:
-    """SHA-256 of what else of some data decides what systems find: triples, computed edges, which queries are
-    locked, and which documents are excluded.
+    """Return the SHA-256 of other data that affect what systems find.
+
+    These are triples, computed edges, held-out queries and excluded documents.
     """
     triples = sorted((id, list(map(repr, some))) for id, some in dataset.triples.items())
     parts = [triples, sorted(map(repr, dataset.isomorphic)), sorted(dataset.locked)]
@@ -136,8 +136,9 @@ def additions(dataset: Dataset) -> str:
 
 
 def circumstances() -> dict[str, str]:
-    """Today's date, the kind of machine and the versions: what a reader needs to judge a time, and nothing
-    about who ran it.
+    """Return the date, the kind of machine and the versions, for judging times.
+
+    Nothing identifies the user.
     """
     versions = [f"python {platform.python_version()}"]
     for package in _PACKAGES:
@@ -182,9 +183,7 @@ def _lines_of(path: Path, raw: bytes) -> tuple[dict[str, Json], list[dict[str, J
 
 @contextmanager
 def to_be_deleted(path: Path) -> Iterator[None]:
-    """Add to an error about what a file of the benchmark holds which file to delete, and what becomes of it
-    then.
-    """
+    """Add to an error about a benchmark file which file to delete, and the effect."""
     try:
         yield
     except BadInput as error:
@@ -252,14 +251,13 @@ MARGIN = 0.02  # of the primary measure; fixed before the first run
 
 @dataclass(frozen=True)
 class Plan:
-    """The baseline every system is compared with, the measure that decides, all measures, and how chance is
-    judged.
+    """The evaluation plan: baseline, primary measure, all measures, and how significance is tested.
 
-    Systems that are tuned are tuned for the primary measure; `margin` is how much better by it a lane has to
-    make a fusion on the tuning split for the gate to let it in. `ties`: a rule of runs.TIES. `rounds` and
-    `seed` are those of the tests and the bootstrap. `expected` is the system that the develop queries speak
-    for, named before the locked ones are opened. `assumed`: nobody gave a plan, these are the defaults.
-    Raises BadInput for what no benchmark can follow, UnknownName for a measure or a rule.
+    Systems are tuned for the primary measure. `margin` is the gain in it on the tuning split that a retriever
+    needs to be selected for a fusion. `ties`: a rule of runs.TIES. `rounds` and `seed` are those of the tests
+    and the bootstrap. `expected` is the best system on the dev split, named before the test split is
+    evaluated. `assumed`: no plan was given, and these are the defaults. Raises BadInput for an invalid plan,
+    and UnknownName for an unknown measure or rule.
     """
 
     baseline: str
@@ -331,8 +329,9 @@ class Plan:
         )
 
     def write_down(self, path: Path) -> None:
-        """Save the plan before anything is measured; one that is there is left alone. Raises BadInput where
-        it is another one.
+        """Save the plan before anything is measured. An existing equal plan is left alone.
+
+        Raises BadInput if another plan is there.
         """
         if not path.exists():
             self.save(path)
@@ -349,12 +348,12 @@ class Plan:
             )
 
     def save(self, path: Path) -> None:
-        """Write the plan as JSON; raises BadInput where it cannot be written."""
+        """Write the plan as JSON. Raises BadInput if it cannot be written."""
         write_whole(path, json.dumps(self.as_json(), indent=1) + "\n", "the plan")
 
     @staticmethod
     def load(path: Path) -> Plan:
-        """Read what `save` wrote; raises BadInput."""
+        """Read a plan that `save` wrote. Raises BadInput if it cannot be read."""
         try:
             read = json.loads(read_regular_text(path))
         except (OSError, ValueError, RecursionError) as error:

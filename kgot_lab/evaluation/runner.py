@@ -1,8 +1,8 @@
-"""Running a system into its receipt: what is there is kept while version, embedder and data are the same, and
-run again where they changed. A system that declares no version is always run again.
+"""Run a system and store its results.
 
-While a run is under way its lines are kept in a plain file beside the receipt (`.partial`), so that it goes
-on where it was interrupted, and a lock (`.lock`) makes another process wait.
+Stored results are reused while version, embedder and data are the same, and replaced otherwise. A system
+without a declared version is always run again. During a run its lines are in a plain file next to the results
+(`.partial`), so that it can be resumed, and a lock (`.lock`) makes other processes wait.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ _LONGEST = 100  # longer collections are data, which have their own digests
 
 
 def declared_version(system: object) -> str:
-    """Return the version that a stage, or what builds one, declares; "" for none, and then it is always run
-    again.
-    """
+    """Return the declared version of a stage or its builder, or "", which means it is always run again."""
     version = getattr(system, "version", "")
     return version if isinstance(version, str) else ""
 
@@ -134,18 +132,17 @@ def run_to(
     ties: str = BY_ID,
     waits: Callable[[], object] = lambda: None,
 ) -> Run:
-    """Run a system on the queries of a data set into a receipt, going on where an earlier attempt was
-    interrupted.
+    """Run a system on the queries of a data set and store the results, resuming an interrupted run.
 
-    `system` may be what builds it, which is then called only where it is run. A receipt of the same system,
-    by its description, its declared version, its embedders and the data, is read instead; that of another is
-    replaced once the new one is whole. A system without a version is always run from the beginning. With one,
-    an interruption between two queries loses nothing; a line that was not written to its end is asked again,
-    and the receipt says how many rankings are from before. Nothing is kept of an attempt that the system's
-    own error ended. Where another process is at work on the receipt it is waited for, which `waits` is
-    told. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes from other data or is kept
-    to another depth; what the system raises of LabError, and LabError that names it and the query, and has
-    the error as its cause, for anything else.
+    `system` may be a builder, which is called only if the system is run. Stored results of the same system,
+    by description, declared version, embedders and data, are loaded instead. Those of another are replaced
+    once the new ones are complete. A system without a version is always run from the start. With one, an
+    interruption between two queries loses nothing. A line that was not completed is computed again, and the
+    results say how many rankings are from before. If the system's own error ends a run, nothing is kept. If
+    another process is running the same system, this one waits and calls `waits`. `ties` is a rule of
+    runs.TIES. Raises BadInput if the existing results are of other data or another depth. A LabError of the
+    system is passed on. Any other error is raised as a LabError that names system and query, with the error
+    as its cause.
     """
     version, wanted = declared_version(system), question_put(dataset, name, keep)
     if (kept := stored_run(path, system, dataset, wanted)) is not None:
@@ -166,7 +163,7 @@ def run_to(
 def run_whole(
     system: Retriever | Built, dataset: Dataset, *, name: str, keep: int = KEEP, ties: str = BY_ID
 ) -> Run:
-    """Run a system on all queries of a data set, with nothing kept on the way, for save_receipt.
+    """Run a system on all queries of a data set without intermediate files, for save_receipt.
 
     Raises what run_to raises.
     """
@@ -286,7 +283,7 @@ def _same(path: Path, head: Mapping[str, Json], wanted: Mapping[str, Json]) -> N
 
 
 def _going_on(partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[str, Json], ties: str) -> Run:
-    """Ask the queries that a partial file does not hold, each into a line of it."""
+    """Run the queries that are missing from a partial file, one line each."""
     queries, known = unique(dataset.queries), {document.id for document in dataset.documents}
     done = _resumed(partial, fixed)
     older = len(done)
@@ -342,8 +339,9 @@ def _made(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> 
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Say whose error one of a system's own code is, and keep it as the cause; those of this package say
-    enough.
+    """Attribute an error in a system's own code to the system, and keep it as the cause.
+
+    Errors of this package are passed on.
     """
     try:
         yield

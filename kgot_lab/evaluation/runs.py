@@ -1,4 +1,4 @@
-"""A run: what one system found for every query, and how long it took."""
+"""Runs: the hits of one system for every query, and their times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIES = (BY_ID, AS_RANKED)  # how hits of one score are put in order
 
 
 class Retriever(Protocol):
-    """Anything that ranks documents for a query; its repr says what it does, and goes into the receipt."""
+    """Anything that ranks documents for a query. Its repr describes it and is stored with the results."""
 
     @property
     def name(self) -> str: ...
@@ -28,7 +28,7 @@ class Retriever(Protocol):
 
 
 class Latency(NamedTuple):
-    """Seconds a query took: half of the queries were faster than the median, 95 of 100 faster than the other."""
+    """The median and the 95th percentile of seconds a query."""
 
     median: float
     p95: float
@@ -41,9 +41,9 @@ class Latency(NamedTuple):
 class Run:
     """The best hits of one system for each query id, best first, at most `kept` of them.
 
-    `description` is the pipeline as it prints itself. `seconds` of each query are there after a run and not
-    in a stored one, where `latency` sums them up; neither counts when two runs are compared. `about` says
-    when, where and on which data it was made.
+    `description` is the repr of the pipeline. `seconds` of each query are known after a run but not in stored
+    results, where `latency` summarises them. Neither counts in comparisons of runs. `about` says when, where
+    and on which data the run was made.
     """
 
     system: str
@@ -76,10 +76,10 @@ def run(
     keep: int = 100,
     progress: Progress | None = None,
 ) -> Run:
-    """Rank every query and keep the best `keep` hits of each; `progress` hears how many are done after each.
+    """Rank every query and keep the best `keep` hits of each.
 
-    Raises BadInput without a query, for query ids that are empty or occur twice, and where a system breaks
-    the rules of a ranking.
+    `progress` is called with the number of finished queries after each. Raises BadInput without a query, for
+    empty or duplicate query ids, and if a system's ranking is invalid.
     """
     queries = unique(queries)
     if keep < 1:
@@ -170,7 +170,7 @@ def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
 
 
 def latency(seconds: Sequence[float]) -> Latency:
-    """Median and 95th percentile (nearest rank) of some times; raises BadInput for none."""
+    """Compute the median and 95th percentile (nearest rank) of times. Raises BadInput for none."""
     if not seconds:
         raise BadInput("there are no times to take the median of")
     return Latency(statistics.median(seconds), sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1])

@@ -1,5 +1,5 @@
-"""Is a difference more than chance? Paired randomisation, bootstrap intervals, Holm, effect size, smallest
-detectable difference.
+"""Significance of differences: paired randomisation, bootstrap intervals, Holm, effect size, detectable
+difference.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One system against the baseline on the same queries.
+    """A system against the baseline on the same queries.
 
     `difference` is the mean of the paired differences, `p_holm` is corrected for all rows of the table,
-    `effect` is Cohen's d_z, `detectable` the smallest true difference that this many queries would have shown
-    in 4 of 5 repetitions.
+    `effect` is Cohen's d_z, and `detectable` the smallest true difference that this many queries would show
+    with a power of 80 %.
     """
 
     system: str
@@ -55,7 +55,7 @@ class Comparison:
 
 @dataclass(frozen=True, repr=False)
 class Comparisons:
-    """Every system against one baseline on one measure; the p-values are one family."""
+    """All systems against one baseline on one measure. The p-values are one family."""
 
     baseline: str
     measure: str
@@ -105,10 +105,11 @@ def compare(
     seed: int = 0,
     groups: Mapping[str, str] | None = None,
 ) -> Comparisons:
-    """Compare every system with the baseline, query by query, p-values corrected by Holm over all of them.
+    """Compare every system with the baseline by paired tests, with p-values corrected by Holm.
 
-    With `groups`, of each query its own, those of a group are drawn, and their signs flipped, together.
-    Raises UnknownName for the baseline, BadInput when the systems were not scored on the same queries.
+    With `groups`, the group of each query, the queries of a group are resampled, and their signs flipped,
+    together. Raises UnknownName for an unknown baseline, and BadInput if the systems were not scored on the
+    same queries.
     """
     if baseline not in scores:
         raise UnknownName("system", baseline, scores)
@@ -297,8 +298,9 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def effect_size(differences: ArrayLike) -> float:
-    """Cohen's d_z: mean of the paired differences over their standard deviation; infinite where all are the
-    same and not 0.
+    """Compute Cohen's d_z: the mean of the paired differences over their standard deviation.
+
+    It is infinite if all differences are equal and not 0.
     """
     given = _vector(differences)
     mean, deviation = float(given.mean()), float(given.std(ddof=1))
@@ -404,9 +406,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Reliability:
-    """The answers whose confidence lies from `low` up to `high`: how many, how sure on average, and what
-    share of them is right.
-    """
+    """The answers with a confidence from `low` to `high`: number, mean confidence, and share correct."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""What one table of values must add, remove and change to become another."""
+"""Diffs between graphs, and a mutable graph that diffs are applied to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Thing = TypeVar("Thing", bound=Node | Edge)
 
 @dataclass(frozen=True)
 class Changes(Generic[V]):
-    """Values only after, values only before, and pairs (before, after) that differ."""
+    """The values added, the values removed, and the pairs (before, after) that differ."""
 
     added: tuple[V, ...]
     removed: tuple[V, ...]
@@ -46,8 +46,9 @@ def patch(
     *,
     key: Callable[[Thing], K],
 ) -> None:
-    """Change a table of nodes or edges in place; raises BadInput when what to remove or change is not there,
-    or what to add is.
+    """Change a table of nodes or edges in place.
+
+    Raises BadInput if what to remove or change is missing, or what to add exists.
     """
     removed, changed, added = tuple(removed), tuple(changed), tuple(added)
     _refuse_twice(chain(map(key, removed), (key(before) for before, _ in changed), map(key, added)))
@@ -69,9 +70,7 @@ def patch(
 
 
 def require_each_once(diff: Diff) -> None:
-    """Raise BadInput when a diff names a node or an edge twice, in whichever of its parts: what it would
-    leave depends on their order.
-    """
+    """Raise BadInput if a diff names a node or an edge twice, since the result would depend on the order."""
     changed_nodes = (before.id for before, _ in diff.changed_nodes)
     changed_edges = (before.identity for before, _ in diff.changed_edges)
     _refuse_twice(chain((node.id for node in chain(diff.added_nodes, diff.removed_nodes)), changed_nodes))
@@ -150,7 +149,7 @@ def same_element(one: Node | Edge, other: Node | Edge) -> bool:
 
 
 class Truth:
-    """Nodes by id, edges by identity, and each node's edges."""
+    """A mutable graph: nodes by id, edges by identity, and each node's edges."""
 
     def __init__(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()):
         self.nodes: dict[str, Node] = {}
@@ -187,8 +186,8 @@ class Truth:
         return diff
 
     def check(self, diff: Diff) -> None:
-        """Raise BadInput unless the diff fits this graph exactly, names nothing twice, and leaves no edge
-        without its ends.
+        """Raise BadInput unless a diff fits this graph exactly, has no duplicates, and leaves no dangling
+        edge.
         """
         require_each_once(diff)
         added = {node.id: None for node in diff.added_nodes}
@@ -221,12 +220,12 @@ class Truth:
                 raise _misfit(f"node {id!r} is removed but keeps an edge")
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff true; raises BadInput, changing nothing, when it does not fit."""
+        """Apply a diff. Raises BadInput, without any change, if it does not fit."""
         self.check(diff)
         self.take(diff)
 
     def take(self, diff: Diff) -> None:
-        """Make a diff true that was checked."""
+        """Apply a diff that was checked."""
         for edge in diff.removed_edges:
             del self.edges[edge.identity]
             for end in {edge.source, edge.target}:
@@ -254,9 +253,7 @@ HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, 
 
 @dataclass(frozen=True)
 class Support:
-    """A document that says a fact, by its id, and the sentence that does; the id is "" for a text that has
-    none.
-    """
+    """A document that states a fact, by its id, and the sentence. The id is "" for a text without one."""
 
     source: str
     sentence: str

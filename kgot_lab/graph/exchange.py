@@ -1,4 +1,4 @@
-"""A graph to and from NetworkX and pandas, without loss."""
+"""Lossless conversion of graphs to and from NetworkX and pandas."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def id_text(value: object) -> str:
 
 
 def unambiguous(names: Iterable[object], what: str) -> None:
-    """Raise BadInput where two columns of a data frame have one name."""
+    """Raise BadInput if two columns of a data frame have the same name."""
     if twice := [name for name, times in Counter(names).items() if times > 1]:
         raise BadInput(
             f"two columns of the data frame of {what} are called {shortly(twice[0])}; rename or drop one"

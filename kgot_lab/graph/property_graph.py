@@ -1,4 +1,4 @@
-"""The one in-memory graph that every analysis reads: columns of nodes and typed edges, and their adjacency."""
+"""The in-memory property graph that every analysis reads: columns of nodes and typed edges, and adjacency."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ Int = TypeVar("Int", np.int32, np.int64)
 
 
 class Csr(NamedTuple):
-    """Compressed sparse rows: the neighbours of node row r are indices[indptr[r]:indptr[r + 1]], reached over
-    edges[...].
-    """
+    """Compressed sparse rows: row r has the neighbours indices[indptr[r]:indptr[r + 1]], over edges[...]."""
 
     indptr: NDArray[np.int64]
     indices: Ints
@@ -43,7 +41,7 @@ class Csr(NamedTuple):
 
 
 class Items(Sequence[_T], Generic[_T]):
-    """A sequence whose items are made when they are looked at."""
+    """A sequence whose items are created on access."""
 
     def __init__(self, length: int, make: Callable[[int], _T]):
         self._rows, self._make = range(length), make
@@ -132,11 +130,10 @@ _NOTHING: Properties = {}  # shared by every node and edge without properties; n
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PropertyGraph:
-    """A graph that never changes: nodes with labels and properties, typed edges with properties; build it
-    with `of` or a `from_…`.
+    """An immutable graph: nodes with labels and properties, typed edges with properties.
 
-    Row r of the node columns is one node, row e of the edge columns one edge; `sources` and `targets` hold
-    node rows.
+    Build it with `of` or a `from_…` method. Row r of the node columns is one node, row e of the edge columns
+    one edge. `sources` and `targets` hold node rows.
     """
 
     ids: tuple[str, ...]
@@ -219,7 +216,7 @@ class PropertyGraph:
         return exchange.from_pandas(nodes, edges)
 
     def to_pandas(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Data frames of the nodes and of the edges that `from_pandas` reads back without loss."""
+        """Convert to data frames of nodes and edges that `from_pandas` reads back without loss."""
         from kgot_lab.graph import exchange
 
         return exchange.to_pandas(self)
@@ -240,17 +237,17 @@ class PropertyGraph:
 
     @property
     def nodes(self) -> Sequence[Node]:
-        """All nodes, made when looked at."""
+        """All nodes, created on access."""
         return Items(len(self.ids), self._node)
 
     @property
     def edges(self) -> Sequence[Edge]:
-        """All edges, made when looked at."""
+        """All edges, created on access."""
         return Items(len(self.edge_keys), self._edge)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """What a reader would call each node, in node order."""
+        """The display name of each node, in node order."""
         return tuple(node.text for node in self.nodes)
 
     def node(self, id: str) -> Node:
@@ -281,12 +278,12 @@ class PropertyGraph:
 
     @cached_property
     def out_csr(self) -> Csr:
-        """Outgoing adjacency: for each node its targets, in edge order."""
+        """Outgoing adjacency: the targets of each node, in edge order."""
         return csr(self.sources, self.targets, len(self))
 
     @cached_property
     def in_csr(self) -> Csr:
-        """Incoming adjacency: for each node the sources that point at it, in edge order."""
+        """Incoming adjacency: the sources of each node's incoming edges, in edge order."""
         return csr(self.targets, self.sources, len(self))
 
     def neighbours(
@@ -409,8 +406,7 @@ class PropertyGraph:
 
     @cached_property
     def digest(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges: the same for equal graphs,
-        whatever their order.
+        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges, independent of their order.
         """
         nodes = ([node.id, node.labels, node.properties] for node in self.nodes)
         edges = ([edge.identity, edge.properties] for edge in self.edges)
@@ -449,7 +445,7 @@ class PropertyGraph:
 
 
 class _Columns:
-    """Columns while they grow."""
+    """Columns under construction."""
 
     def __init__(self) -> None:
         self.row_of: dict[str, int] = {}

@@ -1,8 +1,8 @@
-"""Graph snapshots as the Knowledge Graph of Thoughts project stores them: JSON lines, in the form of Neo4j's
-APOC or of NetworkX.
+"""Graph snapshots in the formats of the Knowledge Graph of Thoughts project: JSON lines of Neo4j's APOC or of
+NetworkX.
 
-An APOC relationship has an id, which becomes the edge's key. An edge whose key cannot serve as that id is
-written with a fresh id and one more field, "key", so that reading back gives the same graph.
+The id of an APOC relationship becomes the key of the edge. An edge whose key is not a valid id is written
+with a new id and a field "key", so that reading returns the same graph.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def read_snapshot(path: Path | str) -> PropertyGraph:
 def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "apoc") -> None:
     """Write a graph as a snapshot that `read_snapshot` reads back without loss.
 
-    Raises BadInput for a value that is not JSON and for a file that cannot be written; a snapshot that was
-    there then stays.
+    Raises BadInput for a value that is not JSON and for a file that cannot be written. An existing snapshot
+    is then unchanged.
     """
     if variant not in _FORMS:
         raise UnknownName("snapshot variant", variant, _FORMS)
@@ -236,7 +236,7 @@ _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
 
 @dataclass(frozen=True)
 class NamedGraph:
-    """A graph whose nodes go by their names, and a sentence on what was renamed; "" where nothing was."""
+    """A graph with names as node ids, and a sentence on what was renamed, or ""."""
 
     graph: PropertyGraph
     note: str = ""

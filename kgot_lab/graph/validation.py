@@ -1,5 +1,5 @@
-"""The gate of every graph: what may enter is checked once and copied, so that nobody who holds the original
-can change the graph.
+"""Validation of graph elements: each is checked once and copied, so that later changes to the original have
+no effect.
 """
 
 from __future__ import annotations
@@ -277,10 +277,10 @@ ANY_TYPE = "*"  # as the end of an edge: a node of any type of the vocabulary
 
 @dataclass(frozen=True)
 class PropertyRule:
-    """A property: its kind, its values where they are few, its bounds, and the other property it goes with.
+    """A rule for a property: its kind, allowed values, bounds, and the property it depends on.
 
     With `goes_with=("type", "signal")` it belongs to nodes whose type is signal: on others it is an error,
-    missing there a warning.
+    and on these its absence is a warning.
     """
 
     name: str
@@ -293,7 +293,7 @@ class PropertyRule:
 
 @dataclass(frozen=True)
 class NodeType:
-    """A type of node; properties that no rule names are free."""
+    """A type of node. Properties without a rule are unrestricted."""
 
     name: str
     meaning: str
@@ -302,9 +302,7 @@ class NodeType:
 
 @dataclass(frozen=True)
 class Ends:
-    """What an edge may join: a type and another; `only` gives the properties that need certain values between
-    these two.
-    """
+    """The node types that an edge may join. `only` restricts property values between these two."""
 
     source: str
     target: str
@@ -313,10 +311,10 @@ class Ends:
 
 @dataclass(frozen=True)
 class EdgeType:
-    """A type of edge: the ends it may have, and its properties. One that says the same both ways is stored
-    once, in the order of ids.
+    """A type of edge: its possible ends and its properties.
 
-    Of a `single` one a node has one at a time: a later one takes the place of the earlier.
+    A symmetric edge is stored once, with its ends sorted by id. A node has one edge of a `single` type at a
+    time, and a later one replaces it.
     """
 
     name: str
@@ -329,8 +327,9 @@ class EdgeType:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The types of a kind of graph; `instead` says for an edge type that is not one of them what to write in
-    its place.
+    """The node and edge types of a kind of graph.
+
+    `instead` maps an edge type that is not one of them to its replacement.
     """
 
     name: str

@@ -1,6 +1,4 @@
-"""The nearest rows, and the delta pairs among them, found approximately by an index; how many are missed is
-measured and said.
-"""
+"""Approximate nearest rows and delta pairs by an index, with measured recall."""
 
 from __future__ import annotations
 
@@ -44,11 +42,11 @@ Sort = TypeVar("Sort", Similar, Pairs)
 
 @dataclass(frozen=True, eq=False)
 class IndexEffort:
-    """How an index is made and looked into, how its recall is measured, and whom it tells how far it is.
+    """Settings of an index, of the measurement of its recall, and a progress callback.
 
-    `weighed`: neighbours weighed when a row is added; more is slower and misses less. `sample` rows, chosen
-    by `seed`, are searched exactly too. With more than 1 of `threads` two runs may differ. `progress(done,
-    total)` counts rows.
+    `weighed`: candidate neighbours when a row is added, where more is slower and misses less. `sample` rows,
+    chosen by `seed`, are also searched exactly. With more than 1 of `threads` two runs may differ.
+    `progress(done, total)` counts rows.
     """
 
     weighed: int = 64
@@ -75,7 +73,7 @@ class Approximate(Generic[Sort]):
 
     @property
     def recall(self) -> float:
-        """The share that was found, in the sample; not a number where there was nothing to find."""
+        """The recall on the sample, or NaN if there was nothing to find."""
         return self.found / self.expected if self.expected else float("nan")
 
     def __repr__(self) -> str:
@@ -83,12 +81,12 @@ class Approximate(Generic[Sort]):
 
 
 def approximate(matrix: ArrayLike, k: int, *, effort: IndexEffort = _LIGHT) -> Approximate[Similar]:
-    """About the k rows most similar to each row, as nearest() gives them, with the recall measured on an
-    exact sample of rows.
+    """Find the approximate k rows most similar to each row, like nearest(), and measure the recall.
 
-    `matrix`: vectors of length 1, shape (n, d); a row of zeros is in no list. The index is HNSW (Malkov and
-    Yashunin 2016) over vectors in 8 bits; it takes about n * (d + 160) bytes. Raises BadInput as nearest()
-    does, and NotInstalled.
+    The recall is measured on a random sample of rows that are also searched exactly. `matrix`: vectors of
+    length 1, shape (n, d). A row of zeros is in no list. The index is HNSW (Malkov and Yashunin 2016) over
+    vectors in 8 bits, and takes about n * (d + 160) bytes. Raises BadInput as nearest() does, and
+    NotInstalled without faiss.
     """
     if k < 1 or effort.sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {effort.sample}")

@@ -1,4 +1,4 @@
-"""All pairs of many vectors in blocks: which pairs are asked for, the plan of the blocks, and their products."""
+"""All pairs of many vectors in blocks: the pairs wanted, the plan of the blocks, and their products."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CELL_BYTES = 112
 
 
 class Tile(NamedTuple):
-    """A block of pairs: rows from top to bottom, columns from left to right, the ends left out."""
+    """A block of pairs: rows from top to bottom, columns from left to right, exclusive of the ends."""
 
     top: int
     bottom: int
@@ -85,8 +85,9 @@ def margin(dimension: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class WantedPairs:
-    """Which pairs are asked for: all of `size` rows, or those with a row of `new` (sorted); none with a blank
-    row, or of one group.
+    """The pairs to compare: all of `size` rows, or those with a row of `new` (sorted).
+
+    Pairs with a blank row, or within one group, are excluded.
     """
 
     size: int
@@ -123,7 +124,7 @@ class WantedPairs:
 
     @property
     def pairs(self) -> int:
-        """How many pairs there may be."""
+        """An upper bound on the number of pairs."""
         every = self.size * (self.size - 1) // 2
         return every if self.new is None else min(every, len(self.new) * self.size)
 
@@ -155,7 +156,7 @@ class WantedPairs:
 
     @cached_property
     def _fresh(self) -> Flags:
-        """Which rows are new."""
+        """Flags of the new rows."""
         fresh = np.zeros(self.size, bool)
         fresh[self.new] = True
         return fresh
@@ -304,9 +305,7 @@ _Found = TypeVar("_Found")
 
 
 class Job(Protocol[_Found]):
-    """What is done with each block. `found` is a value: a step gives a new one, so that an interrupted step
-    leaves no trace.
-    """
+    """The work on each block. A step returns a new `found`, so that an interrupted step leaves no trace."""
 
     def nothing(self) -> _Found: ...
     def after(
@@ -318,11 +317,11 @@ class Job(Protocol[_Found]):
 
 @dataclass(frozen=True, eq=False)
 class Effort:
-    """What a join may take, and whom it tells how far it is; it does not show in the result.
+    """Resource limits of a join, and a progress callback. They do not affect the result.
 
-    `memory`: bytes held at a time beside the vectors, the result included. `threads`: of the products; None:
-    what is fastest here. `client`: a Dask client, whose workers share the blocks, each with this memory and
-    one thread. `progress(done, total)` counts blocks.
+    `memory`: bytes in use besides the vectors, including the result. `threads`: for the products, or None for
+    the fastest on this machine. `client`: a Dask client whose workers share the blocks, each with this memory
+    and one thread. `progress(done, total)` counts blocks.
     """
 
     memory: int = MEMORY
@@ -344,8 +343,9 @@ USUAL = Effort()
 
 
 class Stopped(KeyboardInterrupt):
-    """A join that was interrupted. Its finished blocks are kept: so_far() is what they hold, go_on() does the
-    others and gives it all.
+    """An interrupted join that keeps its finished blocks.
+
+    so_far() returns their result, and go_on() runs the others and returns the whole result.
     """
 
     def __init__(self, walk: BlockWalk[Any]) -> None:
@@ -359,13 +359,13 @@ class Stopped(KeyboardInterrupt):
         return self._walk.found()
 
     def go_on(self) -> Any:
-        """Do the other blocks and give the whole result; may be interrupted again."""
+        """Run the remaining blocks and return the whole result. May be interrupted again."""
         return self._walk.run()
 
 
 class BlockWalk(Generic[_Found]):
-    """A job on every block of a plan; with a Dask client, groups of blocks are its tasks, and the result is
-    the same.
+    """A job over all blocks of a plan. With a Dask client, groups of blocks are its tasks, with the same
+    result.
     """
 
     def __init__(
@@ -385,7 +385,7 @@ class BlockWalk(Generic[_Found]):
 
     @property
     def done(self) -> int:
-        """How many blocks are finished."""
+        """The number of finished blocks."""
         return self._state[0]
 
     def found(self) -> Any:
@@ -393,7 +393,7 @@ class BlockWalk(Generic[_Found]):
         return self._job.result(self._state[2], self._matrices)
 
     def run(self) -> Any:
-        """Do the blocks that are not yet done and give the result; raises Stopped when interrupted."""
+        """Run the remaining blocks and return the result. Raises Stopped on an interrupt."""
         try:
             if self._client is None:
                 self._alone()
@@ -438,7 +438,7 @@ class BlockWalk(Generic[_Found]):
 
 
 def _rooms(tiles: Sequence[Tile], matrices: Sequence[Matrix]) -> list[Matrix]:
-    """Room for the product of the largest block, a room for each matrix."""
+    """Allocate an array for the product of the largest block, one for each matrix."""
     return [np.empty(max((tile.area for tile in tiles), default=0), np.float32) for _ in matrices]
 
 

@@ -1,6 +1,4 @@
-"""What two similarities of a pair of texts say together: its delta, the band of that delta, and the
-thresholds of an edge.
-"""
+"""The delta of a pair of texts, its band, and the thresholds of an edge."""
 
 from __future__ import annotations
 
@@ -61,13 +59,12 @@ def cosines(some: Matrix, others: Matrix) -> Cosines:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """How alike two skeletons must be, and by how much more than the texts, for an edge. What equals a
-    threshold passes.
+    """The minimum skeleton similarity and delta of an edge. A value equal to a threshold passes.
 
-    Both tests read similarities rounded to six places, and their difference, rounded again, as the thresholds
-    are: what is printed decides. The defaults of these two were set for a model of 3072 dimensions. A
-    skeleton of fewer than `words` words beside "something" has too little to compare: its text gets no edge
-    and is counted; 0 refuses none. Raises BadInput outside -1..1 (skeleton), -2..2 (delta) and below 0
+    Similarities are rounded to six decimals, as are their difference and the thresholds, so that the printed
+    values decide. The default skeleton and delta were set for a model of 3072 dimensions. A skeleton with
+    fewer than `words` words other than "something" is too short to compare: its text gets no edge and is
+    counted. With 0 none is too short. Raises BadInput outside -1..1 (skeleton), -2..2 (delta) and below 0
     (words).
     """
 
@@ -112,9 +109,7 @@ SPECIFIED = Thresholds()  # what is used unless one says otherwise
 
 
 class Verified(Protocol):
-    """What a verifier says of two texts: how well they lie side by side, and why they are no pair, empty
-    where they are one.
-    """
+    """A verifier's verdict on two texts: how well they align, and why they are not a pair, or ""."""
 
     @property
     def score(self) -> float: ...
@@ -124,7 +119,7 @@ class Verified(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Pair:
-    """Two texts (or nodes, by id), how alike they are as they stand, and how alike their skeletons are."""
+    """Two texts (or nodes, by id), with the similarity of the texts and that of their skeletons."""
 
     source: str
     target: str
@@ -140,17 +135,17 @@ class Pair:
 
     @property
     def band(self) -> str:
-        """Where the delta lies."""
+        """The band of the delta."""
         return band(self.delta)
 
     @property
     def veto(self) -> str:
-        """Why a verifier refuses the pair; empty where it does not, and where none was asked."""
+        """Why a verifier rejects the pair. Empty if it does not, or if there was no verifier."""
         return self.alignment.veto if self.alignment is not None else ""
 
     @property
     def least(self) -> float:
-        """How many words the shorter skeleton holds beside "something"; without end where they are not known."""
+        """The number of words in the shorter skeleton other than "something", or infinity if unknown."""
         return min(map(count_words, self.skeletons)) if all(self.skeletons) else math.inf
 
     def properties(self) -> dict[str, Json]:

@@ -1,6 +1,4 @@
-"""Every pair of vectors that is near, found exactly: by a threshold, or by skeletons more alike than texts;
-and the nearest of each.
-"""
+"""Exact similarity joins: pairs above a threshold, delta pairs, and the nearest rows of each."""
 
 from __future__ import annotations
 
@@ -50,8 +48,9 @@ _NEAREST_TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Similar:
-    """Pairs of rows and their similarity, cosines at six places; `dropped` counts the pairs that passed but
-    were beyond `most`.
+    """Pairs of rows and their similarity, a cosine rounded to six decimals.
+
+    `dropped` counts the pairs that passed but were beyond `most`.
     """
 
     rows: RowNumbers
@@ -96,8 +95,9 @@ def nearest(matrix: ArrayLike, k: int, *, new: ArrayLike | None = None, effort: 
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
-    """The neighbours found so far in parts, columns row, other, similarity; `floor`: what a similarity must
-    reach to be in a row's list.
+    """The neighbours found so far in parts, with columns row, other and similarity.
+
+    `floor` is the similarity needed to enter a row's list.
     """
 
     parts: tuple[Columns, ...]
@@ -108,7 +108,7 @@ class _Lists:
 
 @dataclass(frozen=True, eq=False)
 class _Nearest:
-    """The k nearest of each row. Similarities are right to within the margin until the lists are made exact."""
+    """The k nearest of each row. Similarities are within the margin until the lists are made exact."""
 
     asked: WantedPairs
     k: int
@@ -149,9 +149,7 @@ class _Nearest:
         return found if found.held <= self.most else self._exact(found, matrices[0])
 
     def _lift(self, floor: Matrix, owners: RowNumbers, block: Matrix) -> None:
-        """Give those owners of a row of the block that have no floor one: their k-th best of the block, with
-        room for both errors.
-        """
+        """Set the floor of rows without one to their k-th best of the block, less both error bounds."""
         low = np.flatnonzero(floor[owners] <= -2)
         if len(low) and block.shape[1] > self.k:
             floor[owners[low]] = np.maximum(
@@ -254,12 +252,12 @@ _TYPES = (np.int32, np.int32, np.float32, np.float32)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs:
-    """Pairs of rows, row < column, the highest delta first, ties by row and column; all columns have shape
+    """Pairs of rows, row < column, by descending delta, ties by row and column. All columns have shape
     (pairs,).
 
-    `skeleton` and `raw` are cosines at six places, `delta` is their difference. `dropped` counts the pairs
-    that passed but were beyond `most`; `candidates`, by the band of their delta, all pairs whose skeletons
-    are alike enough.
+    `skeleton` and `raw` are cosines rounded to six decimals, `delta` is their difference. `dropped` counts
+    the pairs that passed but were beyond `most`. `candidates` counts, by the band of their delta, all pairs
+    whose skeletons are similar enough.
     """
 
     rows: RowNumbers
@@ -352,10 +350,10 @@ def _joined(
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """The pairs found so far, in parts; those under `bar` are not among the best any more.
+    """The pairs found so far, in parts. Those below `bar` can no longer be among the best.
 
-    `waiting` are candidates that are still to be decided: rows, columns, both similarities to within the
-    margin (NaN: not yet known).
+    `waiting` are undecided candidates: rows, columns, and both similarities within the margin (NaN if not yet
+    computed).
     """
 
     parts: tuple[Columns, ...]
@@ -372,7 +370,7 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class _Passing:
-    """The pairs that pass both thresholds; of one matrix, the similarity counts as the delta."""
+    """The pairs that pass both thresholds. For one matrix, the similarity is used as the delta."""
 
     asked: WantedPairs
     thresholds: Thresholds
