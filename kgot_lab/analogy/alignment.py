@@ -1,6 +1,4 @@
-"""How well the telling of one text runs along that of another: their sentences and events are paired in
-order, whatever they are about.
-"""
+"""Alignment of two texts: their sentences and events are paired in order, regardless of topic."""
 
 from __future__ import annotations
 
@@ -25,12 +23,12 @@ AT_ONCE = 200_000  # similarities held at a time; their forms take some 60 times
 
 @dataclass(frozen=True)
 class AlignmentWeights:
-    """What the parts of a score count. Chosen once for all data on develop parts, in the middle of where they
-    hardly matter.
+    """Weights of the parts of an alignment score.
 
-    The score is (1 - events) x sentences + events x events, both aligned in order. Two sentences are similar
-    by (1 - form) x cosine of their masked texts + form x cosine of their forms, less the share `denial` when
-    one denies and one does not.
+    Chosen once for all data on dev splits, in the middle of the range where they hardly matter. The score is
+    (1 - events) x sentences + events x events, both aligned in order. The similarity of two sentences is (1 -
+    form) x cosine of their masked texts + form x cosine of their forms, reduced by the share `denial` if
+    exactly one is negated.
     """
 
     form: float = 0.3
@@ -44,7 +42,8 @@ class AlignmentWeights:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is compared of one text: vectors and forms of its masked sentences, vectors of its events."""
+    """The units of a text to compare: vectors and forms of its masked sentences, and vectors of its events.
+    """
 
     sentences: Matrix  # (n, dimension)
     denied: NDArray[np.bool_]  # (n,)
@@ -55,13 +54,12 @@ class Units:
 
 
 class Aligner:
-    """Scores and shows how well one text's structure answers another's; it knows nothing of what they are
-    about.
+    """Scores and shows how well the structure of two texts matches, regardless of topic.
 
-    Without `ordered` units answer each other wherever they stand, which measures what the order adds; `align`
-    always keeps it. With `connectives` words such as "then" and "finally" are read too, which measures what
-    the list of them adds. `similarity` is the fast score, `align` shows everything behind it and says whether
-    an edge between the two texts stands.
+    `similarity` is the fast score. `align` shows everything behind it, and whether an edge between the two
+    texts holds. Without `ordered`, `similarity` matches units in any order, which measures the effect of
+    order. `align` always keeps it. With `connectives`, words such as "then" and "finally" are kept, which
+    measures the effect of removing them.
     """
 
     def __init__(
@@ -81,11 +79,11 @@ class Aligner:
 
     @property
     def usual(self) -> bool:
-        """Whether all that can be set is as it is without setting it."""
+        """Whether all settings are the defaults."""
         return (self.weights, self.limits) == (AlignmentWeights(), Cutoffs()) and not self._connectives
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Read and embed everything in some texts at once; texts not prepared are when they are first needed.
+        """Parse and embed texts in one batch. Other texts are processed when first needed.
 
         Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
         """
@@ -257,10 +255,10 @@ def matched(similarities: Matrix) -> list[tuple[int, int]]:
 
 
 def agreement(similarities: Matrix) -> float:
-    """Kendall's tau between the order of the rows and that of their best columns: 1 in order, -1 turned
-    round; 1 for fewer than two rows.
+    """Compute Kendall's tau between the order of the rows and that of their best columns.
 
-    Two rows whose best column is the same count 0 (tau-a).
+    It is 1 in order and -1 reversed, and 1 for fewer than two rows. Two rows with the same best column count
+    0 (tau-a).
     """
     if similarities.shape[0] < 2 or not similarities.shape[1]:
         return 1.0

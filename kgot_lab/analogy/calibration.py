@@ -1,4 +1,4 @@
-"""Thresholds chosen on labelled pairs, for one embedder and one maker of skeletons."""
+"""Calibration of thresholds on labelled pairs, for one embedder and one maker of skeletons."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kgot_lab.similarity.delta import BANDS, DIGITS, Cosines, Pair, Thresholds
 
 @dataclass(frozen=True)
 class Aim:
-    """What thresholds are chosen for: the largest F_beta, or the largest precision at a recall of at least
+    """The objective of calibration: the largest F_beta, or the largest precision at a recall of at least
     `least_recall`.
 
-    F_beta = (1 + b^2) P R / (b^2 P + R) (van Rijsbergen 1979), P being the precision and R the recall.
-    `prevalence` is the share of analogous pairs where the thresholds will be used: P = p R / (p R + (1 - p)
-    F), with F the share of the other pairs that pass; without it P is that among the pairs given. Raises
-    BadInput for numbers out of range.
+    F_beta = (1 + b^2) P R / (b^2 P + R) (van Rijsbergen 1979), with precision P and recall R. `prevalence` is
+    the share of analogous pairs where the thresholds will be used: P = p R / (p R + (1 - p) F), with F the
+    share of the other pairs that pass. Without it P is measured on the labelled pairs. Raises BadInput for
+    numbers out of range.
     """
 
     beta: float = 1.0
@@ -38,7 +38,7 @@ class Aim:
             raise BadInput(f"a prevalence lies between 0 and 1, not at {self.prevalence}")
 
     def precision(self, right: Cosines, wrong: Cosines, totals: tuple[int, int]) -> Cosines:
-        """P where so many analogous and other pairs pass, of so many in all."""
+        """Compute the precision from the numbers of analogous and other pairs that pass, and of all."""
         if self.prevalence is not None:
             right, wrong = self.prevalence * right / totals[0], (1 - self.prevalence) * wrong / totals[1]
         return right / np.maximum(right + wrong, 1e-300)
@@ -63,9 +63,7 @@ class Aim:
 
 @dataclass(frozen=True, repr=False)
 class Calibrated(Thresholds):
-    """Thresholds that did best on some labelled pairs: for what aim, with which precision and recall on those
-    same pairs.
-    """
+    """The best thresholds on labelled pairs, with the aim, and precision and recall on the same pairs."""
 
     aim: str = ""
     pairs: int = 0
@@ -172,9 +170,7 @@ _AS_PAIRS = 1_000  # for how many pairs looked at the measured shares count
 
 @dataclass(frozen=True)
 class BandShares:
-    """The share of analogous pairs, and that of other pairs, that gets an edge in each band: measured for one
-    rule of edges.
-    """
+    """The shares of analogous and of other pairs that get an edge in each band, as measured for one rule."""
 
     analogous: Mapping[str, float]
     others: Mapping[str, float]

@@ -1,4 +1,4 @@
-"""Structural isomorphism: edges between texts whose skeletons are more alike than the texts themselves."""
+"""Structural isomorphism: edges between texts whose skeletons are more similar than the texts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def described(graph: PropertyGraph) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Counts:
-    """Which nodes could have no edge, and which pairs were looked at."""
+    """The numbers of nodes that can have no edge, by reason, and of pairs compared."""
 
     nodes: int = 0
     without_text: int = 0
@@ -82,8 +82,9 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Nodes sorted by id, with their texts, skeletons and vectors of length 1; nodes of one text have one
-    number in `groups`.
+    """Nodes sorted by id, with their texts, skeletons and vectors of length 1.
+
+    Nodes with the same text have the same number in `groups`.
     """
 
     ids: tuple[str, ...]
@@ -176,25 +177,24 @@ DELTA, SIMILARITY = "structural_isomorphism", "similarity"
 
 
 class Verifier(Protocol):
-    """Anything that lays two texts side by side and may refuse them."""
+    """Anything that aligns two texts and may veto an edge."""
 
     def align(self, a: str, b: str, /) -> Verified: ...
 
 
 @runtime_checkable
 class Forewarned(Verifier, Protocol):
-    """A verifier that is told beforehand which texts will come, to work on them all at once."""
+    """A verifier that gets all texts in advance, to process them in one batch."""
 
     def prepare(self, texts: Sequence[str], /) -> object: ...
 
 
 @dataclass(frozen=True, repr=False)
 class FoundEdges:
-    """Computed edges of one type, by source and target: one for each pair, from the lower id to the higher,
-    to be read both ways.
+    """Computed edges of one type, one for each pair, from the lower id to the higher. They are symmetric.
 
-    The vetoed ones are no edges of the graph; the reason is their `veto`. `candidates` counts, by the band of
-    their delta, all pairs looked at whose skeletons are alike enough.
+    Vetoed pairs are not edges of the graph, and their `veto` is the reason. `candidates` counts, by the band
+    of their delta, all compared pairs whose skeletons are similar enough.
     """
 
     type: str
@@ -208,7 +208,7 @@ class FoundEdges:
 
     @property
     def counts_by_band(self) -> dict[str, int]:
-        """How many of the edges lie in each band."""
+        """The number of edges in each band."""
         return per_band(edge.properties["band"] for edge in self.edges if "band" in edge.properties)
 
     def expected(self, prevalence: float = PREVALENCE) -> dict[str, float]:
@@ -433,7 +433,7 @@ def _check(skeletons: object, embedder: object, verifier: object = None) -> None
 
 @dataclass(frozen=True)
 class _Rule:
-    """By what delta edges are made."""
+    """The settings that determine delta edges."""
 
     skeletons: Skeletons
     embedder: Embedder
@@ -479,7 +479,7 @@ class _Rule:
 
     @property
     def _shares(self) -> BandShares | None:
-        """What was measured for this rule, if it was."""
+        """The measured shares for this rule, if any."""
         measured = (
             self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
         )
@@ -489,7 +489,7 @@ class _Rule:
         return MEASURED_SHARES[asked] if measured and usual and self.thresholds == SPECIFIED else None
 
     def check(self, edges: Iterable[Edge], material: Material) -> None:
-        """Raise BadInput where an edge that is to stay was made by another rule, or from other skeletons."""
+        """Raise BadInput if an edge to keep was made by another rule or from other skeletons."""
         skeleton, stamp = dict(zip(material.ids, material.skeletons, strict=True)), self._stamp
         for edge in edges:
             said, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"

@@ -1,6 +1,4 @@
-"""What a text tells once its nouns are taken out: sentences, events and function words, read by spaCy; no
-language model.
-"""
+"""Linguistic skeletons: sentences, events and function words without nouns, parsed by spaCy."""
 
 from __future__ import annotations
 
@@ -34,8 +32,9 @@ COMPLEMENTS = frozenset({"prt", "acomp", "oprd", "advmod"})
 
 @dataclass(frozen=True)
 class Role:
-    """One role of an event: "subject", "object" or a preposition, and the head noun that fills it, "" for a
-    pronoun or a clause.
+    """A role of an event: "subject", "object" or a preposition, with its head noun.
+
+    The noun is "" for a pronoun or a clause.
     """
 
     name: str
@@ -44,8 +43,9 @@ class Role:
 
 @dataclass(frozen=True)
 class Predication:
-    """A verb with what belongs to it. A passive is told as the active: what is done to is the object, "by"
-    names the subject.
+    """A verb with its arguments.
+
+    A passive is converted to active: its grammatical subject is the object, and "by" names the subject.
     """
 
     verb: str  # as in a dictionary
@@ -122,8 +122,9 @@ def _meant(filler: SpacyToken, verb: SpacyToken) -> SpacyToken:
 
 @dataclass(frozen=True)
 class Counterpart:
-    """A noun of one text and the noun that fills the same role in the other, with how often; `agrees` if the
-    one-to-one mapping has it.
+    """A noun of one text and the noun in the same role in the other, with a count.
+
+    `agrees` says whether the one-to-one mapping contains the pair.
     """
 
     source: str
@@ -134,27 +135,25 @@ class Counterpart:
 
 @dataclass(frozen=True)
 class RoleMap:
-    """Which noun answers to which, most often first."""
+    """The mapping of nouns, most frequent first."""
 
     counterparts: tuple[Counterpart, ...] = ()
 
     @property
     def votes(self) -> int:
-        """How many roles are filled on both sides of the aligned events."""
+        """The number of roles that are filled on both sides of the aligned events."""
         return sum(each.times for each in self.counterparts)
 
     @property
     def same(self) -> int:
-        """How many of these are filled by the same noun on both sides."""
+        """The number of these with the same noun on both sides."""
         return sum(each.times for each in self.counterparts if each.source == each.target)
 
     @property
     def consistency(self) -> float:
-        """The share of votes that agree with a mapping of one noun to one noun, as analogy asks for; 1
-        without votes.
+        """The share of votes that agree with a one-to-one mapping of nouns. It is 1 without votes.
 
-        Source of the demand: one-to-one correspondence in Gentner, Structure-mapping, Cognitive Science 7
-        (1983).
+        Analogy requires one-to-one correspondence: Gentner, Structure-mapping, Cognitive Science 7 (1983).
         """
         return (
             sum(each.times for each in self.counterparts if each.agrees) / self.votes if self.votes else 1.0
@@ -256,8 +255,9 @@ BEFORE_A_COMMA = (
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence: as it stands, with "something" for each noun phrase, and its form: function words, and tags
-    in place of the others.
+    """A sentence: its text, the text with "something" for each noun phrase, and its form.
+
+    The form is its function words, with tags in place of the others.
     """
 
     text: str
@@ -268,7 +268,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What was read in a text. A blank text has no sentences."""
+    """The parse of a text. A blank text has no sentences."""
 
     text: str
     sentences: tuple[Sentence, ...] = ()
@@ -277,7 +277,7 @@ class Analysis:
 
     @property
     def units(self) -> tuple[Sentence, ...]:
-        """The sentences in which something is left to compare once their nouns are gone."""
+        """The sentences with words left to compare without their nouns."""
         return tuple(sentence for sentence in self.sentences if sentence.masked)
 
 
@@ -314,12 +314,11 @@ def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis
 
 
 class Linguistic:
-    """A maker of skeletons that asks no language model: one line per text, without nouns, names and numbers,
-    in the order of the text.
+    """A maker of skeletons without a language model: one line a text, without nouns, names and numbers.
 
-    "masked" keeps the sentences and puts "something" for every noun phrase; "events" keeps only the verbs and
-    what belongs to them. It reads English alone. A blank text, and one with nothing but nouns, gets no
-    skeleton: "". Raises UnknownName for another style.
+    "masked" keeps the sentences and replaces every noun phrase by "something". "events" keeps only the verbs
+    and their arguments. It reads only English. The skeleton of a blank text, and of one with only nouns, is
+    "". Raises UnknownName for another style.
     """
 
     def __init__(self, style: str = "masked") -> None:
@@ -333,7 +332,10 @@ class Linguistic:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what decides a skeleton: spaCy, its model, the rules and the style. Raises NotInstalled."""
+        """SHA-256 of everything that affects a skeleton: spaCy, its model, the rules and the style.
+
+        Raises NotInstalled without spaCy.
+        """
         meta = _pipeline().meta
         return hashlib.sha256(
             f"{import_module('spacy').__version__} {MODEL} {meta['version']} {_RULES} {self.style}".encode()

@@ -1,4 +1,4 @@
-"""Two makers of skeletons: a language model that is asked, and a file of those that were made earlier."""
+"""Skeletons from a language model, and stored skeletons."""
 
 from __future__ import annotations
 
@@ -86,13 +86,12 @@ AGAIN_EXAMPLES = (
 
 @dataclass(frozen=True)
 class ModelSkeletons:
-    """Skeletons by a language model: rules, examples, then the text, so that a model which keeps what it has
-    read reads only the text.
+    """A maker of skeletons with a language model.
 
-    `examples` are texts, each with its skeleton; `max_tokens` limits a reply, `temperature` 0 is greedy. With
-    `leaks`, a skeleton that holds words of the text's field is given back once to be said without them, by
-    itself, so that the text cannot leak again; of the two the one with fewer such words stays, or else the
-    first.
+    The prompt is rules, examples, then the text, so that a model with a prompt cache reads only the text.
+    `examples` are texts, each with its skeleton. `max_tokens` limits a reply, and `temperature` 0 is greedy.
+    With `leaks`, a skeleton with domain words of the text is sent back once to be rephrased without them, on
+    its own, so that the text cannot leak again. The one with fewer such words is kept, or else the first.
     """
 
     llm: LLM
@@ -109,9 +108,7 @@ class ModelSkeletons:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the model, its file and engine where it tells them, of all it is asked with, and of the
-        leak check.
-        """
+        """SHA-256 of the model, its file and engine if known, the whole prompt, and the leak check."""
         model = [
             self.llm.name,
             *((self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", "")),
@@ -167,8 +164,9 @@ class ModelSkeletons:
 
 
 class StoredSkeletons:
-    """Skeletons made earlier: a file that `save` wrote, or a mapping from text to skeleton. Raises BadInput
-    for a text without one.
+    """Stored skeletons: a file that `save` wrote, or a mapping from text to skeleton.
+
+    Raises BadInput for a text without one.
     """
 
     def __init__(self, source: str | Path | Mapping[str, str], *, name: str = "stored") -> None:
@@ -212,11 +210,10 @@ class StoredSkeletons:
 
 
 def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str = "") -> None:
-    """Write skeletons as JSON lines, by the hash of their text: the same bytes for the same skeletons;
-    gzipped if the path ends in .gz.
+    """Write skeletons as JSON lines, keyed by the hash of their text, gzipped if the path ends in .gz.
 
-    First the head {"skeletons": 1, "maker", "model", "date"}, then {"text_sha256", "skeleton"} for each, in
-    the order of the hashes.
+    The same skeletons give the same bytes. First the header {"skeletons": 1, "maker", "model", "date"}, then
+    {"text_sha256", "skeleton"} for each, in the order of the hashes.
     """
     head = {"skeletons": 1, "maker": skeletons.maker, "model": model, "date": date}
     lines = sorted((_sha256(text), skeleton) for text, skeleton in skeletons.items())

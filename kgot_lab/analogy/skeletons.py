@@ -1,4 +1,4 @@
-"""Skeletons: what happens in a text, said in one line without the words of its field."""
+"""Skeletons: one line that says what happens in a text, without the words of its domain."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ GENERAL_WORDS = frozenset(  # what a skeleton is written with, so that saying "p
 
 @dataclass(frozen=True)
 class LeakCheck:
-    """Counts the words of a text that its skeleton may not hold.
+    """Counts the words of a text that leaked into its skeleton.
 
-    A content word is a domain word when idf(w) = ln(N / df(w)) >= min(cut, ln N), where N is the number of
-    texts, df(w) the number of them that hold w or another ending of it, at least 1; so a word of a single
-    text always is one, and the cut is in nats. Names (capitals in mid-sentence that are capitals again) and
-    numbers leak however common they are; `common` words never do. It sees words, not meanings: what a
-    skeleton says by a synonym goes unseen, so the count is a lower bound.
+    A content word is a domain word if idf(w) = ln(N / df(w)) >= min(cut, ln N), where N is the number of
+    texts and df(w) the number of them that hold w or another ending of it, at least 1. So a word of a single
+    text always is one, and the cut is in nats. Names (words capitalised in mid-sentence in both texts) and
+    numbers leak however common they are, and `common` words never do. Synonyms are not detected, so the count
+    is a lower bound.
     """
 
     texts: int
@@ -151,7 +151,7 @@ class LeakCheck:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of what decides the answers."""
+        """SHA-256 of everything that affects the result."""
         parts = self.texts, sorted(self.frequency.items()), self.cut, sorted(self.common)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -196,9 +196,7 @@ QUOTES = dict(zip("\"'`*_“‘«", "\"'`*_”’»", strict=True))  # what open
 
 
 class Maker(Protocol):
-    """Anything that turns texts into skeletons, one for each. Of two makers with the same `digest`, each
-    makes what the other would.
-    """
+    """Anything that maps texts to skeletons. Two makers with the same `digest` are interchangeable."""
 
     @property
     def name(self) -> str: ...
@@ -209,7 +207,7 @@ class Maker(Protocol):
 
 @dataclass(frozen=True)
 class Skeletons(Mapping[str, str]):
-    """The skeletons of some texts, by text, and what became of the texts that have none."""
+    """The skeletons of texts, by text, and the reason for each text without one."""
 
     by_text: Mapping[str, str]
     maker: str
@@ -334,7 +332,7 @@ def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
 
 
 class _Kept:
-    """Skeletons made earlier."""
+    """The store of skeletons."""
 
     def __init__(self, folder: Path | None) -> None:
         self._file = CacheFile(folder, _SKELETONS, called="skeleton", without="skeletons are made anew")
@@ -347,7 +345,7 @@ class _Kept:
         return known
 
     def write(self, fresh: Mapping[bytes, str]) -> None:
-        """Keep some skeletons."""
+        """Store skeletons."""
         self._file.write(fresh.items())
 
 

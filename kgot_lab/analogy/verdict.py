@@ -1,4 +1,4 @@
-"""Two texts side by side, and what speaks against calling them analogous."""
+"""The alignment of two texts, and the reasons against calling them analogous."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _WIDE = 48  # characters of a column
 
 @dataclass(frozen=True)
 class Cutoffs:
-    """When an edge is vetoed. The first five defaults are what `calibrated` chose on develop parts with
-    all-MiniLM; the others are set.
+    """The limits beyond which an edge is vetoed.
+
+    The first five defaults are what `calibrated` chose on dev splits with all-MiniLM. The others were set by
+    hand.
     """
 
     partners: float = 0.25  # a smaller share of the events, of the text with fewer, finds a partner
@@ -31,7 +33,7 @@ class Cutoffs:
 
 @dataclass(frozen=True)
 class Match:
-    """A unit of the source and one of the target, by their places, with their similarity."""
+    """A unit of the source and one of the target, by index, with their similarity."""
 
     source: int
     target: int
@@ -40,13 +42,11 @@ class Match:
 
 @dataclass(frozen=True, repr=False)
 class Alignment:
-    """Two texts side by side: which sentences and which events answer each other, and what that says of their
-    nouns.
+    """Two aligned texts: the pairs of sentences and events, and the mapping of nouns that they imply.
 
-    `score` is the similarity that `Aligner` gives; `backward` is the same with the target's units read from
-    the last to the first. `order` is Kendall's tau between the source's units and their best matches: 1 in
-    order, -1 turned round. The units are events where both texts tell several, else sentences. `veto` says
-    what speaks against an edge; it is "" when the edge stands.
+    `score` is the similarity of `Aligner`. `backward` is the same with the target's units in reverse. `order`
+    is Kendall's tau between the source's units and their best matches: 1 in order, -1 reversed. The units are
+    events if both texts have several, else sentences. `veto` is the reason against an edge, or "".
     """
 
     source: Analysis
@@ -60,14 +60,14 @@ class Alignment:
 
     @cached_property
     def roles(self) -> RoleMap:
-        """Which noun answers to which, as fillers of the same role in aligned events."""
+        """The mapping of nouns that fill the same role in aligned events."""
         return role_map(
             (self.source.events[match.source], self.target.events[match.target]) for match in self.events
         )
 
     @property
     def fewer(self) -> int:
-        """How many events the text with fewer of them tells; its sentences when a text tells no event."""
+        """The number of events in the text with fewer, or of sentences if a text has no event."""
         texts = (self.source, self.target)
         return min(len(text.events) for text in texts) or min(len(text.units) for text in texts)
 

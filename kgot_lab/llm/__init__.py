@@ -1,6 +1,4 @@
-"""Ask a language model: one protocol, `llm(Prompt) -> Reply`, for models on this computer, on servers, on
-tape and in scripts.
-"""
+"""Language models behind one protocol, `llm(Prompt) -> Reply`: local, on servers, recorded and scripted."""
 
 from __future__ import annotations
 

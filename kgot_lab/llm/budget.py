@@ -1,4 +1,4 @@
-"""Limits on what may be spent, and an estimate beforehand."""
+"""Budgets for calls of models, and cost estimates."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ LETTERS_PER_TOKEN = 3
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may be spent: calls, tokens (read and written), seconds, US dollars; None means no limit.
-    Raises BadInput.
+    """The limits of calls, tokens (read and written), seconds and US dollars, None for no limit.
+
+    Raises BadInput for an invalid limit.
     """
 
     calls: int | None = None
@@ -45,7 +46,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Rate:
-    """How fast a model is, in tokens a second, and what it charges; None where nobody knows. Raises BadInput."""
+    """The speed of a model, in tokens a second, and its price, None if unknown.
+
+    Raises BadInput for an invalid number.
+    """
 
     reading: float = 130.0  # the local 1.5B model on two cores
     writing: float = 30.0
@@ -62,7 +66,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What a number of calls will take; dollars are None where the price is not known."""
+    """The estimated cost of calls. Dollars are None if the price is unknown."""
 
     calls: int
     prompt_tokens: int
@@ -90,7 +94,7 @@ def estimate(
 
 @runtime_checkable
 class Priced(Protocol):
-    """A model that asks a price of so much for a token; None where nobody knows it."""
+    """A model with a price, None if unknown."""
 
     @property
     def price(self) -> Price | None: ...
@@ -98,16 +102,14 @@ class Priced(Protocol):
 
 @runtime_checkable
 class Reckons(Protocol):
-    """A model that may ask more than once for one reply, and knows the most that takes."""
+    """A model that may send several requests for one reply, and knows the maximum usage of that."""
 
     def worst(self, prompt: Prompt) -> Usage: ...
 
 
 @runtime_checkable
 class Accountable(Protocol):
-    """A model whose calls are charged to an account, as those of a Budgeted one are; None where there is
-    none.
-    """
+    """A model whose calls are charged to an account, such as a Budgeted one, or None."""
 
     @property
     def spending(self) -> Spending | None: ...
@@ -133,10 +135,9 @@ def worst_of(llm: LLM, prompt: Prompt) -> Usage:
 
 
 class Spending:
-    """What is spent of one budget, by however many models and threads; calls under way are reckoned at their
-    worst.
+    """The usage under one budget, by any number of models and threads, with running calls at their maximum.
 
-    Seconds are those in which at least one call was under way, so two calls at once count once.
+    Seconds are those in which at least one call was running, so two simultaneous calls count once.
     """
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic):
@@ -150,26 +151,22 @@ class Spending:
 
     @property
     def calls(self) -> int:
-        """How many calls were made."""
+        """The number of calls made."""
         return self._calls
 
     @property
     def spent(self) -> Usage:
-        """What was spent so far, calls under way left out but for their time."""
+        """The usage so far, without running calls except for their time."""
         with self._changed:
             return replace(self._spent, seconds=self._seconds())
 
     @property
     def unanswered(self) -> float:
-        """US dollars among those spent that nobody told: the most that requests which were not answered may
-        have cost.
-        """
+        """The dollars spent on requests without an answer, as an upper bound."""
         return self._unanswered
 
     def count_unanswered(self, dollars: float) -> None:
-        """Count the most that a request may have cost of which nobody tells the cost; only where dollars are
-        limited.
-        """
+        """Count the maximum cost of a request whose cost is unknown. Only if dollars are limited."""
         if self.budget.dollars is not None:
             with self._changed:
                 self._unanswered += dollars
@@ -177,17 +174,16 @@ class Spending:
 
     @property
     def seconds_left(self) -> float:
-        """How long the calls under way may still take, in seconds; without a limit that is infinite."""
+        """The seconds that running calls may still take, infinite without a limit."""
         with self._changed:
             return (
                 math.inf if self.budget.seconds is None else max(0.0, self.budget.seconds - self._seconds())
             )
 
     def require_rest(self, worst: Usage, wait: float = 0.0) -> None:
-        """Raise OverBudget where a call under way, asking once more after a wait in seconds, would pass the
-        seconds or could the dollars.
+        """Raise OverBudget if a retry of a running call, after a wait in seconds, could pass the budget.
 
-        Its requests may have cost more than the call was reckoned at.
+        Its earlier requests may have cost more than the call's estimate.
         """
         if (left := self.seconds_left) <= wait:
             told = f"the server did not answer in time: of the {self.budget.seconds:,.6g} seconds of the budget {left:,.3g} are left"
@@ -204,7 +200,8 @@ class Spending:
                 raise OverBudget(f"{told}, and {over}. Raise the budget, or give the server more time.")
 
     def charge(self, usage: Usage, *, calls: int = 1) -> None:
-        """Count what was spent elsewhere, as by a model inside a tool; raises nothing, since it is spent."""
+        """Count usage from elsewhere, as of a model inside a tool. Never raises, since it is already spent.
+        """
         with self._changed:
             self._add(usage, calls)
             self._busy += usage.seconds
@@ -293,14 +290,16 @@ _UNDER_WAY: ContextVar[tuple[tuple[Budgeted, Usage], ...]] = ContextVar("under_w
 
 
 def may_be_charged(dollars: float) -> None:
-    """Tell the budgets around a model that a request may have cost so much, though no answer says so."""
+    """Report to the budgets around a model that a request may have cost this much, without an answer to say
+    so.
+    """
     for llm, _ in _UNDER_WAY.get():
         llm.count_unanswered(dollars)
 
 
 def may_retry(wait: float = 0.0) -> None:
-    """Raise OverBudget where a model that asks once more for the same reply, after a wait in seconds, could
-    pass a budget around it.
+    """Raise OverBudget if a retry for the same reply, after a wait in seconds, could pass a surrounding
+    budget.
     """
     for llm, worst in _UNDER_WAY.get():
         llm.spending.require_rest(worst, wait)
@@ -315,13 +314,12 @@ def seconds_left() -> float:
 
 
 class Budgeted:
-    """A model that stops before it would spend too much: OverBudget is raised before the call that could pass
-    the budget.
+    """A model with a budget. OverBudget is raised before a call that could exceed it.
 
-    The next call is reckoned at its worst: the prompt's length, all that the reply may have, and the seconds
-    a token has taken so far. Several models share a budget when they are given one Spending. Where dollars
-    are limited, a request that was not answered, by a time-out or because the call was interrupted, counts as
-    the most it may have cost, since its server may charge it all the same.
+    The next call is estimated at its maximum: the length of the prompt, the longest reply, and the average
+    seconds a token. Models share a budget through a common Spending. If dollars are limited, a request
+    without an answer, after a time-out or an interrupt, counts with its maximum cost, since the server may
+    charge it all the same.
     """
 
     def __init__(self, llm: LLM, budget: Budget | Spending):
@@ -334,27 +332,27 @@ class Budgeted:
 
     @property
     def budget(self) -> Budget:
-        """The most that it, and all that spend with it, may spend."""
+        """The budget of this model and of all that share its Spending."""
         return self.spending.budget
 
     @property
     def name(self) -> str:
-        """The name of the model behind it."""
+        """The name of the wrapped model."""
         return self._llm.name
 
     @property
     def price(self) -> Price | None:
-        """What the model behind it charges."""
+        """The price of the wrapped model."""
         return requested_price(self._llm)
 
     @property
     def engine(self) -> str:
-        """What runs the model behind it, for the head of a tape."""
+        """The engine of the wrapped model, for the header of a tape."""
         return self._llm.engine if isinstance(self._llm, FromFile) else ""
 
     @property
     def sha256(self) -> str:
-        """The hash of the model behind it, for the head of a tape."""
+        """The hash of the wrapped model, for the header of a tape."""
         return self._llm.sha256 if isinstance(self._llm, FromFile) else ""
 
     def worst(self, prompt: Prompt) -> Usage:
@@ -444,7 +442,7 @@ class Budgeted:
             yield
 
     def count_unanswered(self, dollars: float) -> None:
-        """Count what a request may have cost that was not answered, where dollars are limited."""
+        """Count the possible cost of a request without an answer, if dollars are limited."""
         self.spending.count_unanswered(dollars)
         if self.budget.dollars is not None:
             with self._lock:

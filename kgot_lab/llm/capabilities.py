@@ -1,5 +1,6 @@
-"""How a server is asked, as far as it is known by now: what it refused is not sent again. Why a request
-failed, and what that means.
+"""What is known of a server's capabilities, and the classification of failed requests.
+
+A parameter that a server refused is not sent again.
 """
 
 from __future__ import annotations
@@ -42,10 +43,9 @@ _GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why one request failed, and whether trying again may help; `wait` is what the server asked for, in
-    seconds.
+    """Why a request failed, and whether to retry. `wait` is the delay that the server requested, in seconds.
 
-    The reason may hold the key, which servers and clients repeat: it is taken out where the reason is told.
+    The reason may contain the key, which servers and clients repeat. It is removed where the reason is shown.
     """
 
     reason: str
@@ -58,15 +58,15 @@ class Refusal:
 
     @property
     def kind(self) -> str:
-        """What kind of failure it was, without a word of the server's."""
+        """The kind of failure, without the server's words."""
         if self.status:
             return f"HTTP {self.status}"
         return next((kind for kind in _KINDS if self.reason.startswith(kind)), "no answer that can be used")
 
 
 class ServerMessage(str):
-    """A line on a request that failed; `unquoted` is the same without the server's own words, which a log is
-    not to hold.
+    """A message about a failed request. `unquoted` omits the server's own words, which a log must not
+    contain.
     """
 
     unquoted: str
@@ -84,8 +84,10 @@ def without_quotes(told: str) -> str:
 
 @dataclass(frozen=True)
 class Manner:
-    """The ways of asking for a schema that are left, best first, what max_tokens is called, what is left out,
-    and the room to think.
+    """The request format for a server.
+
+    The remaining ways to request a schema, best first, the name of max_tokens, omitted parameters, and the
+    allowance for reasoning.
     """
 
     ways: tuple[str, ...]
@@ -160,7 +162,7 @@ def _refused(refusal: Refusal, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Sending:
-    """Where a request was sent, how many seconds it had, and how long a server may ask to wait."""
+    """Where a request was sent, its timeout, and the longest delay that a server may request."""
 
     address: str
     seconds: float

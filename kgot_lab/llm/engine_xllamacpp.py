@@ -1,9 +1,8 @@
 """The engine of the local model: xllamacpp, a wheel that needs no compiler.
 
 It runs llama.cpp's server in a thread of this process. The server listens on a Unix socket in a folder that
-only this user can enter, so there is no network port; where Python has no such sockets, on a port of this
-computer that wants a key. A call that is interrupted closes its connection, and the server gives the reply
-up.
+only this user can enter, so there is no network port. If Python has no such sockets, it listens on a local
+port that requires a key. An interrupted call closes its connection, and the server stops generating.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _LEAST_LOGPROB = -103.28  # of the smallest number that the engine counts with: 
 
 
 class Xllamacpp:
-    """A model file opened by xllamacpp; raises LLMError when it cannot be loaded."""
+    """A model file loaded by xllamacpp. Raises LLMError if it cannot be loaded."""
 
     def __init__(self, path: Path, context: int, threads: int, chunk: int):
         self._folder = _private_folder()
@@ -157,7 +156,7 @@ class Xllamacpp:
 
 
 class _Parked:
-    """A file with what a model has read; it goes when nobody holds this any more."""
+    """A file with a saved model state, deleted when it is no longer referenced."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -246,7 +245,7 @@ def _client(address: str, folder: Path, key: str) -> httpx.Client:
 
 
 def _end(server: list[Any], client: httpx.Client, folder: Path) -> None:
-    """Stop the server, by letting go of it, and leave nothing behind."""
+    """Stop the server by releasing it, and delete its files."""
     client.close()
     server.clear()
     shutil.rmtree(folder, ignore_errors=True)

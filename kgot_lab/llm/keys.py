@@ -1,4 +1,4 @@
-"""Keys of servers: which one goes where, and texts in which nothing of it is left."""
+"""API keys of servers, and their removal from texts."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ _STEERS = re.compile(
 
 
 def load_env(path: str | Path = ".env") -> tuple[str, ...]:
-    """Set the environment variables that a file names and that are not set; their names, in order, none where
-    there is no file.
+    """Set the environment variables in a .env file that are not yet set, and return their names in order.
 
-    A line is NAME=VALUE, also after `export`; the value may be in quotes, then over several lines, and #
-    begins a comment. Nothing is expanded. Names that steer programs, such as PATH, HTTPS_PROXY or
-    OPENAI_BASE_URL, are passed over. What cannot be read, a line or the file, is passed over too, with a
-    warning that tells the numbers of the lines and no value.
+    A line is NAME=VALUE, optionally after `export`. A quoted value may span several lines, and # starts a
+    comment. Nothing is expanded. Names that control programs, such as PATH, HTTPS_PROXY or OPENAI_BASE_URL,
+    are ignored. A line or file that cannot be read is ignored with a warning that gives line numbers and no
+    value. Without a file the result is empty.
     """
     try:
         found, _ = _read(Path(path))
@@ -178,9 +177,7 @@ def with_key_masked(text: str, key: str) -> str:
 
 
 class PiecesMasked:
-    """As `with_key_masked`, of a reply that comes piece by piece: what may be the beginning of the key waits
-    for the next.
-    """
+    """Masks a key like `with_key_masked` in a streamed reply, holding back what may be its beginning."""
 
     def __init__(self, key: str):
         self._forms, self._held = _forms_to_mask(key), ""

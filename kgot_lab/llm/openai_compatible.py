@@ -1,6 +1,4 @@
-"""Models on servers that speak the OpenAI protocol or Ollama's, with retries one can see and a key nobody
-can.
-"""
+"""Models on servers with the OpenAI protocol or Ollama's, with visible retries and protected keys."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ _BOTH = frozenset({_READS, _WRITES})  # what of a call's tokens a server may lea
 
 @dataclass
 class _Asking:
-    """One call while it lasts: the prompt as it is sent, requests so far, replies that came back empty, and
-    what those cost.
-    """
+    """The state of a call: the prompt as sent, the requests so far, empty replies, and their usage."""
 
     prompt: Prompt
     streams: bool = False  # whether it is answered piece by piece
@@ -61,18 +57,21 @@ class _Asking:
 
 
 class OpenAICompatible:
-    """Answers with a model on a server.
+    """A model on a server.
 
-    Retries rate limits, time-outs, broken connections, server faults and empty replies with growing, jittered
-    waits, and tells `say` of each. What the server refuses (a seed, a temperature, a response format,
-    logprobs) is left out from then on and listed in `left_out`. A model that thinks before it speaks gets
-    room for that on top of max_tokens; what it thinks is counted and not in the text. How likely the model
-    held a reply is the sum of what the server tells of its tokens: OpenAI leaves out the end mark,
-    llama.cpp's server all but the last token of a letter that takes several. It is None where a server tells
-    nothing or refuses to. A server of this computer is asked without a proxy, another through the one that
-    the environment names. Raises BadInput for a proxy that cannot be used; LLMError at once when there is no
-    key that can be sent, else with the server's own message and what to do, but never the key. In a name are
-    the settings that differ from the usual ones, since they change replies.
+    Rate limits, time-outs, broken connections, server errors and empty replies are retried with increasing,
+    jittered waits, and `say` is called for each. What the server refuses (a seed, a temperature, a response
+    format, logprobs) is omitted from then on and listed in `left_out`. A reasoning model gets additional
+    tokens on top of max_tokens. Its reasoning is counted but is not in the text.
+
+    The log-probability of a reply is the sum over the tokens that the server reports: OpenAI omits the end
+    token, llama.cpp's server all but the last token of a character that takes several. It is None if the
+    server reports nothing or refuses.
+
+    A local server is contacted directly, others through the proxy in the environment. The name contains the
+    settings that differ from the defaults, since they change replies. Raises BadInput for a proxy that cannot
+    be used. Raises LLMError at once if there is no valid key, else with the server's message and advice, but
+    never with the key.
     """
 
     def __init__(
@@ -117,12 +116,12 @@ class OpenAICompatible:
 
     @property
     def cost_known(self) -> bool:
-        """Whether this model's price is known; where it is not, usage says cost 0."""
+        """Whether the price is known. Otherwise usage has cost 0."""
         return self.price is not None
 
     @property
     def left_out(self) -> list[str]:
-        """What this server does not take and is not sent any more."""
+        """The parameters that this server refused and that are no longer sent."""
         return list(self._manner.left_out)
 
     def worst(self, prompt: Prompt) -> Usage:
@@ -177,7 +176,7 @@ class OpenAICompatible:
             self._before_the_next(outcome, manner, asking)
 
     def _before_the_next(self, outcome: Refusal, manner: Manner, asking: _Asking) -> None:
-        """Make ready for another request after one that failed; raises LLMError where there is to be none."""
+        """Prepare for a retry after a failed request. Raises LLMError if there is to be none."""
         if outcome.perhaps_charged:
             self._count_worst(asking, manner)
         if self._gave_way(outcome, manner, asking) and not outcome.broke_off:
@@ -207,8 +206,8 @@ class OpenAICompatible:
         )
 
     def _request(self, asking: _Asking, manner: Manner) -> Reply | Refusal:
-        """Send one request; its reply, or why there is none. Errors of the client stay inside: they hold the
-        key.
+        """Send one request, and return its reply or refusal. Client errors are not passed on, since they
+        contain the key.
         """
         import openai
 
@@ -256,7 +255,7 @@ class OpenAICompatible:
         return self._reply(raw, _room(asking, manner), asking)
 
     def _say_untold(self, untold: frozenset[str]) -> None:
-        """Say once that this server tells no tokens, or only those it reads or those it writes."""
+        """Report once that this server does not count tokens, or only the prompt's or only the reply's."""
         with self._lock:
             said, self._untold = self._untold, True
         if said:
@@ -273,8 +272,8 @@ class OpenAICompatible:
             )
 
     def _count_worst(self, asking: _Asking, manner: Manner, untold: frozenset[str] = _BOTH) -> None:
-        """Count in budgets what a request may have cost that nobody told the cost of: what it reads, what it
-        writes, or both.
+        """Count in budgets the possible cost of a request with unknown usage: of the prompt, the reply, or
+        both.
         """
         if self.price:
             read = tokens_of(asking.prompt) if _READS in untold else 0
@@ -369,7 +368,7 @@ class OpenAICompatible:
 
 @contextmanager
 def _timed(asking: _Asking) -> Iterator[None]:
-    """Tell with an error what the call cost all the same."""
+    """Add the usage of the call to an error."""
     try:
         yield
     except LLMError as error:

@@ -1,4 +1,4 @@
-"""What differs between servers that speak the OpenAI protocol, and what they charge: data, not code."""
+"""Differences between servers with the OpenAI protocol, and their prices, as data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from kgot_lab.types import Prompt
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One kind of server. `schema_ways` says how to ask for JSON of a shape, best first: what the server
-    refuses is tried no more.
+    """A kind of server. `schema_ways` lists the ways to request JSON with a schema, best first.
 
-    json_schema: response_format of that type (OpenAI). json_object: that type with the schema beside it
-    (llama-cpp-python's server). format: the schema itself (Ollama). words: the schema is written into the
-    prompt.
+    A way that the server refuses is not tried again. json_schema: response_format of that type (OpenAI).
+    json_object: that type with the schema next to it (llama-cpp-python's server). format: the schema itself
+    (Ollama). words: the schema in the prompt.
     """
 
     name: str
@@ -140,7 +139,7 @@ def _parts(address: str) -> SplitResult:
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per million tokens; raises BadInput."""
+    """US dollars per million tokens. Raises BadInput for an invalid price."""
 
     prompt: float
     completion: float
@@ -259,7 +258,10 @@ ALLOWANCES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is asked; None or "" leaves it to the prompt or to the model. Raises BadInput, UnknownName."""
+    """Settings of a model. None or "" leaves a value to the prompt or the model.
+
+    Raises BadInput for an invalid number and UnknownName for an unknown value.
+    """
 
     temperature: float | None = None  # in place of every prompt's own
     temperature_scale: float = 1.0  # times every prompt's own
@@ -289,8 +291,9 @@ class Settings:
 
     @property
     def suffix(self) -> str:
-        """What differs from the usual, for the name of a model: other settings, other replies; "" where
-        nothing does.
+        """The settings that differ from the defaults, for the name of a model, or "".
+
+        Other settings give other replies.
         """
         usual = Settings()
         told = {
@@ -325,7 +328,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to try; times in seconds. Raises BadInput."""
+    """Limits of retries, with times in seconds. Raises BadInput for an invalid number."""
 
     attempts: int = 6  # requests in all
     timeout: float = 120.0  # of one request

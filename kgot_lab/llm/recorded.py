@@ -1,9 +1,8 @@
-"""Real replies on file, so that notebooks and tests run without the model, a key or a network.
+"""Recorded replies, so that notebooks and tests run without the model, a key or a network.
 
-A tape is JSON lines of replies and nothing else. The head: {"tape": 1, "model", "model_sha256", "engine",
-"recorded", "note"}; then a line for each reply: {"key", "prompt" (its last words, for people), "reply",
-"usage"}. A trace (kgot_lab.loop.trace) is a whole run, event by event; the replies in it can be used as a
-tape.
+A tape is JSON lines of replies. The header is {"tape": 1, "model", "model_sha256", "engine", "recorded",
+"note"}. Each further line is a reply: {"key", "prompt" (its last words, for people), "reply", "usage"}. A
+trace (kgot_lab.loop.trace) is a whole run, event by event, whose replies can be used as a tape.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _SHOWN = 80  # characters of a prompt that a tape keeps for people
 
 @dataclass(frozen=True)
 class Head:
-    """Where the replies of a tape come from."""
+    """The origin of the replies of a tape."""
 
     model: str
     model_sha256: str = ""
@@ -41,8 +40,8 @@ class Head:
 
 
 class Keys:
-    """Gives each prompt its key: a digest of all it says, and how often it was seen, so that five equal
-    ballots have five keys.
+    """Assigns each prompt its key: a digest of its content and a count, so that five equal samples have five
+    keys.
     """
 
     def __init__(self, model: str):
@@ -77,12 +76,11 @@ def prompt_digest(prompt: Prompt, model: str) -> str:
 
 
 class Recorded:
-    """Replays a tape, or the replies in a trace: a file, or its lines. Its name is the recorded model's own,
-    so that keys and traces agree.
+    """Replays a tape, or the replies in a trace, from a file or its lines.
 
-    `model` says whose replies, where a trace has those of two. Raises TraceError when the file cannot be read
-    or `model` is needed, UnknownName when it is not in there, and ReplayMiss on a prompt that is not: it
-    never asks a live model.
+    Its name is that of the recorded model, so that keys and traces agree. `model` selects the replies of one
+    model, if a trace has two. Raises TraceError if the file cannot be read or `model` is needed, UnknownName
+    if the model is not in it, and ReplayMiss for a prompt that is not in it. It never calls a live model.
     """
 
     price = FREE  # what a reply cost when it was recorded is in its usage
@@ -98,7 +96,7 @@ class Recorded:
 
     @property
     def name(self) -> str:
-        """The name of the model whose replies these are."""
+        """The name of the recorded model."""
         return self.head.model
 
     def __call__(self, prompt: Prompt) -> Reply:
@@ -121,8 +119,8 @@ class Recorded:
         return f"{self.tape} has no reply {key} to {what}. {changed}, {again}."
 
     def rewind(self, asked: Iterable[tuple[Prompt, Reply]] = ()) -> None:
-        """Start from the first asking of every prompt again, or for a run that goes on, from the first it has
-        not asked yet.
+        """Start again from the first reply to every prompt, or, for a resumed run, from the first not yet
+        used.
         """
         self._keys = Keys(self.head.model)
         for prompt, _ in asked:
@@ -141,12 +139,11 @@ def recorded_at(place: str, **options: str) -> Recorded:
 
 
 class Recorder:
-    """Asks a live model and writes every reply to a tape as it happens; what the tape already holds is
-    answered from it.
+    """Records the replies of a live model on a tape. Replies that the tape already holds are replayed.
 
-    `asked` are the prompts that a run which goes on put to this model before, with the replies: they are on
-    the tape too in the end, as if it had been there from the beginning. Raises TraceError for a file that
-    cannot be written, that is no tape, or is another's.
+    `asked` are the prompts that a resumed run sent to this model before, with the replies. They are added to
+    the tape, as if it had been there from the start. Raises TraceError if the file cannot be written, is not
+    a tape, or is that of another model.
     """
 
     def __init__(
@@ -187,7 +184,7 @@ class Recorder:
 
     @property
     def price(self) -> Price | None:
-        """What the live model charges."""
+        """The price of the live model."""
         return requested_price(self._llm)
 
     @property
@@ -229,7 +226,7 @@ class Recorder:
             self._tape.replies[key] = reply
 
     def _begin(self) -> None:
-        """Write the head of a tape that is not there, is empty, or was stopped in its head."""
+        """Write the header of a tape that is missing, empty, or truncated in its header."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             held = read_regular(self.path) if self.path.exists() else b""
@@ -470,10 +467,9 @@ def _beginning(prompt: Prompt) -> str:
 
 
 class Scripted:
-    """Answers with the given replies in order, or with what a function makes of the prompt; counts words as
-    tokens.
+    """Answers with the given replies in order, or with a function of the prompt. Words count as tokens.
 
-    `asked` holds every prompt it was given. Raises LLMError when the replies run out.
+    `asked` holds every prompt received. Raises LLMError if the replies run out.
     """
 
     price = FREE

@@ -1,8 +1,8 @@
-"""Words as a model writes them: a stream of pieces with the reply at its end, which is stopped by closing it.
+"""Streaming replies: pieces of text with the Reply at the end. Closing a stream stops the model.
 
-Every step of a stream may be taken in another thread and in another context, as servers do; so what is set
-around a call is set around each step, and nothing is left standing between two. At the end of the file stands
-how the answer of a server is read while it comes.
+Every step of a stream may run in another thread and context, as in servers. So a context around a call is
+entered around each step, and nothing is left set between steps. The end of the file parses streamed answers
+of servers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORDS = re.compile(r"\s*\S+|\s+\Z")
 
 @runtime_checkable
 class StreamingLLM(LLM, Protocol):
-    """A model that tells its reply while it writes it."""
+    """A model that can stream its reply."""
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
         """Stream pieces of the reply's text as they are generated, and the Reply last.
@@ -100,10 +100,10 @@ def in_steps(
 
 
 class StreamedAnswer:
-    """One request that is answered piece by piece; `begun` as soon as something of the answer was told.
+    """A streamed answer to one request. `begun` is set once some of it was passed on.
 
-    Where a model `hides` its thoughts in what it says and opens no block of thoughts, all waits for their
-    end. The key is masked.
+    If a model `hides` its reasoning in the answer without opening a block, all text is held until the
+    reasoning ends. The key is masked.
     """
 
     def __init__(self, wire: Wire, key: str, *, hides: bool):
@@ -166,7 +166,7 @@ class StreamedAnswer:
 
 @contextmanager
 def _as_client_error() -> Iterator[None]:
-    """Raise what goes wrong while an answer is read as the client raises what goes wrong before."""
+    """Convert errors while an answer is read to the client's own exceptions."""
     import openai
 
     library = client_library()

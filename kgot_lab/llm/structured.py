@@ -1,6 +1,4 @@
-"""Replies with a shape: whole replies, and JSON in them, for which a pydantic model becomes a schema and the
-reply the model again.
-"""
+"""Structured replies: validation of replies, JSON schemas from pydantic models, and parsing."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ _Shape = TypeVar("_Shape", bound=BaseModel)
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """What one call of a model cost, and the accounts that it was charged to; `recorded` if it was paid in an earlier sitting."""
+    """The usage of one call and the accounts charged. `recorded` if it was paid in an earlier session."""
 
     usage: Usage
     accounts: tuple[object, ...] = ()
@@ -38,8 +36,9 @@ _NOTED: ContextVar[list[RecordedCall] | None] = ContextVar("noted", default=None
 
 @contextmanager
 def noting_calls(noted: list[RecordedCall]) -> Iterator[None]:
-    """Note in a list every call of a model that is made meanwhile, also one that fails; not those of other
-    threads.
+    """Record every call of a model inside this context in a list, including failed ones.
+
+    Calls of other threads are not recorded.
     """
     before = _NOTED.set(noted)
     try:
@@ -49,7 +48,7 @@ def noting_calls(noted: list[RecordedCall]) -> Iterator[None]:
 
 
 def note_recorded(usage: Usage) -> None:
-    """Note a call that was paid before, and is only walked again."""
+    """Record a call that was paid earlier and is only replayed."""
     if (noted := _NOTED.get()) is not None:
         noted.append(RecordedCall(usage, recorded=True))
 
@@ -69,7 +68,10 @@ def record_once(account: object = None) -> Iterator[list[Usage]]:
 
 
 class NotesOfSteps:
-    """As `record_once`, for a call that is made in steps: `used` holds its usages, and its notes go to whoever takes its last step."""
+    """Like `record_once`, for a call in steps.
+
+    `used` holds its usages, and its record goes to the context of its last step.
+    """
 
     def __init__(self, account: object = None):
         self.used: list[Usage] = []
@@ -81,7 +83,7 @@ class NotesOfSteps:
         return noting_calls(self._inner)
 
     def hand_on(self) -> None:
-        """Note the call, once it is over."""
+        """Record the call when it is over."""
         if (outer := _NOTED.get()) is not None:
             outer.extend(_joined(self._inner, self.used, self._account))
 
@@ -112,7 +114,7 @@ def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
 
 
 def require_name(llm: LLM) -> None:
-    """Raise LLMError for a model whose name is no text."""
+    """Raise LLMError for a model whose name is not a text."""
     name: object = getattr(llm, "name", None)
     if not isinstance(name, str) or not name:
         whose = f"a model of the class {type(llm).__name__} has the name {described_value(name)}"
@@ -212,8 +214,9 @@ def repair_prompt(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
 
 
 def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
-    """Ask for a value of a shape, and when the reply does not have it, ask once more. Raises BadReply,
-    LLMError.
+    """Request a value of a schema, and retry once if the reply is not valid.
+
+    Raises BadReply if the second reply is not valid either, and LLMError if the model fails.
     """
     prompt = replace(prompt, schema=schema_of(shape))
     text = checked_reply(llm, prompt).text
@@ -360,10 +363,10 @@ def split_thought(text: str, *, thinks: bool = False) -> tuple[str, str]:
 
 
 class SpokenPieces:
-    """As `split_thought`, of a text that comes piece by piece, without the space around what is said.
+    """Like `split_thought`, for streamed text, with the answer stripped.
 
-    Where a model `thinks` and opens no block, it may have begun inside one: nothing counts as said before
-    </think> or the end.
+    If a model `thinks` but opens no block, it may have started inside one: text before </think> or the end is
+    not part of the answer.
     """
 
     def __init__(self, *, thinks: bool = False):

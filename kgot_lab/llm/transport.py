@@ -1,5 +1,5 @@
-"""The two ways of talking to a server: chat completions, which all speak, and Ollama's own, which alone sets
-its context.
+"""Two protocols: chat completions, which all servers support, and Ollama's own, which alone sets the context
+size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kgot_lab.types import Json, Message, Prompt
 
 @dataclass(frozen=True)
 class RawReply:
-    """What came back, before it is known to be of use: texts, tokens, and how it ended."""
+    """A parsed answer before validation: texts, tokens, and how it ended."""
 
     said: str
     ended: str
@@ -36,9 +36,7 @@ _DONE = b"[DONE]"
 
 
 class Gathering(Protocol):
-    """The events of one answer, as a server sends them one after another; `ended` once it said that there are
-    no more.
-    """
+    """The events of one streamed answer. `ended` is set at its end."""
 
     ended: bool
 
@@ -50,9 +48,7 @@ class Gathering(Protocol):
 
 
 class ChatGathering:
-    """A chat completion in server-sent events; also one that comes at once, from a server that does not
-    stream.
-    """
+    """A chat completion in server-sent events, or as one body from a server that does not stream."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -109,7 +105,7 @@ class ChatGathering:
 
 
 class OllamaGathering:
-    """Ollama's own answer: a line of JSON for each piece, and a last one with what it took."""
+    """Ollama's own answer: a line of JSON for each piece, and a last one with the usage."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -139,7 +135,7 @@ class OllamaGathering:
 
 
 class Wire(Protocol):
-    """How a request is written and an answer read."""
+    """How a request is serialised and an answer parsed."""
 
     def address(self, preset: Endpoint) -> str: ...
     def body(
@@ -153,7 +149,7 @@ class Wire(Protocol):
 
 
 class ChatCompletions:
-    """The OpenAI protocol, as docs of OpenAI, Anthropic, Gemini, OpenRouter, vLLM and llama.cpp describe it."""
+    """The OpenAI protocol, as documented by OpenAI, Anthropic, Gemini, OpenRouter, vLLM and llama.cpp."""
 
     def address(self, preset: Endpoint) -> str:
         return f"{preset.base_url.rstrip('/')}/chat/completions"
@@ -232,8 +228,9 @@ class ChatCompletions:
 
 
 class OllamaChat:
-    """Ollama's own protocol (docs.ollama.com/api/chat): /v1 of Ollama passes on neither num_ctx nor other
-    options.
+    """Ollama's own protocol (docs.ollama.com/api/chat).
+
+    Ollama's /v1 does not pass on num_ctx and other options.
     """
 
     def address(self, preset: Endpoint) -> str:
