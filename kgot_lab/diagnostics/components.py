@@ -1,4 +1,4 @@
-"""Try each piece for real, and say how to get what is missing."""
+"""Diagnostics of each component, with advice for what is missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 @dataclass(frozen=True)
 class Finding:
-    """One piece: whether it works, and what it said or what to do."""
+    """The status of a component: whether it works, and its message or advice."""
 
     piece: str
     works: bool
@@ -43,7 +43,7 @@ _Piece = tuple[str, Callable[[], str], bool]  # its name, what tries it, and whe
 
 
 def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
-    """Probe the pieces, by default all, one after the other; each is started, not only looked for."""
+    """Test the components, by default all, one after the other. Each is actually run."""
     for piece, probe, needed in PIECES if pieces is None else pieces:
         try:
             yield Finding(piece, True, probe(), needed)
@@ -61,13 +61,13 @@ def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found about every piece; a notebook shows it as a table."""
+    """The status of every component. A notebook shows it as a table."""
 
     findings: tuple[Finding, ...]
 
     @property
     def is_well(self) -> bool:
-        """Whether every piece that is needed works."""
+        """Whether every required component works."""
         return all(finding.works for finding in self.findings if finding.needed)
 
     def __repr__(self) -> str:
@@ -94,8 +94,9 @@ def _row(finding: Finding) -> str:
 
 
 def diagnose(*names: str, more: Sequence[_Piece] = ()) -> Diagnosis:
-    """Try the pieces of these names, by default all, and then `more`; raises UnknownName. For a notebook
-    cell: the value is a table.
+    """Test the named components, by default all, and then `more`.
+
+    In a notebook cell the result is shown as a table. Raises UnknownName for an unknown component.
     """
     known = {piece[0]: piece for piece in PIECES}
     unknown = [name for name in names if name not in known]

@@ -1,5 +1,5 @@
-"""Whether a file of ours is whole: a log, an SQLite graph, a memory, the cache of vectors, a trace, a tape
-and others.
+"""Integrity checks of this package's files: logs, SQLite graphs, memories, vector caches, traces, tapes and
+others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ONLY_READ = "it can be read, and holds no checksum, so a changed value would no
 
 @dataclass(frozen=True)
 class Health:
-    """What a file is, whether it is whole, and what was found or what to do."""
+    """The kind of a file, whether it is intact, and what was found or what to do."""
 
     path: Path
     kind: str
@@ -43,8 +43,9 @@ class Health:
 
 
 def examine_file(path: Path | str) -> Health:
-    """Search a file of ours for damage; nothing is changed in it. Raises BadInput for one that is not there
-    or not ours, NotInstalled.
+    """Check a file of this package for damage, without changing it.
+
+    Raises BadInput for a missing or unknown file, and NotInstalled for a missing package.
     """
     path = Path(path)
     kind = _kind_of(path)
@@ -66,8 +67,10 @@ def examine_file(path: Path | str) -> Health:
 
 
 def salvage_file(path: Path | str) -> Salvaged:
-    """Keep what is whole of a damaged log or SQLite graph. Raises BadInput, StoreDamaged, StoreUnavailable:
-    untouched.
+    """Recover the intact part of a damaged log or SQLite graph.
+
+    Raises BadInput for any other file, and StoreDamaged or StoreUnavailable if it cannot be recovered. The
+    file is then untouched.
     """
     from kgot_lab.stores.log import salvage
     from kgot_lab.stores.sqlite.salvage import salvage_sqlite

@@ -1,4 +1,4 @@
-"""Unpacking a zip file into a folder, from which it cannot escape and which it cannot fill without end."""
+"""Safe unpacking of zip files: no path leaves the folder, and sizes are limited."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_LIST = 10_000_000  # bytes; each file takes 46 and its name
 
 @dataclass(frozen=True)
 class UnpackLimits:
-    """How much a zip file may hold."""
+    """Limits of the contents of a zip file."""
 
     files: int = 1_000
     total_bytes: int = 500_000_000
@@ -38,7 +38,7 @@ class UnpackLimits:
 
 @dataclass(frozen=True)
 class ZipMember:
-    """A file in a zip file: its name there, and how large it says it is."""
+    """A file in a zip file: its name and declared size."""
 
     name: str
     size: int
@@ -109,9 +109,7 @@ def _holds(file: Path, info: zipfile.ZipInfo) -> bool:
 
 
 def require_short_list(file: BinaryIO) -> None:
-    """Raise BadInput for a zip file whose own list of its files is too long to be read, as far as its end
-    tells.
-    """
+    """Raise BadInput if the directory of a zip file is too long to read, according to its end record."""
     file.seek(0, os.SEEK_END)
     file.seek(max(0, file.tell() - _END - 65_535))
     end = file.read()
@@ -135,7 +133,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 
 def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
-    """Raise BadInput unless every name is harmless and what the file says of itself is within the limits."""
+    """Raise BadInput unless every name is safe and the declared sizes are within the limits."""
     if not infos:
         raise BadInput("the zip file is empty")
     if len(infos) > limits.files:
@@ -182,8 +180,9 @@ def _trouble(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
 def _write(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: int, limits: UnpackLimits
 ) -> int:
-    """Unpack one member and return its size; raises BadInput when it grows beyond what is left or beyond the
-    ratio.
+    """Unpack one member and return its size.
+
+    Raises BadInput if it exceeds the bytes left or the compression ratio.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     size, most = 0, max(1_000_000, info.compress_size * limits.ratio)

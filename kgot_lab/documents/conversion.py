@@ -1,7 +1,7 @@
-"""The program that turns PDF, HTML and files of Office into Markdown: a process of its own, since a file may
-take any time and memory.
+"""The converter process, which turns PDF, HTML and Office files into Markdown.
 
-Requests and replies have a head of two lengths: JSON, and the bytes of a file, which replies have none of.
+It is a separate process because a file may take any amount of time and memory. Requests and replies have a
+header with two lengths: that of JSON, and that of a file's bytes, which is 0 in replies.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Converted = dict[str, str]  # text, title and notes; or error, and in `extra` wh
 
 
 def main() -> None:
-    """Convert files from standard input until it closes, or nothing comes for a while."""
+    """Convert files from standard input until it closes or is idle for a while."""
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a converter prints is no reply
     _prepare()
@@ -93,7 +93,7 @@ def converted(data: bytes, extension: str) -> Converted:
 
 
 def _check_office_file(data: bytes, main_part: str, kind: str, inside: str) -> None:
-    """Raise BadInput unless this is such a file, and no larger inside than it should be."""
+    """Raise BadInput unless this is an Office file of the expected kind with contents of acceptable size."""
     try:
         require_short_list(io.BytesIO(data))
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -111,15 +111,13 @@ def _check_office_file(data: bytes, main_part: str, kind: str, inside: str) -> N
 
 
 def _prepare() -> None:
-    """Load what converts, where it is installed, so that the time of a file is its own."""
+    """Import the converters if installed, so that this time does not count for a file."""
     with suppress(ImportError):
         import markitdown  # noqa: F401
 
 
 def _limit(memory_mb: int) -> None:
-    """Let this process take so much memory on top of what it has, where the system can say; no file can be
-    written.
-    """
+    """Limit this process's additional memory, if the system supports it, and prevent writing files."""
     if sys.platform != "linux":
         return
     import resource

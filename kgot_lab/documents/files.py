@@ -1,4 +1,4 @@
-"""The text of one file, whatever its format."""
+"""Reading the text of one file of any format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NEEDED = (
 
 @dataclass(frozen=True)
 class ConvertLimits:
-    """What the conversion of one file may take."""
+    """Limits of the conversion of one file."""
 
     seconds: float = 30.0
     seconds_a_megabyte: float = 20.0  # of the file, on top of that
@@ -65,17 +65,15 @@ class _Ended(Exception):
 
 
 class _Slow(_Ended):
-    """It was ended because it took too long."""
+    """The process was killed because it took too long."""
 
 
 class _Rested(_Ended):
-    """It had ended by itself, because nothing came for a while."""
+    """The process had exited by itself after being idle."""
 
 
 class Converter:
-    """A process that converts one file after the other; it is started with the first, and ends by itself when
-    nothing comes.
-    """
+    """A process that converts one file after the other. It starts with the first and exits when idle."""
 
     def __init__(self, limits: ConvertLimits = ConvertLimits()):
         self.limits = limits
@@ -174,9 +172,7 @@ def _stopped(process: subprocess.Popen[bytes], parent: int) -> None:
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the end of a process, and keep nothing of it; a thread does so from the start, since it may
-    end while nobody asks.
-    """
+    """Wait for a process to end and release its resources, in a thread, since it may end at any time."""
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
@@ -197,7 +193,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # that no text hol
 
 @dataclass(frozen=True)
 class Text:
-    """The text found in a file, the title it declares, and what had to be guessed to read it ('' if nothing)."""
+    """The text of a file, the title it declares, and what was guessed to read it ('' if nothing)."""
 
     text: str
     title: str = ""

@@ -1,4 +1,4 @@
-"""Reading a folder of files, or one file, into passages that can be searched."""
+"""Reading a folder of files, or one file, into passages for search."""
 
 from __future__ import annotations
 
@@ -102,9 +102,7 @@ _READ = (*PLAIN, *CONVERTED)
 
 @dataclass(frozen=True)
 class Remark:
-    """What there is to say of one file: its path inside the folder, and why it was skipped or how it had to
-    be read.
-    """
+    """A note on one file: its relative path, and why it was skipped or how it was read."""
 
     path: str
     reason: str
@@ -115,8 +113,8 @@ class Remark:
 
 @dataclass(frozen=True, repr=False)
 class Library:
-    """The passages of a folder, the files that could not be read with the reasons, and the files whose text
-    had to be guessed.
+    """The passages of a folder, the files that could not be read with the reasons, and those with guessed
+    text.
     """
 
     documents: tuple[Document, ...]

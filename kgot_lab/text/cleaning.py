@@ -1,4 +1,4 @@
-"""A text that can do nothing to what shows it."""
+"""Cleaning of texts, so that they are safe to show and to store."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def as_typed(text: str, what: str) -> str:
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a text has: a token is near four characters of English; estimates need no model."""
+    """Estimate the number of tokens of a text without a model, at four characters a token as in English."""
     return math.ceil(len(text) / 4)
 
 

@@ -1,6 +1,4 @@
-"""The words of a text, in the three ways they are compared: as a search takes them, as a question tells, and
-as a name is looked up.
-"""
+"""The words of a text, tokenised for search, for the comparison of content, and for the lookup of names."""
 
 from __future__ import annotations
 

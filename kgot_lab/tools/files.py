@@ -1,4 +1,5 @@
-"""The files that tools may read: those attached to a question or in one folder, and what is unpacked of them."""
+"""The files that tools may read: attachments, files of one folder, and the contents of zip files among them.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +23,12 @@ _NESTED = 3  # zip files inside one another
 
 
 class FileShelf:
-    """Files by name, each a name that was put here and not a path: nothing else on the disk can be reached.
+    """Files by name. Names are not paths, so no other file can be read.
 
-    `paths` are files, each known by its bare name, or one folder, whose visible files are known by their path
-    in it. `unpack_into` is the folder where zip files of the shelf are unpacked, and found again by a later
-    shelf; without one it is a temporary folder, which goes with the shelf. `limits` is what a zip file may
-    hold; the bytes are counted over all of them together. Raises BadInput when a file is not there or two
-    share a name.
+    `paths` are files, known by their bare names, or one folder, whose visible files are known by their
+    relative paths. `unpack_into` is the folder to unpack zip files into, which a later shelf reuses. By
+    default it is a temporary folder, removed with the shelf. `limits` are those of zip files, whose bytes are
+    counted over all of them. Raises BadInput if a file is missing or two have the same name.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class FileShelf:
 
     @property
     def names(self) -> list[str]:
-        """The names of the files, sorted."""
+        """The sorted names of the files."""
         return sorted(self._files)
 
     def path(self, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""The tool that reads a file of any kind, and can have a model answer a question about it."""
+"""Tools that read files of any kind, transcribe audio, and answer questions about files and images."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ _LEAST_BITS = 8_000  # a second: the lowest rate of an MP3 file, and a rate at w
 
 @dataclass(frozen=True)
 class Transcript:
-    """What is said in a recording, and what writing it down cost."""
+    """The text of a recording, and the cost of transcribing it."""
 
     text: str
     usage: Usage
 
 
 class Transcriber:
-    """Writes down what is said in an audio file; `key` is in no text and no repr.
+    """Transcribes audio files. `key` appears in no text and no repr.
 
-    `price` is in US dollars a minute, None where nobody knows it; by default that of OpenAI's model at
-    OpenAI. With `spending` a file is refused that could pass the budget, as calls of models are. Raises
-    BadInput for a price that is none, and for one that is not known where dollars are limited.
+    `price` is in US dollars a minute, None if unknown, by default that of OpenAI's model at OpenAI. With
+    `spending`, a file that could exceed the budget is refused, as calls of models are. Raises BadInput for an
+    invalid price, and for an unknown one if dollars are limited.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Transcriber:
             raise
 
     def _unanswered(self, most: float) -> None:
-        """Count what the service may charge for a request that it did not answer."""
+        """Count the possible cost of a request without an answer."""
         if self._spending is not None:
             self._spending.count_unanswered(most)
 

@@ -1,10 +1,9 @@
-"""The tools that can work with what is at hand, and of the others why they cannot; those of other packages
-included.
+"""The tools that can work with the given resources, and why others cannot, including those of other packages.
 
-A package adds a tool by a class and an entry point in the group "kgot_lab.tools". The class is called with
-what is at hand (AtHand) and its instance is the tool: it has a name, a one-line description, arguments (JSON
-schema) and a call that returns a Result. Where it cannot work it raises BadInput or NotInstalled, with what
-to give or to install.
+A package adds a tool with a class and an entry point in the group "kgot_lab.tools". The class is called with
+the resources (AtHand), and its instance is the tool: it has a name, a one-line description, arguments (JSON
+schema) and a call that returns a Result. If it cannot work, it raises BadInput or NotInstalled, with what to
+provide or install.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _PASSAGES = 8  # that one search of documents returns
 # What the command line, `lab.ask` and tests each fill in part: one field for each thing a tool can need.
 @dataclass(frozen=True)
 class AtHand:
-    """What there is to make tools of; the web is asked only where `web` says so."""
+    """The resources for tools. The web is accessed only if `web` is set."""
 
     documents: Sequence[Document] = ()
     attachments: Sequence[str | Path] = ()
@@ -62,29 +61,32 @@ class AtHand:
 
     @cached_property
     def shelf(self) -> FileShelf:
-        """The attached files; raises BadInput where there are none."""
+        """The attached files. Raises BadInput if there are none."""
         if not self.attachments:
             raise BadInput("no files are attached; attach some (--attach FILE)")
         return FileShelf(self.attachments, unpack_into=self.unpack_into)
 
     @cached_property
     def polite_web(self) -> PoliteWeb:
-        """What fetches pages; raises BadInput where the web may not be asked, NotInstalled."""
+        """The fetcher of pages. Raises BadInput if the web must not be accessed, and NotInstalled for a
+        missing package.
+        """
         if not self.web:
             raise BadInput("the web is not to be asked; allow it (--web)")
         return PoliteWeb(self.manners)
 
     @cached_property
     def encyclopedia(self) -> Tool:
-        """Wikipedia, one object for the loop and the search agent; raises BadInput where the web may not be
-        asked, NotInstalled.
+        """Wikipedia, shared by the loop and the search agent.
+
+        Raises BadInput if the web must not be accessed, and NotInstalled for a missing package.
         """
         return wikipedia(Wikipedia(user_agent=self.polite_web.manners.user_agent))
 
 
 @dataclass(frozen=True)
 class NotOffered:
-    """A tool that cannot work here, and why: what to give, set or install."""
+    """A tool that cannot work, and what to provide, set or install."""
 
     name: str
     why: str

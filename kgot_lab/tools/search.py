@@ -125,12 +125,11 @@ def tools_for(
     follow: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[Tool]:
-    """Search when there are documents, the attached files when there are some; raises BadInput for files that
-    are not there.
+    """Create the search tool if there are documents, and the attachment tool if there are files.
 
-    Warns that the search will be worse where the embedding model is not installed; `progress` is that of a
-    search. With `follow` a search follows names from passage to passage and returns more of them, for the
-    mode `paths`.
+    Warns that search will be worse without the embedding model. `progress` is that of `search`. With
+    `follow`, search follows names from passage to passage and returns more of them, for the mode `paths`.
+    Raises BadInput for missing files.
     """
     tools: list[Tool] = []
     if documents:

@@ -1,6 +1,4 @@
-"""The tool that searches the web: a model that searches, visits and reads pages until it can answer, a few
-turns long.
-"""
+"""The tool that searches the web: a model that searches, opens and reads pages for a few turns."""
 
 from __future__ import annotations
 
@@ -42,7 +40,9 @@ _LONG_AGO = "(What this gave is left out here, since it was long ago; make the m
 
 @dataclass(frozen=True)
 class WebAccess:
-    """What a search agent can use: an engine that finds pages, what opens one by its address, and perhaps articles and an archive."""
+    """The resources of a search agent: a search engine, a page opener, and optionally Wikipedia and an
+    archive.
+    """
 
     engine: SearchEngine
     open_page: Callable[[str], WebPage]
@@ -52,7 +52,7 @@ class WebAccess:
 
 @dataclass(frozen=True)
 class Stamina:
-    """How far a search agent goes."""
+    """Limits of a search agent."""
 
     turns: int = 12
     screen: int = SCREEN  # characters shown of a page at a time
@@ -62,7 +62,7 @@ class Stamina:
 
 
 class _Move(BaseModel):
-    """A turn of the agent: why, which move, and what it takes."""
+    """A turn of the agent: its reasoning, the move, and the arguments."""
 
     thought: str = ""
     move: str
@@ -70,7 +70,7 @@ class _Move(BaseModel):
 
 
 class _Finish(BaseModel):
-    """What the agent found in the end."""
+    """The agent's final answer."""
 
     found: bool
     answer: str
@@ -101,7 +101,7 @@ def ask_search_agent(
 
 
 class _Search:
-    """One question on its way: the moves made and what each gave."""
+    """A running search: the question, the moves and their results."""
 
     def __init__(self, llm: Metered, access: WebAccess, stamina: Stamina, name: str):
         self._llm, self._access, self._stamina, self._name = llm, access, stamina, name

@@ -1,6 +1,4 @@
-"""What a tool is: something with a name, a line for the prompt and arguments, that the loop may call for
-facts.
-"""
+"""The tool protocol: a name, a line for the prompt, and arguments, for the loop to call."""
 
 from __future__ import annotations
 
@@ -26,11 +24,11 @@ from kgot_lab.types import LLM, Document, Json, Message, Prompt, Reply, Usage
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool returned: a text for the model, the documents it is taken from, and what models behind the
-    tool cost.
+    """The result of a tool: a text for the model, its source documents, and the cost of models behind the
+    tool.
 
-    It is `recorded` where a trace holds it already, in which nothing is masked any more: the environment may
-    have other keys by now.
+    It is `recorded` if it comes from a trace. Such a result is not masked again, since the environment may
+    hold other keys by now.
     """
 
     text: str
@@ -64,7 +62,7 @@ def checked_result(result: object) -> Result:
 
 
 class Tool(Protocol):
-    """A way to fetch facts."""
+    """A source of facts that the loop may call."""
 
     @property
     def name(self) -> str: ...
@@ -77,8 +75,9 @@ class Tool(Protocol):
 
 @runtime_checkable
 class Finder(Tool, Protocol):
-    """A tool that finds documents: the loop may call it with a name or the question itself, as well as let a
-    model choose it.
+    """A tool that finds documents.
+
+    The loop may also call it itself with a name or the question, without the model's choice.
     """
 
     @property
@@ -92,11 +91,10 @@ def sought_by(tool: Tool) -> str:
 
 @dataclass(frozen=True)
 class TextTool:
-    """A tool whose arguments are texts: the function gets them by name, checked and stripped of outer spaces.
+    """A tool with text arguments: a function that gets them by name, checked and stripped.
 
-    Those in `takes` are required, those in `may` are not, and are left out where they are empty. `finds` is
-    the argument that says what to look for, where the tool finds documents. Raises BadInput where that is not
-    all it needs.
+    Arguments in `takes` are required. Those in `may` are optional, and omitted if empty. `finds` is the
+    search argument of a tool that finds documents. Raises BadInput for an invalid definition.
     """
 
     name: str
@@ -165,10 +163,10 @@ def _empty(value: Json) -> bool:
 
 
 class Metered:
-    """Asks the model behind it, and keeps what each reply cost in `usage`; an LLMError that passes says all
-    that was spent until then.
+    """Wraps a model and records the cost of each reply in `usage`.
 
-    `before` is what the tool had spent already.
+    An LLMError that passes through carries all that was spent until then. `before` is what the tool had spent
+    already.
     """
 
     def __init__(self, llm: LLM, before: tuple[Usage, ...] = ()):
@@ -177,7 +175,7 @@ class Metered:
 
     @property
     def name(self) -> str:
-        """The name of the model behind it."""
+        """The name of the wrapped model."""
         return self._llm.name
 
     def __call__(self, prompt: Prompt) -> Reply:

@@ -1,4 +1,4 @@
-"""A folder that stands in for the web: its files are the pages, found by words and visited by address."""
+"""A local mirror of the web, the web archive, and Wikipedia."""
 
 from __future__ import annotations
 
@@ -29,13 +29,12 @@ _NEAR = 300  # characters shown of a page that was found
 
 
 class Mirror:
-    """The files of a folder as a web site: a search engine over them (BM25), and the pages at their
-    addresses.
+    """The files of a folder as a web site: a search engine over them (BM25), and the pages by address.
 
-    `site` is the address of the folder's root. Without one, a folder that holds a folder for each host
-    (en.wikipedia.org/wiki/…), as wget makes it, serves those hosts; any other is served at
-    http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, hidden
-    files are passed over. Raises BadInput when there is no file.
+    `site` is the address of the folder's root. Without it, a folder with one folder for each host
+    (en.wikipedia.org/wiki/…), as wget creates it, serves those hosts. Any other folder is served at
+    http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, and
+    hidden files are ignored. Raises BadInput if there is no file.
     """
 
     def __init__(self, folder: str | Path, *, site: str = ""):
@@ -51,7 +50,7 @@ class Mirror:
 
     @property
     def name(self) -> str:
-        """What it is called as a search engine."""
+        """Its name as a search engine."""
         return f"the folder {self._root.name}"
 
     def open_page(self, address: str) -> WebPage:
@@ -81,7 +80,7 @@ class Mirror:
 
     @cached_property
     def _pages(self) -> dict[str, WebPage]:
-        """Every page that can be read, by address."""
+        """All readable pages, by address."""
         found = {}
         for name in self._files:
             try:
@@ -179,14 +178,14 @@ def _near(text: str, query: str) -> str:
 
 @dataclass(frozen=True)
 class Archived:
-    """A kept copy of a page: where it stands, and from which day it is, as YYYY-MM-DD."""
+    """An archived copy of a page: its address, and its day as YYYY-MM-DD."""
 
     address: str
     day: str
 
 
 class WebArchive:
-    """Finds kept copies of pages by archive.org's availability service, or another that speaks as it does."""
+    """Finds archived copies of pages with archive.org's availability API, or a compatible one."""
 
     def __init__(self, *, address: str = "https://archive.org/wayback/available"):
         self._api = JsonApi("the web archive", address)
@@ -218,9 +217,9 @@ _MOST_MEANINGS = 30
 
 
 class Wikipedia:
-    """A wiki by its MediaWiki service: articles as Markdown, tables kept; `address` is that of its api.php.
+    """A wiki with a MediaWiki API: articles as Markdown with tables. `address` is that of its api.php.
 
-    Wikimedia asks that `user_agent` name a contact where many articles are read.
+    Wikimedia asks that `user_agent` contain a contact if many articles are read.
     """
 
     def __init__(self, *, address: str = "https://en.wikipedia.org/w/api.php", user_agent: str = USER_AGENT):

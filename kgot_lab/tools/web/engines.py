@@ -1,4 +1,4 @@
-"""Search engines behind one method: three by key, and one that needs none."""
+"""Search engines behind one method: three with a key, and one without."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _MOST_BYTES = 20_000_000
 
 @dataclass(frozen=True)
 class JsonApi:
-    """A service at an address, named for messages; `seconds` is for one request, and what goes out with each
-    stays out of the repr.
+    """A JSON API at an address, with a name for messages.
+
+    `seconds` is the timeout of one request. What is sent with each request is not in the repr.
     """
 
     name: str
@@ -118,9 +119,7 @@ RESULTS = 10
 
 @dataclass(frozen=True)
 class WebHit:
-    """One result of a search: the page's address and title, a few of its words, and its date where the engine
-    knows it.
-    """
+    """A search result: address, title, excerpt, and the date if the engine knows it."""
 
     address: str
     title: str
@@ -133,7 +132,7 @@ class WebHit:
 
 
 class SearchEngine(Protocol):
-    """What finds pages by words."""
+    """A web search engine."""
 
     @property
     def name(self) -> str: ...
@@ -151,7 +150,7 @@ class _Engine:
 
 
 class SerpApi(_Engine):
-    """Google's results by serpapi.com."""
+    """Google results from serpapi.com."""
 
     name = "SerpAPI"
 
@@ -172,7 +171,7 @@ class SerpApi(_Engine):
 
 
 class Tavily(_Engine):
-    """Results by tavily.com."""
+    """Results from tavily.com."""
 
     name = "Tavily"
 
@@ -190,7 +189,7 @@ class Tavily(_Engine):
 
 
 class Brave(_Engine):
-    """Results by Brave Search."""
+    """Results from Brave Search."""
 
     name = "Brave"
 
@@ -211,10 +210,10 @@ class Brave(_Engine):
 
 
 class Keyless(_Engine):
-    """Results by the package ddgs, which asks several public engines and needs no key; raises NotInstalled
-    without it.
+    """Results from the package ddgs, which queries several public engines without a key.
 
-    `ask` takes the query, `max_results` and `timelimit` and returns what ddgs does; by default it is ddgs.
+    `ask` takes the query, `max_results` and `timelimit` and returns what ddgs does, which is the default.
+    Raises NotInstalled without ddgs.
     """
 
     name = "ddgs"
@@ -254,7 +253,7 @@ _NAMES = {"serpapi": "SERPAPI_API_KEY", "tavily": "TAVILY_API_KEY", "brave": "BR
 
 
 def check_engine_name(name: str) -> None:
-    """Raise UnknownName for a search engine there is not; "" is any."""
+    """Raise UnknownName for an unknown search engine. "" stands for any."""
     if name and name not in (*_NAMES, "ddgs"):
         raise UnknownName("search engine", name, [*_NAMES, "ddgs"])
 

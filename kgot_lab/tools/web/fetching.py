@@ -1,4 +1,4 @@
-"""Fetching from the web with manners: robots.txt is honoured, and redirects, bytes and seconds are limited."""
+"""Polite fetching: robots.txt is respected, and redirects, bytes and seconds are limited."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 @dataclass(frozen=True)
 class Destination:
-    """An address that may be asked for, and the number of the computer to connect to: looked up once, so that
-    it cannot change after.
-    """
+    """A permitted address, and the IP address to connect to, resolved once so that it cannot change later."""
 
     url: httpx.URL
     ip: str
@@ -99,7 +97,7 @@ _WORTH_RETRYING = (408, 425, 429, 500, 502, 503, 504)
 
 @dataclass(frozen=True)
 class Manners:
-    """How a web page is asked for. `user_agent` should name a contact where many pages are fetched."""
+    """Settings of requests. `user_agent` should contain a contact if many pages are fetched."""
 
     user_agent: str = USER_AGENT
     seconds: float = 20.0  # for one page with all its redirects
@@ -121,9 +119,7 @@ class Manners:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a server sent: the address it came from in the end, its kind (content type), charset and bytes,
-    and whether there was more.
-    """
+    """A server's response: final address, content type, charset, bytes, and whether it was truncated."""
 
     address: str
     kind: str
@@ -134,7 +130,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class _Answer:
-    """One response of a server, to be judged."""
+    """A raw response of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -143,8 +139,9 @@ class _Answer:
 
 
 class PoliteWeb:
-    """Fetches pages of the web that robots.txt allows; `sleep` waits between attempts. Raises NotInstalled
-    without httpx or Protego.
+    """Fetches pages that robots.txt allows. `sleep` waits between attempts.
+
+    Raises NotInstalled without httpx or Protego.
     """
 
     def __init__(self, manners: Manners = Manners(), *, sleep: Callable[[float], None] = time.sleep):
@@ -187,7 +184,7 @@ class PoliteWeb:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Close the connections, as also happens when nothing holds this any more."""
+        """Close the connections. They are also closed with the last reference to this object."""
         self._closing()
 
     def _followed(self, address: str, *, obey: bool, most: int) -> Fetched:
@@ -261,7 +258,7 @@ class PoliteWeb:
 
 
 class _Passing(ToolFailed):
-    """A failure that another attempt may not meet; `wait` is what the server asked for, in seconds."""
+    """A transient failure. `wait` is the delay that the server requested, in seconds."""
 
     def __init__(self, message: str, wait: float | None = None):
         super().__init__(message, again=True)

@@ -1,4 +1,4 @@
-"""A web page as text one can read: Markdown, with its title and with whole addresses in its links."""
+"""Web pages as Markdown, with title and absolute links, and a browser that shows them in screens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_MARKUP = 1_500_000  # characters of HTML that are made text, which takes s
 
 @dataclass(frozen=True)
 class WebPage:
-    """A page: its address, title, text, and what had to be guessed or left out to read it ("" if nothing)."""
+    """A page: address, title, text, and what was guessed or omitted ("" if nothing)."""
 
     address: str
     title: str
@@ -98,8 +98,8 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
 
 
 def _make_whole(soup: BeautifulSoup, address: str) -> None:
-    """Give links whole addresses, name pictures by their alternative text, and turn frames and page-made
-    redirects into links.
+    """Make links absolute, replace images by their alternative text, and turn frames and redirects into
+    links.
     """
     for link in soup.find_all("a", href=True):
         whole = _joined(address, str(link["href"]))
@@ -191,7 +191,7 @@ SCREEN = 5000  # characters, about 1,250 tokens
 
 @dataclass(frozen=True)
 class Screen:
-    """What the browser shows: a page, and which part of it, counted from 1."""
+    """A part of a page as the browser shows it, counted from 1."""
 
     page: WebPage
     number: int
@@ -205,8 +205,9 @@ class Screen:
 
 
 class Browser:
-    """Shows pages that `open_page` gets by their address, in screens of about `letters` letters, and
-    remembers what it showed.
+    """Shows pages in screens of about `letters` characters, and remembers what it showed.
+
+    `open_page` returns the page at an address.
     """
 
     def __init__(self, open_page: Callable[[str], WebPage], letters: int = SCREEN):
@@ -222,7 +223,7 @@ class Browser:
 
     @property
     def page(self) -> WebPage:
-        """The page that is open; raises ToolFailed when none is."""
+        """The open page. Raises ToolFailed if there is none."""
         if not self.history:
             raise ToolFailed("no page is open yet; search, or visit one")
         return self.history[-1]
@@ -305,7 +306,7 @@ class Browser:
         return self._shown(next(number for number, end in enumerate(ends) if self._found < end))
 
     def seen_whole(self, letters: int) -> None:
-        """Note that the first so many characters of the open page were read in another way."""
+        """Record that the first characters of the open page were read in another way."""
         starts = [0, *accumulate(map(len, self._screens))]
         self._seen[self.page.address][1].update(
             number for number in range(len(self._screens)) if starts[number] < letters
@@ -427,9 +428,7 @@ def transcript_page(
 
 
 def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
-    """Create an adapter for requests.Session with a deadline for all requests and a size limit for each
-    answer.
-    """
+    """Create a requests adapter with a deadline for all requests and a size limit for each answer."""
     from requests import ReadTimeout
     from requests.adapters import HTTPAdapter
 
@@ -450,7 +449,7 @@ def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
                 yield piece
 
     class Bounded(HTTPAdapter):
-        """Sends with what is left of the time, and lets the body be read in bounded pieces."""
+        """An adapter that sends with the remaining time, and reads the body in bounded pieces."""
 
         def send(self, *request: Any, **options: Any) -> Any:
             response = super().send(
