@@ -42,8 +42,7 @@ class AlignmentWeights:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units of a text to compare: vectors and forms of its masked sentences, and vectors of its events.
-    """
+    """The units of a text to compare: vectors and forms of masked sentences, and vectors of events."""
 
     sentences: Matrix  # (n, dimension)
     denied: NDArray[np.bool_]  # (n,)
@@ -110,13 +109,13 @@ class Aligner:
             )
 
     def similarity(self, source: str, candidates: Sequence[str]) -> Vector:
-        """Compute the alignment score of a text with each candidate, shape (len(candidates),), from 0 to 1.
+        """Compute the alignment score of a text with each candidate.
 
-        score = 2 x best / (n + k) for n units and k units, where best is the largest sum of similarities over
-        pairs of units taken in order. This is the longest common subsequence (Wagner and Fischer 1974) with
-        similarities for matches, or the global alignment of Needleman and Wunsch (1970) without a gap cost.
-        Negative similarities count as 0. The score is symmetric. It is 0 if a text has no unit, and 1 for the
-        same text.
+        The scores have shape (len(candidates),) and are from 0 to 1. score = 2 x best / (n + k) for n units
+        and k units, where best is the largest sum of similarities over pairs of units taken in order. This is
+        the longest common subsequence (Wagner and Fischer 1974) with similarities for matches, or the global
+        alignment of Needleman and Wunsch (1970) without a gap cost. Negative similarities count as 0. The
+        score is symmetric. It is 0 if a text has no unit, and 1 for the same text.
         """
         source, candidates = whole(source), embeddable(candidates)
         self.prepare([source, *candidates])
@@ -166,9 +165,7 @@ class Aligner:
         return np.clip((1 - self.weights.events) * scores(sentences, of_sentences) + told, 0, 1)
 
     def _sentences(self, one: Units, others: Sequence[Units]) -> Matrix:
-        """Compute the similarities of a text's sentences to those of others, side by side: (n, sum of
-        theirs).
-        """
+        """Compute the similarities of a text's sentences to those of others: (n, sum of theirs)."""
         meaning = one.sentences @ np.concatenate([each.sentences for each in others]).T
         clash = one.denied[:, None] != np.concatenate([each.denied for each in others])
         blend = (1 - self.weights.form) * meaning + self.weights.form * self._same_form(one, others)
@@ -216,11 +213,11 @@ class Aligner:
 
 
 def in_order(similarities: Matrix) -> Vector:
-    """Compute the largest sum of similarities over pairs in order, for several matrices: (several, n, k) to
-    (several,).
+    """Compute the largest sum of similarities over pairs in order.
 
-    D[i + 1] = cumulative maximum over j of max(D[i, j + 1], D[i, j] + m[i, j]), computed for a whole row and
-    all matrices at once. Columns of zeros change nothing, so matrices of unequal width are padded with them.
+    The input is several matrices, (several, n, k), and the output (several,). D[i + 1] = cumulative maximum
+    over j of max(D[i, j + 1], D[i, j] + m[i, j]), computed for a whole row and all matrices at once. Columns
+    of zeros change nothing, so matrices of unequal width are padded with them.
     """
     several, rows, columns = similarities.shape
     best = np.zeros((several, columns + 1))

@@ -16,13 +16,12 @@ from kgot_lab.similarity.delta import BANDS, DIGITS, Cosines, Pair, Thresholds
 
 @dataclass(frozen=True)
 class Aim:
-    """The objective of calibration: the largest F_beta, or the largest precision at a recall of at least
-    `least_recall`.
+    """The objective of calibration: the largest F_beta, or precision at a minimum recall.
 
-    F_beta = (1 + b^2) P R / (b^2 P + R) (van Rijsbergen 1979), with precision P and recall R. `prevalence` is
-    the share of analogous pairs where the thresholds will be used: P = p R / (p R + (1 - p) F), with F the
-    share of the other pairs that pass. Without it P is measured on the labelled pairs. Raises BadInput for
-    numbers out of range.
+    The latter maximises precision at a recall of at least `least_recall`. F_beta = (1 + b^2) P R / (b^2 P +
+    R) (van Rijsbergen 1979), with precision P and recall R. `prevalence` is the share of analogous pairs
+    where the thresholds will be used: P = p R / (p R + (1 - p) F), with F the share of the other pairs that
+    pass. Without it P is measured on the labelled pairs. Raises BadInput for numbers out of range.
     """
 
     beta: float = 1.0
@@ -189,8 +188,7 @@ MEASURED_SHARES: Mapping[bool, BandShares] = {
 def expected_precision(
     kept: Mapping[str, int], pairs: int, *, prevalence: float = PREVALENCE, shares: BandShares | None = None
 ) -> dict[str, float]:
-    """Estimate the precision of the edges in each non-empty band, if a share `prevalence` of pairs is
-    analogous.
+    """Estimate the precision of the edges in each non-empty band, for a prevalence of analogous pairs.
 
     By Bayes: P = p A / T. A is the share of analogous pairs that get an edge in the band. T is the share of
     all pairs that got one here, `kept` of `pairs`. Since T is uncertain for few pairs, the measured shares

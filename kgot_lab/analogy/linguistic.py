@@ -286,10 +286,10 @@ _LOCK = Lock()  # a pipeline of spaCy is not made for two threads
 
 
 def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis]:
-    """Parse texts, reusing earlier results. With `connectives` these are kept, to measure what the list adds.
+    """Parse texts, reusing earlier results.
 
-    The parser is trained on English. Raises NotInstalled without spaCy, and BadInput for a text of more than
-    a million characters.
+    With `connectives` these words are kept, to measure the effect of removing them. The parser is trained on
+    English. Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
     """
     kept = embeddable(texts)
     if too_long := next((text for text in kept if len(text) > _LONGEST), None):

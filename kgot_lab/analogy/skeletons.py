@@ -125,7 +125,7 @@ class LeakCheck:
     def calibrated(
         self, texts: Sequence[str], skeletons: Sequence[str], *, share: float = 0.01, seed: int = 0
     ) -> LeakCheck:
-        """Return the check with the lowest cut at which at most `share` of unrelated skeletons seem to leak.
+        """Choose the lowest cut at which at most `share` of unrelated skeletons seem to leak.
 
         What a text shares with the skeleton of another text is language, not leakage. Each text is compared
         with up to 20 others, drawn by the seed. Use texts of a dev split. Raises BadInput for lists of

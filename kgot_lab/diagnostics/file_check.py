@@ -1,5 +1,6 @@
-"""Integrity checks of this package's files: logs, SQLite graphs, memories, vector caches, traces, tapes and
-others.
+"""Integrity checks of this package's files.
+
+These are logs, SQLite graphs, memories, vector caches, traces, tapes and others.
 """
 
 from __future__ import annotations

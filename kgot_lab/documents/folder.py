@@ -113,9 +113,7 @@ class Remark:
 
 @dataclass(frozen=True, repr=False)
 class Library:
-    """The passages of a folder, the files that could not be read with the reasons, and those with guessed
-    text.
-    """
+    """The passages of a folder, the unreadable files with reasons, and those with guessed text."""
 
     documents: tuple[Document, ...]
     skipped: tuple[Remark, ...] = ()

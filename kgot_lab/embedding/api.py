@@ -20,13 +20,14 @@ _MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
 
 
 class API:
-    """An embedder on a server: "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or "http://HOST:PORT/v1#MODEL".
+    """An embedder on a server with the OpenAI protocol.
 
-    The key comes from the preset's environment variable and appears in no text. Rate limits, time-outs and
-    server errors are retried `retries` times with increasing waits. `dimension` requests shorter vectors.
-    Without it the first answer determines the dimension. Raises UnknownName for an unknown server, LLMError
-    if the key is missing, if the server reports an error, or if its answer does not fit, and BadInput for a
-    blank text, which servers refuse, and for a proxy that cannot be used.
+    Named by "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or "http://HOST:PORT/v1#MODEL". The key comes from
+    the preset's environment variable and appears in no text. Rate limits, time-outs and server errors are
+    retried `retries` times with increasing waits. `dimension` requests shorter vectors. Without it the first
+    answer determines the dimension. Raises UnknownName for an unknown server, LLMError if the key is missing,
+    if the server reports an error, or if its answer does not fit, and BadInput for a blank text, which
+    servers refuse, and for a proxy that cannot be used.
     """
 
     def __init__(
@@ -50,8 +51,9 @@ class API:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the address, the model's name and the dimension, since a server does not identify its
-        weights.
+        """SHA-256 of the address, the model's name and the dimension.
+
+        A server does not identify its weights.
         """
         return hashlib.sha256(f"{self._preset.base_url}\0{self._model}\0{self._asked}".encode()).hexdigest()
 

@@ -112,11 +112,10 @@ def infonce(
     training: Training = Training(),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> InfoNCE:
-    """Fit a linear map of word counts by InfoNCE, with random halves of a document as positive pairs (van den
-    Oord et al. 2018).
+    """Fit a linear map of word counts by InfoNCE (van den Oord et al. 2018).
 
-    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises
-    InsufficientData unless two documents have words.
+    Random halves of a document are the positive pairs. The same documents and seed give the same map.
+    `progress(done, total)` counts epochs. Raises InsufficientData unless two documents have words.
     """
     documents = checked_documents(documents)
     texts = [_sentences(whole(full_text(document))) for document in documents]

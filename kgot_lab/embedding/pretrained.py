@@ -22,12 +22,11 @@ _WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # t
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; Wang et al. 2020) with int8 weights on onnxruntime,
-    without torch.
+    """all-MiniLM-L6-v2 with int8 weights on onnxruntime, without torch.
 
-    The dimension is 384. It reads the first 256 word pieces of a text and takes the mean of their vectors.
-    The model loads at the first text. Raises NotInstalled for a missing package, and BadInput if the weights
-    are not those of the pinned package.
+    Reimers and Gurevych 2019; Wang et al. 2020. The dimension is 384. It reads the first 256 word pieces of a
+    text and takes the mean of their vectors. The model loads at the first text. Raises NotInstalled for a
+    missing package, and BadInput if the weights are not those of the pinned package.
     """
 
     name = "all-MiniLM-L6-v2-int8"
@@ -167,10 +166,11 @@ class SentenceTransformers:
 
 
 class WordLlama:
-    """Static embeddings: the mean of a text's token vectors, derived from a Llama model and trained further.
+    """Static embeddings: the mean of a text's token vectors.
 
-    The dimension is 256 (WordLlama). It embeds thousands of texts a second, and a word's vector does not
-    depend on its context. Raises NotInstalled for a missing package.
+    The vectors are derived from a Llama model and trained further. The dimension is 256 (WordLlama). It
+    embeds thousands of texts a second, and a word's vector does not depend on its context. Raises
+    NotInstalled for a missing package.
     """
 
     name = "wordllama-l2-supercat-256"

@@ -229,8 +229,9 @@ class Cached:
 
 
 class Remembered:
-    """An embedder that keeps the vectors of texts given to `remember` in memory, so that a benchmark times
-    only search.
+    """An embedder that keeps the vectors of texts given to `remember` in memory.
+
+    With it a benchmark times only search.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -271,8 +272,9 @@ def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object]
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """The vectors of texts: ids, keys of the texts, rows of length 1 (or 0 for a text without known words),
-    and the embedder.
+    """The vectors of texts: ids, keys of the texts, rows, and the embedder.
+
+    Rows have length 1, or 0 for a text without a known word.
     """
 
     ids: tuple[str, ...]
@@ -288,11 +290,10 @@ class Vectors:
         return Vectors(tuple(ids), keys, embedder.embed(texts), embedder.name, embedder.digest)
 
     def save(self, path: Path, bits: int = 16) -> None:
-        """Write a compressed npz file, with numbers in 16 bits (a cosine changes by less than .001) or 8
-        (about .002).
+        """Write a compressed npz file, with numbers in 16 or 8 bits.
 
-        With 8 bits the largest number of a row becomes 127. The scale is not stored, since rows are
-        normalised to length 1.
+        A cosine changes by less than .001 with 16 bits, and by about .002 with 8. With 8 bits the largest
+        number of a row becomes 127. The scale is not stored, since rows are normalised to length 1.
         """
         if bits not in {8, 16}:
             raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
@@ -345,10 +346,10 @@ class Stocked:
 
 
 class Shelf:
-    """An embedder with files of vectors, each opened when one of its texts is needed. Other texts are
-    computed.
+    """An embedder with files of vectors, each opened when one of its texts is needed.
 
-    Files of another embedder, and broken ones, are ignored with a warning: slower, but still correct.
+    Other texts are computed. Files of another embedder, and broken ones, are ignored with a warning: slower,
+    but still correct.
     """
 
     def __init__(self, embedder: Embedder, *paths: Path) -> None:
@@ -492,8 +493,9 @@ class StoredVectors:
         return int(self.matrix.shape[1])
 
     def refuse_other(self, embedder: Embedder) -> None:
-        """Raise BadInput for an embedder with another dimension, name or digest, whose vectors are not
-        comparable.
+        """Raise BadInput for an embedder with another dimension, name or digest.
+
+        Its vectors would not be comparable with these.
         """
         if embedder.dimension != self.dimension:
             raise BadInput(

@@ -118,7 +118,7 @@ def query_parts(dataset: Dataset) -> dict[str, frozenset[str]]:
 
 
 def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
-    """Return the qrels of a data set with integer grades, after checking that a perfect system would score 1.
+    """Return the qrels with integer grades, after checking that a perfect system would score 1.
 
     Raises BadInput if a query has no qrels or no relevant document, if a document is not in the data set, or
     if a grade is not valid.

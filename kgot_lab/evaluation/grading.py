@@ -1,6 +1,4 @@
-"""Grading of answers: by a language model as in SimpleQA (Wei et al. 2024), and by exact match, F1 and GAIA's
-rule.
-"""
+"""Grading of answers by a model as in SimpleQA (Wei et al. 2024), exact match, F1 and GAIA's rules."""
 
 from __future__ import annotations
 
@@ -169,7 +167,7 @@ _SHORTEST, _LONGEST = (0.5, 2.0)
 
 @dataclass(frozen=True)
 class GaiaVerdict:
-    """Whether an answer is correct, by which rule (number, list or text), and whether a wrong one is close.
+    """Whether an answer is correct, by which rule (number, list or text), and whether it is close.
 
     A close answer never counts as correct.
     """

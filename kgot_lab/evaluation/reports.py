@@ -1,5 +1,4 @@
-"""Reports: the scores of all systems on one data set against the baseline, reproducible from stored results.
-"""
+"""Reports on one data set: the scores of all systems against the baseline, from stored results."""
 
 from __future__ import annotations
 
@@ -183,8 +182,7 @@ class Report:
 
     @property
     def embedders(self) -> dict[str, tuple[str, ...]]:
-        """The systems by the embedder in their results, that of the baseline first, else that of most
-        systems.
+        """The systems by their embedder, that of the baseline first, else that of most systems.
 
         Systems without an embedder, or whose results do not name one, are omitted.
         """
@@ -463,7 +461,7 @@ class Sentences:
 
 @dataclass(frozen=True)
 class ContestRound:
-    """The winners of a round, several if they are equal, their lead over the next, and a sentence about it.
+    """The winner of a round, or several if equal, the lead over the next, and a sentence about it.
 
     It is undecided, without a winner, until two systems have completed it. `n` is how many questions all
     participants have answered.

@@ -1,8 +1,9 @@
-"""Results files: per-query results of a run, so that every reported number can be recomputed without a model.
+"""Results files: per-query results of a run.
 
-A results file is gzipped JSON lines: a header that says what was run on which data, by which code and
-embedder, a line for each query, and a last line with the duration, date and machine. All lines but the last
-are identical for every run of one system on the same data.
+With them every reported number can be recomputed without a model. A results file is gzipped JSON lines: a
+header that says what was run on which data, by which code and embedder, a line for each query, and a last
+line with the duration, date and machine. All lines but the last are identical for every run of one system on
+the same data.
 """
 
 from __future__ import annotations
@@ -111,8 +112,7 @@ def _run_of(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str, Js
 
 
 def fingerprints(dataset: Dataset) -> dict[str, str]:
-    """Return the SHA-256 of the documents, of the queries and of the qrels (with any classes), in any order.
-    """
+    """Return the SHA-256 of the documents, the queries and the qrels (with any classes), in any order."""
     documents = sorted((document.id, document.title, document.text) for document in dataset.documents)
     qrels = sorted((query, sorted(grades.items())) for query, grades in dataset.qrels.items())
     classes = sorted(dataset.classes.items())

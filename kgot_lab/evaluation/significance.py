@@ -1,6 +1,4 @@
-"""Significance of differences: paired randomisation, bootstrap intervals, Holm, effect size, detectable
-difference.
-"""
+"""Significance tests: paired randomisation, bootstrap intervals, Holm correction, effect sizes."""
 
 from __future__ import annotations
 
@@ -317,10 +315,11 @@ def counts(differences: ArrayLike) -> tuple[int, int, int]:
 
 
 def smallest_detectable(differences: ArrayLike, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Compute the smallest true mean difference that a two-sided test of this size detects with this power.
+    """Compute the smallest true mean difference that a two-sided test detects with this power.
 
-    (z(1 - alpha / 2) + z(power)) * sd / sqrt(n), the normal approximation for paired samples (Cohen 1988,
-    chapter 2; Webber, Moffat and Zobel 2008 for retrieval). sd is that of `differences`.
+    The test has as many queries as `differences`. (z(1 - alpha / 2) + z(power)) * sd / sqrt(n), the normal
+    approximation for paired samples (Cohen 1988, chapter 2; Webber, Moffat and Zobel 2008 for retrieval). sd
+    is that of `differences`.
     """
     given = _vector(differences)
     z = NormalDist().inv_cdf
@@ -431,9 +430,9 @@ def reliability(confidence: Sequence[float], right: Sequence[float], bins: int =
 
 
 def calibration_error(confidence: Sequence[float], right: Sequence[float], bins: int = BINS) -> float:
-    """Compute the expected calibration error (Naeini et al. 2015): sum over bins of n / N * |right - sure|.
+    """Compute the expected calibration error (Naeini et al. 2015).
 
-    Raises BadInput without answers.
+    It is the sum over bins of n / N * |right - sure|. Raises BadInput without answers.
     """
     table = reliability(confidence, right, bins)
     return sum(row.n * abs(row.right - row.sure) for row in table) / sum(row.n for row in table)

@@ -186,9 +186,7 @@ class Truth:
         return diff
 
     def check(self, diff: Diff) -> None:
-        """Raise BadInput unless a diff fits this graph exactly, has no duplicates, and leaves no dangling
-        edge.
-        """
+        """Raise BadInput unless a diff fits exactly, has no duplicates, and leaves no dangling edge."""
         require_each_once(diff)
         added = {node.id: None for node in diff.added_nodes}
         new = {edge.identity: None for edge in diff.added_edges}

@@ -55,12 +55,12 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
 
 
 def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
-    """Convert any NetworkX graph. Ids become text, and undirected edges keep the direction they are listed
-    in.
+    """Convert any NetworkX graph.
 
-    Labels come from `labels` and `label`. The type of an edge is the first text among relation, relationship,
-    label and type, else its key if that is a text, else "related_to". Raises BadInput if two ids have the
-    same text, such as 1 and "1".
+    Ids become text, and undirected edges keep the direction in which they are listed. Labels come from
+    `labels` and `label`. The type of an edge is the first text among relation, relationship, label and type,
+    else its key if that is a text, else "related_to". Raises BadInput if two ids have the same text, such as
+    1 and "1".
     """
     require_parts(graph, ("nodes", "edges", "is_multigraph"), "from_networkx takes a NetworkX graph")
     names: dict[str, Any] = {}
@@ -105,7 +105,9 @@ def _keyed_edges(graph: Any) -> Iterator[tuple[Any, Any, Any, Mapping[Any, Any]]
 
 
 def _with_own_keys(listed: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -> Iterator[Edge]:
-    """Yield edges with keys only where they are needed: NetworkX numbers parallel edges regardless of type.
+    """Yield edges with keys only where needed.
+
+    NetworkX numbers parallel edges regardless of type.
     """
     taken: set[tuple[str, str, str, str]] = set()
     for source, target, nx_key, data in listed:

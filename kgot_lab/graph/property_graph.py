@@ -406,8 +406,7 @@ class PropertyGraph:
 
     @cached_property
     def digest(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges, independent of their order.
-        """
+        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges, in any order."""
         nodes = ([node.id, node.labels, node.properties] for node in self.nodes)
         edges = ([edge.identity, edge.properties] for edge in self.edges)
         lines = sorted(json.dumps(element, sort_keys=True, default=dict) for element in (*nodes, *edges))

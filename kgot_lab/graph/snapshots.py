@@ -1,8 +1,8 @@
-"""Graph snapshots in the formats of the Knowledge Graph of Thoughts project: JSON lines of Neo4j's APOC or of
-NetworkX.
+"""Graph snapshots of the Knowledge Graph of Thoughts project.
 
-The id of an APOC relationship becomes the key of the edge. An edge whose key is not a valid id is written
-with a new id and a field "key", so that reading returns the same graph.
+They are JSON lines in the format of Neo4j's APOC or of NetworkX. The id of an APOC relationship becomes the
+key of the edge. An edge whose key is not a valid id is written with a new id and a field "key", so that
+reading returns the same graph.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Validation of graph elements: each is checked once and copied, so that later changes to the original have
-no effect.
+"""Validation of graph elements.
+
+Each element is checked once and copied, so that later changes to the original have no effect.
 """
 
 from __future__ import annotations

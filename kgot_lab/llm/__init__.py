@@ -134,8 +134,7 @@ def _named(
 
 
 def _server(spec: str, key_variable: str) -> tuple[Endpoint, str]:
-    """Return the server and the model of a specification, with the key in another variable if one is named.
-    """
+    """Return the server and the model of a specification, with an alternative key variable if named."""
     from dataclasses import replace
 
     from kgot_lab.llm.presets import ENDPOINTS, ollama_address, server_at

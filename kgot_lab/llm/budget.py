@@ -83,9 +83,7 @@ class CostEstimate:
 def estimate(
     calls: Mapping[str, int], sizes: Mapping[str, tuple[int, int]], rate: Rate = Rate()
 ) -> CostEstimate:
-    """Estimate the cost of calls from their number for each role and each role's usual tokens (read,
-    written).
-    """
+    """Estimate the cost of calls from their number and usual tokens (read, written) by role."""
     read = sum(count * sizes[role][0] for role, count in calls.items())
     written = sum(count * sizes[role][1] for role, count in calls.items())
     dollars = rate.price.of(read, written) if rate.price else None
@@ -135,9 +133,10 @@ def worst_of(llm: LLM, prompt: Prompt) -> Usage:
 
 
 class Spending:
-    """The usage under one budget, by any number of models and threads, with running calls at their maximum.
+    """The usage under one budget, by any number of models and threads.
 
-    Seconds are those in which at least one call was running, so two simultaneous calls count once.
+    Running calls count with their maximum. Seconds are those in which at least one call was running, so two
+    simultaneous calls count once.
     """
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic):
@@ -200,7 +199,9 @@ class Spending:
                 raise OverBudget(f"{told}, and {over}. Raise the budget, or give the server more time.")
 
     def charge(self, usage: Usage, *, calls: int = 1) -> None:
-        """Count usage from elsewhere, as of a model inside a tool. Never raises, since it is already spent.
+        """Count usage from elsewhere, as of a model inside a tool.
+
+        It never raises, since the usage is already spent.
         """
         with self._changed:
             self._add(usage, calls)
@@ -208,11 +209,10 @@ class Spending:
 
     @contextmanager
     def call(self, worst: Usage) -> Iterator[Callable[[Usage], None]]:
-        """Reserve budget for a call that uses at most `worst`, and yield a function that records its actual
-        usage.
+        """Reserve budget for a call, and yield a function that records its actual usage.
 
-        It waits while only running calls stand in the way, since they rarely use their maximum. Raises
-        OverBudget if the call would pass the budget.
+        The call uses at most `worst`. It waits while only running calls stand in the way, since they rarely
+        use their maximum. Raises OverBudget if the call would pass the budget.
         """
         with record_once(self) as used, self.under_way(worst, used):
             yield used.append
@@ -290,17 +290,13 @@ _UNDER_WAY: ContextVar[tuple[tuple[Budgeted, Usage], ...]] = ContextVar("under_w
 
 
 def may_be_charged(dollars: float) -> None:
-    """Report to the budgets around a model that a request may have cost this much, without an answer to say
-    so.
-    """
+    """Report the possible cost of a request without an answer to the budgets around a model."""
     for llm, _ in _UNDER_WAY.get():
         llm.count_unanswered(dollars)
 
 
 def may_retry(wait: float = 0.0) -> None:
-    """Raise OverBudget if a retry for the same reply, after a wait in seconds, could pass a surrounding
-    budget.
-    """
+    """Raise OverBudget if a retry, after a wait in seconds, could pass a surrounding budget."""
     for llm, worst in _UNDER_WAY.get():
         llm.spending.require_rest(worst, wait)
 

@@ -43,9 +43,10 @@ _GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a request failed, and whether to retry. `wait` is the delay that the server requested, in seconds.
+    """Why a request failed, and whether to retry.
 
-    The reason may contain the key, which servers and clients repeat. It is removed where the reason is shown.
+    `wait` is the delay that the server requested, in seconds. The reason may contain the key, which servers
+    and clients repeat. It is removed where the reason is shown.
     """
 
     reason: str
@@ -65,8 +66,9 @@ class Refusal:
 
 
 class ServerMessage(str):
-    """A message about a failed request. `unquoted` omits the server's own words, which a log must not
-    contain.
+    """A message about a failed request.
+
+    `unquoted` omits the server's own words, which a log must not contain.
     """
 
     unquoted: str

@@ -226,7 +226,9 @@ class PiecesMasked:
 
 
 def _forms_to_mask(key: str) -> list[str]:
-    """Return the encodings of a key to mask in a reply, longest first, or none for a key that is not masked.
+    """Return the encodings of a key to mask in a reply, longest first.
+
+    There are none for a key that is not masked.
     """
     return [] if key == NO_KEY or len(key) < _PIECE else sorted(set(_spellings(key)), key=len, reverse=True)
 

@@ -40,8 +40,9 @@ SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
 @dataclass(frozen=True)
 class Written:
-    """A generated text: its number of tokens, whether max_tokens cut it, and its log-probability if
-    requested.
+    """A generated text: number of tokens, whether max_tokens cut it, and any log-probability.
+
+    The log-probability is present if the prompt requests it.
     """
 
     text: str
@@ -51,8 +52,9 @@ class Written:
 
 
 class Engine(Protocol):
-    """A loaded model with one prompt in memory: the interface between the local model and an engine, in
-    tokens.
+    """A loaded model with one prompt in memory.
+
+    It is the interface between the local model and an engine, in tokens.
     """
 
     def tokens(self, text: str) -> list[int]:
@@ -245,10 +247,9 @@ class Local:
         return Reply(said.strip(), usage, cut=written.cut, logprob=written.logprob)
 
     def _asked(self, prompt: Prompt) -> Prompt:
-        """Return the prompt with this model's settings applied, and room to reason unless a schema allows
-        only JSON.
+        """Return the prompt with this model's settings applied, and room to reason.
 
-        Raises LLMError for a prompt with images.
+        There is no such room if a schema allows only JSON. Raises LLMError for a prompt with images.
         """
         if any(message.images for message in prompt.messages):
             raise LLMError(

@@ -206,8 +206,9 @@ class OpenAICompatible:
         )
 
     def _request(self, asking: _Asking, manner: Manner) -> Reply | Refusal:
-        """Send one request, and return its reply or refusal. Client errors are not passed on, since they
-        contain the key.
+        """Send one request, and return its reply or refusal.
+
+        Client errors are not passed on, since they contain the key.
         """
         import openai
 
@@ -272,8 +273,9 @@ class OpenAICompatible:
             )
 
     def _count_worst(self, asking: _Asking, manner: Manner, untold: frozenset[str] = _BOTH) -> None:
-        """Count in budgets the possible cost of a request with unknown usage: of the prompt, the reply, or
-        both.
+        """Count the possible cost of a request with unknown usage in budgets.
+
+        The usage of the prompt, the reply, or both is unknown.
         """
         if self.price:
             read = tokens_of(asking.prompt) if _READS in untold else 0
@@ -351,8 +353,9 @@ class OpenAICompatible:
         }.get(refusal.status, "Try again later or use another model.")
 
     def _or_the_proxy(self) -> str:
-        """Return a note that a proxy may have answered instead, if one is configured and can read the
-        request.
+        """Return a note that a proxy may have answered instead.
+
+        It is empty unless a proxy is configured that can read the request.
         """
         variable = proxy_variable(self.preset.base_url) if self.preset.base_url.startswith("http://") else ""
         return variable and f", or the proxy that {variable} names refused to pass it on"

@@ -40,8 +40,9 @@ class Head:
 
 
 class Keys:
-    """Assigns each prompt its key: a digest of its content and a count, so that five equal samples have five
-    keys.
+    """Assigns each prompt its key: a digest of its content and a count.
+
+    So five equal samples have five keys.
     """
 
     def __init__(self, model: str):
@@ -119,8 +120,9 @@ class Recorded:
         return f"{self.tape} has no reply {key} to {what}. {changed}, {again}."
 
     def rewind(self, asked: Iterable[tuple[Prompt, Reply]] = ()) -> None:
-        """Start again from the first reply to every prompt, or, for a resumed run, from the first not yet
-        used.
+        """Start again from the first reply to every prompt.
+
+        A resumed run starts from the first reply that it has not used.
         """
         self._keys = Keys(self.head.model)
         for prompt, _ in asked:

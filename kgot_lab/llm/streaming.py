@@ -69,7 +69,9 @@ def streamed(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
 
 
 def in_words(ask: Callable[[], object]) -> Iterator[str | Reply]:
-    """Request a complete reply and yield it word by word, each with the space before it, and the Reply last.
+    """Request a complete reply and yield it word by word, with the Reply last.
+
+    Each word includes the space before it.
     """
     reply = ask()
     if not isinstance(reply, Reply):
@@ -140,8 +142,7 @@ class StreamedAnswer:
         return broken_off(replace(refusal, perhaps_charged=True)) if refusal and self.begun else refusal
 
     def raw(self, *, thinks: bool) -> RawReply | str:
-        """Return the whole answer, with the text that was passed on, or the reason why it is not an answer.
-        """
+        """Return the whole answer with the text passed on, or the reason why it is not an answer."""
         raw = self._wire.read(self._gathering.whole(), thinks=thinks)
         return raw if isinstance(raw, str) else replace(raw, said="".join(self._told).strip())
 

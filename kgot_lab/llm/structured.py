@@ -288,8 +288,7 @@ def json_fault(error: ValueError | RecursionError) -> str:
 
 
 def field_problem(error: ValidationError) -> tuple[str, str]:
-    """Return the first invalid field of a file that a user wrote, and the problem, without showing the value.
-    """
+    """Return the first invalid field of a user's file, and the problem, without showing the value."""
     problems = error.errors(include_url=False, include_input=False)
     first = problems[0]
     steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others name types

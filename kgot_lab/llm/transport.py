@@ -1,5 +1,6 @@
-"""Two protocols: chat completions, which all servers support, and Ollama's own, which alone sets the context
-size.
+"""Two protocols: chat completions, which all servers support, and Ollama's own.
+
+Only Ollama's own sets the context size.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
 def title_graph(documents: Iterable[Document]) -> PropertyGraph:
-    """Build a graph of documents with an edge `mentions` to each other document whose title is in the text.
+    """Build a graph of documents in which `mentions` edges lead to documents whose title is in the text.
 
     Titles are found by `Titles.mentioned`.
     """

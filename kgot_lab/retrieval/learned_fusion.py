@@ -233,8 +233,9 @@ _FRACTION = 1e-12  # a gain of the margin itself is enough, whatever binary frac
 
 @dataclass(frozen=True)
 class Trial:
-    """One retriever tried in the selection: its quality alone, that of the fusion without and with it, and
-    the verdict.
+    """One retriever tried in the selection, with its qualities and the verdict.
+
+    `alone` is its own quality, `without` and `joined` are those of the fusion without and with it.
     """
 
     lane: str

@@ -1,5 +1,6 @@
-"""Retrieval along the edges of a graph whose node ids are document ids: neighbour boost and shared
-neighbours.
+"""Retrieval along graph edges: neighbour boost and shared neighbours.
+
+The node ids of the graph must be the document ids.
 """
 
 from __future__ import annotations
@@ -293,9 +294,7 @@ class LazyTexts(Mapping[str, str]):
 
 
 def neighbour_places(rows: Csr, some: Ints) -> tuple[Places, Places]:
-    """Return the indices of all neighbours of rows, row after row, and the row in `some` that each belongs
-    to.
-    """
+    """Return the step indices of all neighbours of some rows, and the position in `some` of each."""
     lengths = rows.indptr[some + 1] - rows.indptr[some]
     owners = np.repeat(np.arange(len(some)), lengths)
     return np.arange(lengths.sum()) + (rows.indptr[some] - np.cumsum(lengths) + lengths)[owners], owners

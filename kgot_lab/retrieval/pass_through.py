@@ -107,9 +107,7 @@ def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
 
 @dataclass(frozen=True, eq=False)
 class _Track:
-    """The ways from one hit: the last step to each reachable node with a text, and the step into each bare
-    node.
-    """
+    """The ways from one hit: the last step to each node with a text, the step into each bare node."""
 
     last: Places
     entered: Mapping[int, int]
@@ -124,8 +122,7 @@ class _Track:
 
 @dataclass(frozen=True, eq=False)
 class _Terrain:
-    """A graph prepared for walks: its links, the rows with a text, and the limit of consecutive bare nodes.
-    """
+    """A graph prepared for walks: links, rows with a text, and the limit of consecutive bare nodes."""
 
     links: Links
     described: NDArray[np.bool_]

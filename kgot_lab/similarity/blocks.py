@@ -364,8 +364,9 @@ class Stopped(KeyboardInterrupt):
 
 
 class BlockWalk(Generic[_Found]):
-    """A job over all blocks of a plan. With a Dask client, groups of blocks are its tasks, with the same
-    result.
+    """A job over all blocks of a plan.
+
+    With a Dask client, groups of blocks are its tasks, and the result is the same.
     """
 
     def __init__(

@@ -49,9 +49,10 @@ def _left(words: float) -> str:
 
 
 def cosines(some: Matrix, others: Matrix) -> Cosines:
-    """Compute the cosine of each row with the corresponding row, rounded to six decimals. Rows have length 1.
+    """Compute the cosine of each row with the corresponding row, rounded to six decimals.
 
-    Summed in 64 bits row by row, so that it depends neither on other rows nor on the order of the two.
+    Rows must have length 1. Summed in 64 bits row by row, so that it depends neither on other rows nor on the
+    order of the two.
     """
     # + 0.0 makes 0 of -0
     return np.asarray(np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0)

@@ -162,7 +162,9 @@ class _Nearest:
         return owners[some], others[some], values[some]
 
     def _cut(self, found: _Lists) -> _Lists:
-        """Remove entries that cannot be among the k nearest: below the k-th by more than both error bounds.
+        """Remove entries that cannot be among the k nearest.
+
+        These are below the k-th by more than both error bounds.
         """
         owners, others, values = stacked_rows(found.parts, _NEAREST_TYPES)
         keys = np.sort(_keys(owners, values.astype(np.float64)))
@@ -252,12 +254,11 @@ _TYPES = (np.int32, np.int32, np.float32, np.float32)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs:
-    """Pairs of rows, row < column, by descending delta, ties by row and column. All columns have shape
-    (pairs,).
+    """Pairs of rows, row < column, by descending delta, ties by row and column.
 
-    `skeleton` and `raw` are cosines rounded to six decimals, `delta` is their difference. `dropped` counts
-    the pairs that passed but were beyond `most`. `candidates` counts, by the band of their delta, all pairs
-    whose skeletons are similar enough.
+    All columns have shape (pairs,). `skeleton` and `raw` are cosines rounded to six decimals, `delta` is
+    their difference. `dropped` counts the pairs that passed but were beyond `most`. `candidates` counts, by
+    the band of their delta, all pairs whose skeletons are similar enough.
     """
 
     rows: RowNumbers
@@ -313,12 +314,13 @@ def delta_pairs(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> Pairs:
-    """Find all pairs of rows whose skeletons are similar, and more similar than the texts by the threshold.
+    """Find all pairs of rows whose skeletons are similar, and more similar than their texts.
 
-    delta = skeleton - raw. `raw` and `skeleton`: the vectors of the texts, (n, d), and of their skeletons,
-    (n, d'), of length 1. A row of zeros in either has no pair. A value equal to a threshold passes. If few
-    pairs of a block have similar skeletons, only these are compared as texts. Options and errors are those of
-    similar_pairs(). Also raises BadInput if the matrices differ in their number of rows.
+    Both thresholds are minima. delta = skeleton - raw. `raw` and `skeleton`: the vectors of the texts, (n,
+    d), and of their skeletons, (n, d'), of length 1. A row of zeros in either has no pair. A value equal to a
+    threshold passes. If few pairs of a block have similar skeletons, only these are compared as texts.
+    Options and errors are those of similar_pairs(). Also raises BadInput if the matrices differ in their
+    number of rows.
     """
     matrices = [checked_vectors(skeleton, "skeleton"), checked_vectors(raw, "raw")]
     found: Pairs = _joined(matrices, thresholds, WantedPairs.of(matrices, new, groups), most, effort)
@@ -430,10 +432,10 @@ class _Passing:
         return unsure
 
     def together(self, found: _Found, more: _Found) -> _Found:
-        """Merge the pairs of two parts of the work. The best are selected once an eighth too many are held.
+        """Merge the pairs of two parts of the work.
 
-        An early selection sets the bar sooner, so that fewer pairs that will be dropped are multiplied
-        exactly.
+        The best are selected once an eighth too many are held. An early selection sets the bar sooner, so
+        that fewer pairs that will be dropped are multiplied exactly.
         """
         bar = max(found.bar, more.bar)
         candidates, held = found.candidates + more.candidates, found.held + more.held

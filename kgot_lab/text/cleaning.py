@@ -14,8 +14,9 @@ _JOINERS = "\u200c\u200d"  # invisible, and part of words in many scripts
 
 
 def harmless(text: str) -> str:
-    """Return a text on one line without characters that control the terminal or reverse the reading
-    direction.
+    """Remove characters that control the terminal or reverse the reading direction.
+
+    The result is on one line.
     """
     plain = "".join(
         letter if letter.isprintable() or letter in _JOINERS else " " if letter.isspace() else "\ufffd"

@@ -24,9 +24,9 @@ def light_stem(word: str) -> str:
 
 @lru_cache(50_000)
 def stem(word: str) -> str:
-    """Return a word in lower case without its plural, -ed or -ing ending, so that endings do not hide a leak.
+    """Return a word in lower case without its plural, -ed or -ing ending.
 
-    The result is for comparison, not for reading.
+    So endings do not hide a leak. The result is for comparison, not for reading.
     """
     word = POSSESSIVE.sub("", word.casefold())
     if len(word) > 4 and word.endswith(("ies", "ied")):
@@ -168,8 +168,7 @@ def sentences(text: str, rules: SentenceRules = "careful") -> list[str]:
 
 
 def _is_short_form(before: str, next: str, rules: SentenceRules) -> bool:
-    """Return whether a full stop belongs to initials or to a short word before a number, under these rules.
-    """
+    """Return whether a full stop belongs to initials or to a short word before a number."""
     if rules == "plain":
         return False
     if _INITIALS.search(before) or (next.isdigit() and _BEFORE_A_NUMBER.search(before)):

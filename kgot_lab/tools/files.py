@@ -1,5 +1,4 @@
-"""The files that tools may read: attachments, files of one folder, and the contents of zip files among them.
-"""
+"""The files that tools may read: attachments, a folder, and the contents of their zip files."""
 
 from __future__ import annotations
 
@@ -117,8 +116,9 @@ def _attached(paths: object) -> dict[str, Path]:
 
 
 def _listed(folder: Path) -> dict[str, Path]:
-    """List the visible files of a folder by their relative path. Links are skipped, since they may lead
-    anywhere.
+    """List the visible files of a folder by their relative path.
+
+    Links are skipped, since they may lead anywhere.
     """
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder; files are given as a list of paths, or as one folder")

@@ -109,8 +109,9 @@ class Transcriber:
 
     @contextmanager
     def _paid(self, path: Path, most: float) -> Iterator[list[Usage]]:
-        """Reserve budget for a request of at most `most` dollars. The actual usage is put into the yielded
-        list.
+        """Reserve budget for a request of at most `most` dollars.
+
+        The actual usage is put into the yielded list.
         """
         took: list[Usage] = []
         if self._spending is None:

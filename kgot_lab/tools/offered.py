@@ -1,9 +1,9 @@
-"""The tools that can work with the given resources, and why others cannot, including those of other packages.
+"""The tools that work with the given resources, including those of other packages.
 
-A package adds a tool with a class and an entry point in the group "kgot_lab.tools". The class is called with
-the resources (AtHand), and its instance is the tool: it has a name, a one-line description, arguments (JSON
-schema) and a call that returns a Result. If it cannot work, it raises BadInput or NotInstalled, with what to
-provide or install.
+For other tools it says why they cannot work. A package adds a tool with a class and an entry point in the
+group "kgot_lab.tools". The class is called with the resources (AtHand), and its instance is the tool: it has
+a name, a one-line description, arguments (JSON schema) and a call that returns a Result. If it cannot work,
+it raises BadInput or NotInstalled, with what to provide or install.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ class AtHand:
 
     @cached_property
     def polite_web(self) -> PoliteWeb:
-        """The fetcher of pages. Raises BadInput if the web must not be accessed, and NotInstalled for a
-        missing package.
+        """The fetcher of pages.
+
+        Raises BadInput if the web must not be accessed, and NotInstalled for a missing package.
         """
         if not self.web:
             raise BadInput("the web is not to be asked; allow it (--web)")

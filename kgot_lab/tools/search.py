@@ -74,7 +74,7 @@ def search_of(
 def names_followed(
     documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
 ) -> Stage:
-    """Build the retriever that the mode `paths` starts with: hybrid search, then names lead to more passages.
+    """Build the retriever of the mode `paths`: hybrid search, then names lead to more passages.
 
     Without the embedding model it is BM25 alone, with a warning.
     """

@@ -40,9 +40,7 @@ _LONG_AGO = "(What this gave is left out here, since it was long ago; make the m
 
 @dataclass(frozen=True)
 class WebAccess:
-    """The resources of a search agent: a search engine, a page opener, and optionally Wikipedia and an
-    archive.
-    """
+    """The resources of a search agent: search engine, page opener, optional Wikipedia and archive."""
 
     engine: SearchEngine
     open_page: Callable[[str], WebPage]

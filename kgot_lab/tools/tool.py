@@ -24,8 +24,7 @@ from kgot_lab.types import LLM, Document, Json, Message, Prompt, Reply, Usage
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a tool: a text for the model, its source documents, and the cost of models behind the
-    tool.
+    """The result of a tool: a text for the model, its source documents, and the cost of models.
 
     It is `recorded` if it comes from a trace. Such a result is not masked again, since the environment may
     hold other keys by now.

@@ -278,9 +278,7 @@ _MEANT = 0.7
 
 @dataclass(frozen=True, eq=False)
 class TrailIndex:
-    """The precomputed index of documents: names, vectors of passages and sentences, and BM25 weights of
-    words.
-    """
+    """The precomputed index: names, vectors of passages and sentences, and BM25 weights of words."""
 
     mentions: Mentions
     passages: _Matrix  # (documents, dimension), rows of length 1 or 0
@@ -296,9 +294,7 @@ class TrailIndex:
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """The links from a chosen passage: the passage at the end, the name, and the strength by each of
-    NAME_CLUES.
-    """
+    """The links from a chosen passage: target passage, name, and strength by each of NAME_CLUES."""
 
     rows: Ints
     names: Ints
@@ -450,8 +446,7 @@ class Clues:
 
     @staticmethod
     def _span(cosines: _Floats, best: _Floats) -> _Floats:
-        """Scale sentence cosines so that the best sentences of all documents span 0 to 1, and clip the rest.
-        """
+        """Scale sentence cosines so that the best of each document span 0 to 1, and clip the rest."""
         low, high = best.min(), best.max()
         moved: _Floats = np.clip((cosines - low) / ((high - low) or 1), 0, 1)
         return moved

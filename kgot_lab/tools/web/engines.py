@@ -276,7 +276,9 @@ def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
 
 
 def _hits(results: Json, *, address: str, words: str, date: str) -> tuple[WebHit, ...]:
-    """Return the usable results of a service, without assuming any structure, since services send odd ones.
+    """Return the usable results of a service.
+
+    No structure is assumed, since services send odd results.
     """
     listed: Iterable[Json] = results if isinstance(results, list) else ()
     usable = [

@@ -98,8 +98,9 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
 
 
 def _make_whole(soup: BeautifulSoup, address: str) -> None:
-    """Make links absolute, replace images by their alternative text, and turn frames and redirects into
-    links.
+    """Make links absolute, and turn frames and redirects into links.
+
+    Images are replaced by their alternative text.
     """
     for link in soup.find_all("a", href=True):
         whole = _joined(address, str(link["href"]))
@@ -166,7 +167,9 @@ def _escapes(charset: str) -> bool:
 
 
 def _extension(fetched: Fetched) -> str:
-    """Return the file extension for the content type, or by address and first bytes if the type is unknown.
+    """Return the file extension for the content type.
+
+    For an unknown type it is taken from the address and the first bytes.
     """
     if fetched.kind in _EXTENSIONS:
         return _EXTENSIONS[fetched.kind]
