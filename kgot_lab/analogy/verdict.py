@@ -21,14 +21,14 @@ class Cutoffs:
     hand.
     """
 
-    partners: float = 0.25  # a smaller share of the events, of the text with fewer, finds a partner
-    turned: float = 0.03  # by more than this the two line up better when one is read backwards
-    same: float = 0.8  # a larger share of roles is filled by the same nouns: the same story
-    consistency: float = 0.6  # a smaller share of roles agrees with a mapping of one noun to one
-    score: float = 0.34  # they run less alike
-    partner: float = 0.3  # how similar two aligned events must be to be partners
-    denial: float = 0.6  # how similar two aligned sentences must be for a denial in only one of them to count
-    votes: int = 2  # how many roles it takes before their nouns are judged
+    partners: float = 0.25  # minimum share of events with a partner, in the text with fewer
+    turned: float = 0.03  # maximum gain of the score when one text is reversed
+    same: float = 0.8  # maximum share of roles filled by the same nouns (the same story)
+    consistency: float = 0.6  # minimum share of roles that agree with a one-to-one mapping
+    score: float = 0.34  # minimum score
+    partner: float = 0.3  # minimum similarity of aligned events to be partners
+    denial: float = 0.6  # minimum similarity of sentences for a contradiction
+    votes: int = 2  # minimum number of roles to judge their nouns
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Alignment:
 
     source: Analysis
     target: Analysis
-    sentences: tuple[Match, ...]  # places among the `units`
-    events: tuple[Match, ...]  # none when a text tells no event
+    sentences: tuple[Match, ...]  # indices in `units`
+    events: tuple[Match, ...]  # empty if a text has no event
     score: float
     backward: float
     order: float
@@ -131,7 +131,7 @@ def _settled(alignment: Alignment) -> str:
     )
 
 
-# limits that a measure must not fall below; the others it must not pass
+# lower limits; the others are upper limits
 _LEAST = ("partners", "consistency", "score")
 
 

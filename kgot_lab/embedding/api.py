@@ -16,7 +16,7 @@ from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy,
 from kgot_lab.llm.keys import key_for
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
-_MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
+_MOST_BYTES = 200_000  # of an answer, for each text: 4,000 numbers take 90,000
 
 
 class API:
@@ -109,12 +109,12 @@ class API:
         """Send one request. Client errors are not passed on, since they contain the key."""
         import openai
 
-        # not every server knows base64
+        # not every server supports base64
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._asked:
             body["dimensions"] = self._asked
         try:
-            # the client's own class costs more time than the request
+            # the client's own class takes longer than the request
             return self._client.post("/embeddings", body=body, cast_to=object)
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"

@@ -25,7 +25,7 @@ class Embedder(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def digest(self) -> str: ...  # SHA-256 of what decides the vectors
+    def digest(self) -> str: ...  # SHA-256 of everything that affects the vectors
     @property
     def dimension(self) -> int: ...
     def embed(self, texts: Sequence[str]) -> Matrix: ...  # (len(texts), dimension), rows of length 1 or 0
@@ -83,8 +83,7 @@ def unit(vectors: ArrayLike, source: str) -> Matrix:
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
 
 
-# The order of scores: the highest first, ties by place. Sorted as whole numbers, which a processor does
-# many at a time.
+# Sorting of scores in descending order, ties by index. They are sorted as integers, which is vectorised.
 
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -97,8 +96,8 @@ def descending(scores: NDArray[Any]) -> NDArray[np.int64]:
     each integer makes them all distinct, so that there is only one order.
     """
     if scores.dtype == np.float32:
-        bits = (scores + np.float32(0)).view(np.uint32)  # + 0 makes 0 of -0
-        # Without its sign a float grows with its bits; so the highest gets the lowest number.
+        bits = (scores + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
+        # The bits of a positive float are in the order of its value, so the highest gets the lowest integer.
         return _by_number(
             np.where(bits >> np.uint32(31), bits, bits ^ np.uint32(0x7FFFFFFF)), np.arange(len(bits))
         )
@@ -117,11 +116,11 @@ def _by_number(numbers: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.i
 
 # The product of many vectors with one, on the thread that asks for it.
 
-# OpenBLAS shares a product out among threads from 9,216 numbers on. On a busy computer its threads wait for
-# each other, awake: 8 ms in place of .3 for 6,119 rows of 384. So rows are multiplied in blocks below that,
-# all in one call of numpy.
+# OpenBLAS uses several threads from 9,216 numbers on. On a busy computer its threads spin while waiting for
+# each other: 8 ms in place of .3 for 6,119 rows of 384. So rows are multiplied in smaller blocks, all in one
+# call of numpy.
 _ALONE = 8_192
-_SHARED = 1 << 25  # numbers, 128 MB: from here on reading them takes so long that threads pay
+_SHARED = 1 << 25  # numbers, 128 MB: from here on threads are faster
 
 
 def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
@@ -132,7 +131,7 @@ def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
     """
     rows, width = matrix.shape
     fits = _ALONE // max(width, 1)
-    # so many rows that the kernel, which takes some at a time, adds up each as in the whole
+    # a multiple of the kernel's rows, so that each is summed as in the whole matrix
     block = fits - fits % (16 if fits >= 16 else 4)
     if block < 1 or rows <= block or matrix.size >= _SHARED or not matrix.flags.c_contiguous:
         return np.asarray(matrix @ vector)
@@ -143,12 +142,11 @@ def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
     return products
 
 
-# Which of very many vectors are near another, roughly: a bit for each dimension is read, a thirty-second of
-# the vector.
+# Approximate nearest vectors by sign bits: one bit a dimension, a thirty-second of the vector.
 
 CAN_COUNT_BITS = hasattr(np, "bitwise_count")  # from numpy 2.0 on
-_PLANES = 4  # bits for a number of the query, as in the paper: more is not nearer
-_ROWS = 16_384  # rows at a time: their bits stay in the second cache
+_PLANES = 4  # bits for a number of the query, as in the paper: more is no better
+_ROWS = 16_384  # rows at a time: their bits fit the L2 cache
 _WORD = 64  # bits
 
 

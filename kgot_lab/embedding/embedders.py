@@ -63,12 +63,12 @@ def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
     return make(**options)
 
 
-# An embedder by the name that a command is given, and any model of sentence-transformers as an embedder.
+# Embedders by the name in a command, and any model of sentence-transformers.
 
 _MODEL, _SERVER = "sentence-transformers", "api"
 _LEARNT: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
 _PLAIN = {name: EMBEDDERS[name] for name in ("all-minilm", _MODEL, "wordllama")}
-_PATIENCE = 10.0  # seconds for the hub to say that it has a model
+_PATIENCE = 10.0  # timeout of the hub, in seconds
 
 
 def embedder_named(name: str, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
@@ -130,7 +130,7 @@ class SentenceModel:
         folder = Path(model)
         self.name = " ".join((folder.resolve().name if folder.is_dir() else model).replace(";", " ").split())
         self._model, self._batch = _loaded(model, self.name), batch
-        # before a text is read, which changes settings of some tokenizers
+        # before the first text, which changes settings of some tokenizers
         self.digest = _model_digest(self._model)
         self.dimension = int(self._model.encode(["dimension"], show_progress_bar=False).shape[1])
 
@@ -154,7 +154,7 @@ def _loaded(model: str, name: str) -> Any:
     with quiet_loading():
         try:
             return SentenceTransformer(model, device="cpu", local_files_only=True)
-        except Exception as error:  # whatever a parser of one of many formats raises: the remedy is the same
+        except Exception as error:  # any parser error has the same remedy
             if wants_memory(error):
                 raise
             if folder:
@@ -165,7 +165,7 @@ def _loaded(model: str, name: str) -> Any:
         try:
             from huggingface_hub import HfApi
 
-            HfApi().model_info(model, timeout=_PATIENCE)  # a machine without network should know soon
+            HfApi().model_info(model, timeout=_PATIENCE)  # fail fast without a network
             return SentenceTransformer(model, device="cpu")
         except Exception as error:
             if wants_memory(error):
@@ -200,9 +200,9 @@ def _model_digest(model: Any) -> str:
     return digest.hexdigest()
 
 
-# What a query is embedded with: the static embedder, unless stored vectors say that another one made them.
+# The embedder for queries: the static one, unless stored vectors record another.
 
-_STATIC = WordLlama  # what a query is embedded with where nobody says otherwise: on this computer, at no cost, in well under a millisecond
+_STATIC = WordLlama  # the default embedder of queries: local, free, and well under a millisecond
 _MADE: Mapping[str, Callable[[], Embedder]] = {
     WordLlama.name: _STATIC,
     "wordllama": _STATIC,
@@ -258,7 +258,7 @@ def _chosen(stored: StoredVectors, documents: Sequence[Document]) -> Embedder:
     if stored.model.partition(":")[0] in {*ENDPOINTS, "http", "https"}:
         return _served(stored)
     if stored.model == SentenceTransformers.name and stored.digest:
-        return SentenceTransformers()  # of the two ways to run this model, the one whose digest it can be
+        return SentenceTransformers()  # the implementation of this model with a matching digest
     if stored.model not in _MADE:
         raise UnknownName(
             "maker of the stored vectors",

@@ -35,15 +35,13 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     words = TfidfVectorizer(sublinear_tf=True, stop_words="english", dtype=np.float32)
     try:
         counts = words.fit_transform(texts)
-    except ValueError:  # what it raises where every text is blank or made of stop words
+    except ValueError:  # raised if every text is blank or only stop words
         raise InsufficientData(
             f"LSA learns from words, and the {len(texts)} documents hold none but stop words"
         ) from None
     if counts.shape[1] == 1:
         return LSA(words, _OneDirection())
-    with np.errstate(
-        divide="ignore", invalid="ignore"
-    ):  # the share of the variance, of which documents that are alike have none
+    with np.errstate(divide="ignore", invalid="ignore"):  # the explained variance is 0/0 for equal documents
         return LSA(words, TruncatedSVD(min(dimension, *counts.shape), random_state=seed).fit(counts))
 
 
@@ -75,7 +73,7 @@ class LSA:
         )
         self.digest = hashlib.sha256(
             b"\0".join(fitted)
-        ).hexdigest()  # SHA-256 of the words, their weights and the directions
+        ).hexdigest()  # SHA-256 of the words, weights and directions
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
@@ -87,11 +85,11 @@ class LSA:
         return f"<{self.name}, {self.dimension} dimensions of {len(self._words.vocabulary_):,} words>"
 
 
-# Embeddings learnt from unlabelled passages alone: two halves of a passage belong together, halves of
-# different passages do not.
+# Contrastive embeddings from unlabelled passages: two halves of a passage are a positive pair, halves of
+# different passages are negatives.
 
 _Floats = NDArray[np.floating]
-_Words = NDArray[np.int64]  # words of a text, each as its place in the vocabulary
+_Words = NDArray[np.int64]  # the words of a text, as indices in the vocabulary
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class Training:
     """Training settings of InfoNCE."""
 
     epochs: int = 20
-    batch: int = 256  # every other passage of a batch is a negative
+    batch: int = 256  # all other passages of a batch are negatives
     temperature: float = 0.05
     rate: float = 0.02
     seed: int = 0
@@ -151,7 +149,7 @@ def infonce(
 class Bags:
     """A sparse matrix X of texts by words with amounts, sorted by line, then word."""
 
-    count: int  # lines; one of a text without words has no entry
+    count: int  # lines; a text without words has no entry
     lines: _Words
     words: _Words
     amounts: _Floats
@@ -188,7 +186,7 @@ def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Word
     units, slopes = np.concatenate([a, b]), np.concatenate([slope @ b, slope.T @ a])
     slopes = (
         slopes - units * (slopes * units).sum(axis=1, keepdims=True)
-    ) / lengths  # along a row, a step changes its length only
+    ) / lengths  # a step along a row only changes its length
     return float(value), *bags.transposed_times(slopes)
 
 

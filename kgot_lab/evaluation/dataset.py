@@ -20,7 +20,7 @@ from kgot_lab.types import Document, Edge, Json, Query, Triple
 
 Qrels = Mapping[str, Mapping[str, int]]  # query id -> document id -> grade; above 0 is relevant
 
-HIGHEST_GRADE = 1_000_000  # the measures count in a table with a place for each grade up to the highest
+HIGHEST_GRADE = 1_000_000  # the measures allocate a table up to the highest grade
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,7 +162,7 @@ def _checked_grade(grade: object, query: str, document: str) -> int:
     return int(grade)  # type: ignore[call-overload, no-any-return]
 
 
-# Your own documents, queries and judgements as a data set: from a BEIR folder.
+# Data sets from a folder in BEIR format.
 
 if TYPE_CHECKING:
     pass
@@ -241,7 +241,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                     ) from None
                 if text.strip():
                     yield where, text
-    except (EOFError, zlib.error, OSError) as error:  # a gzip file that is none is an OSError
+    except (EOFError, zlib.error, OSError) as error:  # an invalid gzip file raises OSError
         raise BadInput(
             f"{path.name} cannot be read to its end ({error}); if it was downloaded, download it again"
         ) from error
@@ -268,7 +268,7 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
                 f"{where}: {len(parts)} columns; three are expected between tabs: query id, document id, grade"
             )
         if number == 0 and re.match(r"[A-Za-z]", parts[2]):
-            continue  # the head
+            continue  # the header
         yield SourceRow(
             where, {"query": parts[0].strip(), "document": parts[1].strip(), "grade": parts[2].strip()}
         )
@@ -379,7 +379,7 @@ def _text(row: SourceRow, names: Sequence[str], optional: bool = False) -> str:
     value = row.values[column]
     if isinstance(value, str):
         return value
-    if optional and str(value) in ("None", "nan", "<NA>"):  # as JSON and pandas have a title that is missing
+    if optional and str(value) in ("None", "nan", "<NA>"):  # a missing title in JSON or pandas
         return ""
     raise BadInput(f"{row.where}: {column} is {value!r}, not a text; give a text, or leave the row out")
 
@@ -408,7 +408,7 @@ def _grade(row: SourceRow) -> int:
     return int(number)
 
 
-# Public data sets, fetched by ir_datasets (MacAvaney et al. 2021): BEIR and some hundreds of others.
+# Public data sets, downloaded by ir_datasets (MacAvaney et al. 2021): BEIR and hundreds of others.
 
 ANY = "beir/scifact, or another id that ir_datasets knows"
 
@@ -425,7 +425,7 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
     try:
         import ir_datasets
     except ImportError:
-        if "/" not in name:  # a slip in a bundled name is likelier than one of the few ids without a slash
+        if "/" not in name:  # more likely a typo in a bundled name
             raise UnknownName("data set", name, [*others, ANY]) from None
         raise NotInstalled("bench", "ir_datasets") from None
     except OSError as error:
@@ -439,7 +439,7 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
         return _read(name, source)
     except LabError:
         raise
-    except Exception as error:  # whatever a download, an archive or a parser raises: the remedy is the same
+    except Exception as error:  # any error of a download, archive or parser has the same remedy
         _check(name, files)
         raise BadInput(_remedy(name, files, error)) from error
 
@@ -472,7 +472,7 @@ def _read(name: str, source: Any) -> Dataset:
 
 
 def _document(each: Any) -> Document:
-    title = getattr(each, "title", "") if hasattr(each, "text") else ""  # a default text has the title in it
+    title = getattr(each, "title", "") if hasattr(each, "text") else ""  # a default text includes the title
     return Document(each.doc_id, _words(each), title or "")
 
 
@@ -480,7 +480,7 @@ def _words(each: Any) -> str:
     return str(each.text if hasattr(each, "text") else each.default_text())
 
 
-# --- when it does not work ---
+# --- errors ---
 
 
 class Source(NamedTuple):
@@ -495,7 +495,7 @@ def _files(ir_datasets: ModuleType, name: str) -> Iterator[Source]:
     """Yield the files of a data set, from the download table of ir_datasets."""
     top, *parts = name.split("/")
     entry = ir_datasets.util.DownloadConfig.contents().get(top, {})
-    for part in ("/".join(parts[:2]), *parts):  # a few keys hold a slash
+    for part in ("/".join(parts[:2]), *parts):  # a few keys contain a slash
         entry = entry.get(part, entry)
     home = Path(ir_datasets.util.home_path())
     for each in [entry] if "url" in entry or "instructions" in entry else entry.values():

@@ -13,7 +13,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
 from kgot_lab.text.cleaning import harmless
 
 _UNTYPED = "(no type)"
-_SHOWN = 50  # questions a repr shows; `questions` has all
+_SHOWN = 50  # questions in a repr; `questions` has all
 
 
 @dataclass(frozen=True)

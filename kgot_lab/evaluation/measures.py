@@ -12,7 +12,7 @@ from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.evaluation.runs import Run
 
 MEASURES = ("recall@2", "recall@5", "recall@10", "all@5", "ndcg@10", "mrr@10")
-# in ir_measures
+# names in ir_measures
 _OURS = {"recall": "R", "precision": "P", "success": "Success", "ndcg": "nDCG", "mrr": "RR", "map": "AP"}
 _CUT_NEEDED = {"recall", "precision", "success", "ndcg", "all"}
 
@@ -140,9 +140,8 @@ def _by_ir_measures(
     theirs = {
         measure: base @ cuts[measure][1] if cuts[measure][1] else base for measure, base in theirs.items()
     }
-    # trec_eval sorts by score and breaks ties by id from the end of the alphabet. Our rankings are in order
-    # already, with ties broken by id from its start, so the place in the ranking goes in as the score: whole
-    # numbers, no ties, our order.
+    # trec_eval sorts by score and breaks ties by descending id. Our rankings are already sorted, with ties by
+    # ascending id. So the rank is passed as the score: integers without ties, in our order.
     run = {
         query: {id: float(len(ids) - place) for place, id in enumerate(ids)} for query, ids in found.items()
     }
@@ -156,7 +155,7 @@ def _by_ir_measures(
     return {measure: values[measure] | measured[base] for measure, base in theirs.items()}
 
 
-# --- lenient ---
+# --- lenient scoring ---
 
 
 def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:

@@ -23,11 +23,11 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell, signed
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Json
 
-# a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)
+# prefixes that a spreadsheet reads as a formula (OWASP, CSV injection)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-PLAN = "plan.json"  # its name in a folder of receipts
-_DIGEST = re.compile(r" \([0-9a-f]{8}\)")  # behind the name of an embedder
-LENIENT = " lenient"  # behind the name of a measure that counts classes
+PLAN = "plan.json"  # its name in a folder of results
+_DIGEST = re.compile(r" \([0-9a-f]{8}\)")  # after the name of an embedder
+LENIENT = " lenient"  # suffix of a measure that counts classes
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
 
 def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
     """Score a run, and add class-level scores if the data set has classes."""
-    # in this order, on which a bootstrap depends
+    # the bootstrap depends on this order
     qrels = {query.id: dataset.qrels[query.id] for query in dataset.queries}
     strict = score(run, qrels, plan.measures)
     if not dataset.classes:
@@ -357,8 +357,7 @@ def _rounded(value: Json) -> Json:
     return value
 
 
-# A report told in rows: what systems reached, what each gained over the baseline, and two of them held
-# against each other.
+# Rows for reports: scores, gains over the baseline, and comparisons of two systems.
 
 
 def standings(
@@ -383,7 +382,7 @@ def gain(report: Report, system: str, part: str = "all") -> str:
     if system == report.plan.baseline:
         return ""
     difference = report.comparisons[part][system].difference
-    # so that a cell does not break within it
+    # no line breaks in a cell
     return f"{signed(difference.mean)} ({span(difference)})".replace(" ", "\u00a0")
 
 
@@ -456,7 +455,7 @@ class Sentences:
         return "".join(f"<p>{escaped_cell(line)}</p>" for line in self.lines)
 
 
-# Who came first: rounds in which some systems did the same, as something to guess before it is shown.
+# A ranking game: guess which system comes first in each round.
 
 
 @dataclass(frozen=True)

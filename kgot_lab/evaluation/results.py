@@ -31,12 +31,12 @@ from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.io.files import read_regular_text, write_whole
 from kgot_lab.types import Hit, Json
 
-KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
+KEEP = 20  # hits of a query in a results file: enough for recall@20
 RECEIPT_FORMAT = "recall receipt 2"
-_EARLIER_FORMAT = "recall receipt 1"  # it had all in the head, and named neither code nor embedder
-# in the head: what decides, with the data, what a system finds
+_EARLIER_FORMAT = "recall receipt 1"  # all in the header, without code or embedder
+# header fields that decide, with the data, what a system finds
 VERSION, EMBEDDER_HASH, ADDITIONS = ("version", "embedder", "additions")
-# in the last line: how many rankings are older than the run that wrote the receipt
+# in the last line: how many rankings are older than the run that wrote the file
 RESUMED = "from_a_stopped_run"
 _TIMES = ("median_seconds", "p95_seconds")
 _CIRCUMSTANCES = ("date", "machine", "versions", RESUMED)
@@ -48,7 +48,7 @@ def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
 
     The same run gives the same bytes. Scores are rounded to six digits.
     """
-    # of a published run none are known
+    # unknown for a published run
     times = [_six(seconds) if math.isfinite(seconds) else None for seconds in run.latency]
     kept = min(keep, run.kept)
     head = {
@@ -71,7 +71,7 @@ def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
     packed = io.BytesIO()
     with gzip.GzipFile(
         filename="", fileobj=packed, mode="wb", mtime=0
-    ) as file:  # neither name nor time of writing, for equal bytes
+    ) as file:  # no name or time, for identical bytes
         file.write((text + receipt_line(end)).encode())
     write_whole(path, packed.getvalue(), "the receipt")
 
@@ -244,7 +244,7 @@ def _digest(value: Json) -> str:
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
 
-# What is written down before a benchmark runs, so that no choice can follow the results.
+# The evaluation plan, written before a benchmark runs, so that no choice depends on the results.
 
 MARGIN = 0.02  # of the primary measure; fixed before the first run
 
@@ -283,7 +283,7 @@ class Plan:
             raise BadInput(
                 f"the measures of a plan are a list of names, as ('recall@5', 'mrr'), not {shortly(self.measures)}"
             )
-        # a list would not equal what is read from a file
+        # a list would not equal the tuple read from a file
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.primary not in self.measures:
             raise BadInput(

@@ -43,12 +43,11 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.io.processes import one_at_a_time
 from kgot_lab.types import Hit, Json, Query
 
-# Whether a system is still the one it was: the version that it declares, and the embedders it searches
-# with.
+# Whether a system is unchanged: its declared version, and its embedders.
 
-_DEEPEST = 40  # from a stage to what it calls
+_DEEPEST = 40  # maximum depth of references from a stage
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
-_LONGEST = 100  # longer collections are data, which have their own digests
+_LONGEST = 100  # longer collections are data, which have digests
 
 
 def declared_version(system: object) -> str:
@@ -75,7 +74,7 @@ def _embedders(value: object, seen: dict[int, object], depth: int) -> Iterator[o
     """Yield the embedders reachable from a value: closures, arguments, attributes and short collections."""
     if isinstance(value, _PLAIN) or id(value) in seen or depth > _DEEPEST:
         return
-    seen[id(value)] = value  # held, since the id of a value that is gone may be given to another
+    seen[id(value)] = value  # kept alive, since an id may be reused
     if callable(getattr(type(value), "embed", None)) and isinstance(getattr(value, "digest", None), str):
         yield value
         return
@@ -111,7 +110,7 @@ def _closed_over(function: FunctionType) -> Iterator[object]:
             continue
 
 
-# another value of one of these is another question put to a system, and not another system
+# fields that describe the task, not the system
 _ASKED = ("dataset", "documents", "questions", "qrels", "system", "kept", "queries")
 _SYSTEM = ("description", VERSION, EMBEDDER_HASH, ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
@@ -150,7 +149,7 @@ def run_to(
     with one_at_a_time(path, waits):
         if (
             kept := stored_run(path, system, dataset, wanted)
-        ) is not None:  # another made it while it was waited for
+        ) is not None:  # another process made it meanwhile
             return kept
         stage = built(system, name)
         partial = path.with_name(f"{path.name}.partial")
@@ -300,7 +299,7 @@ def _going_on(partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[
             except (
                 LLMError,
                 StoreUnavailable,
-            ):  # no fault of the system: a server is away, a budget is spent
+            ):  # not the system's fault: no server, no budget
                 raise
             except Exception:
                 lines.close()
@@ -348,7 +347,7 @@ def _named(what: str) -> Iterator[None]:
     except LabError:
         raise
     except Exception as error:
-        if wants_memory(error):  # of which whoever runs the benchmark says what helps
+        if wants_memory(error):  # the caller gives advice
             raise
         raise LabError(f"{what}: {type(error).__name__}: {words_of(error)[:_TOLD]}") from error
 

@@ -16,7 +16,7 @@ from kgot_lab.types import Hit, Query, Ranking
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
 BY_ID, AS_RANKED = "by document id", "as the system ranks them"
-TIES = (BY_ID, AS_RANKED)  # how hits of one score are put in order
+TIES = (BY_ID, AS_RANKED)  # how hits of equal score are ordered
 
 
 class Retriever(Protocol):
@@ -134,7 +134,7 @@ def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
     """Return the first hits, with ties ordered by id if the rule says so."""
     first = list(hits[:keep])
     if ties == BY_ID and first:
-        # the tie at the end, all of it
+        # include the whole tie at the end
         first += takewhile(lambda hit: hit.score == first[keep - 1].score, islice(hits, keep, None))
         first = [
             hit

@@ -17,7 +17,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, sign
 Numbers = NDArray[np.float64]
 
 ROUNDS = 10_000
-_SAME = 1e-9  # sums of the same values in another order differ by less
+_SAME = 1e-9  # sums in another order differ by less
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def compare(
     return Comparisons(baseline, measure, own[0], tuple(rows))
 
 
-# --- one method each ---
+# --- methods ---
 
 
 def sign_flip_p(differences: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0) -> float:
@@ -387,7 +387,7 @@ def _cells(row: Comparison) -> tuple[Cell, ...]:
     gap = row.difference
     p_values = (Cell(format_p_value(row.p)), Cell(format_p_value(row.p_holm), sure))
     span = Cell(f"{signed(gap.low)} to {signed(gap.high)}")
-    # where no query differs, nothing is known of the power
+    # if no query differs, the power is unknown
     shown = decimal(row.detectable) if row.detectable else "–"
     tail = (
         Cell(f"{row.effect:+.2f}".replace("-", "−")),
@@ -397,8 +397,7 @@ def _cells(row: Comparison) -> tuple[Cell, ...]:
     return Cell(row.system), Cell(decimal(row.own.mean)), Cell(signed(gap.mean), sure), span, *p_values, *tail
 
 
-# Is a model right as often as it is sure? Reliability, expected calibration error, the risk of each share
-# of answers kept, ROC area.
+# Calibration of confidence: reliability, expected calibration error, risk-coverage curve, ROC area.
 
 BINS = 10
 

@@ -77,7 +77,7 @@ class Grid:
         """An HTML table with all text escaped."""
         left = "text-align:left;vertical-align:top" if self.words else "text-align:left"
         right = "text-align:right"
-        # Jupyter sets all cells to the right
+        # Jupyter aligns all cells right
         sides = [left, *[left if self.words else right] * (len(self.columns) - 1)]
 
         def row(cells: list[str], tag: str, more: str = "") -> str:

@@ -119,8 +119,7 @@ def merged_properties(before: Mapping[str, Json], changes: Mapping[str, Json]) -
     return {name: value for name, value in {**before, **changes}.items() if value is not None}
 
 
-# A graph as three dictionaries: the truth a parent process keeps, against which every claim and every diff
-# is checked.
+# A mutable graph as three dictionaries: the parent process's copy, against which every diff is checked.
 
 Identity = tuple[str, str, str, str]
 
@@ -244,7 +243,7 @@ def _misfit(why: str) -> BadInput:
     return BadInput(f"the diff does not fit the graph: {why}")
 
 
-# What a fact of the graph was taken from: documents and sentences, noted on its edge, all of them.
+# Provenance of facts: all documents and sentences, in the properties of the edge.
 
 HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, not for the prompt
 

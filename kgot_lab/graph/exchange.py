@@ -245,7 +245,7 @@ def _without(row: Mapping[str, Json], name: str) -> dict[str, Json]:
     return {other: value for other, value in row.items() if other != name}
 
 
-# --- names that are taken ---
+# --- reserved names ---
 
 
 def _escaped(properties: Mapping[str, Json], taken: frozenset[str]) -> dict[str, Json]:
@@ -260,11 +260,9 @@ def _unescaped(data: Mapping[Any, Json], taken: frozenset[str], *, drop: bool = 
     return {name[:-1] if pattern.fullmatch(name) else name: value for name, value in named}
 
 
-# A graph from whatever a person has at hand: ours, NetworkX's, triples, edges, or a pandas table of edges.
+# A graph from a PropertyGraph, NetworkX graph, triples, edges, or a pandas table of edges.
 
-COLUMNS: Mapping[
-    str, tuple[str, ...]
-] = {  # what the columns of a table of edges are called, the first name being ours
+COLUMNS: Mapping[str, tuple[str, ...]] = {  # the accepted column names of a table of edges, ours first
     "source": ("source", "subject", "from", "head", "start", "src", "node1"),
     "type": ("type", "relation", "relationship", "predicate", "label", "edge", "rel"),
     "target": ("target", "object", "to", "tail", "end", "dst", "destination", "node2"),
@@ -305,7 +303,7 @@ def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
 
     unambiguous(edges.columns, "edges")
     renamed = edges.rename(columns={there: ours for ours, there in _edge_columns(edges).items()})
-    unambiguous(renamed.columns, "edges")  # Source and source
+    unambiguous(renamed.columns, "edges")  # "Source" and "source"
     ends = (
         pd.concat([renamed[end].astype(object) for end in ("source", "target")])
         .dropna()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-# The parts of a graph held in columns: sequences made on demand, and sparse rows.
+# The columns of a graph: lazy sequences, and sparse rows.
 
 Ints = NDArray[np.int32]
 _T = TypeVar("_T")
@@ -77,9 +77,9 @@ def frozen(values: NDArray[Int]) -> NDArray[Int]:
     return values
 
 
-# A graph as a few lines of text: how much there is, what is used most, and the first facts.
+# The text summary of a graph: counts, most frequent labels and relations, and the first facts.
 
-_SHOWN = 5  # labels, relations and facts that are named
+_SHOWN = 5  # number of labels, relations and facts shown
 _LINE = 140  # characters of a line
 _NAME = 40  # characters of a label or a relation
 
@@ -146,7 +146,7 @@ class PropertyGraph:
     edge_properties: tuple[Properties, ...]
     edge_keys: tuple[str, ...]
 
-    # --- building ---
+    # --- construction ---
 
     @classmethod
     def of(
@@ -221,7 +221,7 @@ class PropertyGraph:
 
         return exchange.to_pandas(self)
 
-    # --- looking ---
+    # --- access ---
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -264,7 +264,7 @@ class PropertyGraph:
         """
         try:
             return self._row_of[id]
-        except (KeyError, TypeError):  # a list is the id of nothing
+        except (KeyError, TypeError):  # a list is not hashable
             raise UnknownName("node", id, islice(self.ids, 20)) from None
 
     def labels(self) -> dict[str, int]:
@@ -310,7 +310,7 @@ class PropertyGraph:
         row = self.row(id)
         return sum(int(csr.indptr[row + 1] - csr.indptr[row]) for csr in self._csrs(direction))
 
-    # --- smaller and other graphs ---
+    # --- subgraphs and diffs ---
 
     def subgraph(self, ids: Iterable[str]) -> PropertyGraph:
         """Return the subgraph induced by nodes, in the order of this graph.

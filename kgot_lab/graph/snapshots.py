@@ -223,11 +223,10 @@ def _json(record: Record, separators: tuple[str, str]) -> str:
         ) from None
 
 
-# Names for the nodes of graphs that other programs wrote, whose ids are numbers or IRIs that no question
-# mentions.
+# Names for nodes of other programs' graphs, whose ids are numbers or IRIs that no question mentions.
 
-SOURCE_ID = "source_id"  # the property that keeps the id a node had
-# what most vocabularies call a name, rdfs:label and foaf:name among them
+SOURCE_ID = "source_id"  # the property with a node's old id
+# common properties for names, such as rdfs:label and foaf:name
 _NAMES = ("name", "label", "title", "prefLabel")
 # 17, n17 in GraphML of Neo4j, 4:5e0c…:17 as Neo4j's element ids
 _NUMBER = re.compile(r"n?\d+|\d+:[\w-]+:\d+")

@@ -15,14 +15,14 @@ from typing import Literal, TypeVar
 from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
 from kgot_lab.types import Diff, Edge, Json, Node
 
-# bytes of one node or edge as JSON in UTF-8: more than a passage of any document takes
+# maximum bytes of a node or edge as JSON in UTF-8, more than any passage needs
 MOST_KEPT = 16_000_000
 DEEPEST_VALUE = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
-_MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
+_MOST_BITS = 14_000  # of an integer: with more bits, Python cannot parse its digits
 _HOLDERS = (list, dict, tuple)
-_SHORT, _SMALL = 100_000, 2**63  # characters, and whole numbers, that are fit at a glance
-_FEW = 5  # texts that name an element and are fit at a glance
-_MANY = 2_000_000  # characters of an element, each of at most 6 bytes in JSON: so many surely are few enough
+_SHORT, _SMALL = 100_000, 2**63  # limits of the fast check: characters, and integers
+_FEW = 5  # limit of the fast check: texts that identify an element
+_MANY = 2_000_000  # characters of an element, each of at most 6 bytes in JSON: always within the limit
 Element = TypeVar("Element", Node, Edge)
 
 
@@ -268,12 +268,11 @@ def _firsts(pairs: Iterable[object]) -> Iterable[object]:
         yield pair[0]
 
 
-# A vocabulary: which types of nodes and edges a graph may have, what edges join, and which properties
-# belong to them.
+# Vocabularies: the types of nodes and edges in a graph, what edges join, and their properties.
 
 # a time is ISO 8601: a date, or a date with a time and a zone
 PropertyKind = Literal["text", "number", "time", "any"]
-ANY_TYPE = "*"  # as the end of an edge: a node of any type of the vocabulary
+ANY_TYPE = "*"  # an edge end of any type in the vocabulary
 
 
 @dataclass(frozen=True)

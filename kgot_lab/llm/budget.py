@@ -17,9 +17,9 @@ from kgot_lab.llm.streaming import in_steps, streamed
 from kgot_lab.llm.structured import NotesOfSteps, checked_reply, record_once
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
-IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
-LEAST_SECONDS = 0.001  # of a request whose budget is used up: clients take no time of 0
-# low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
+IMAGE_TOKENS = 48_200  # maximum tokens of an image in known models: 8 tiles of gpt-4o-mini; others use 5,000 or less
+LEAST_SECONDS = 0.001  # timeout of a request when the budget is used up: clients do not accept 0
+# low on purpose, so that prompts are never underestimated; English has about 4
 LETTERS_PER_TOKEN = 3
 
 
@@ -145,8 +145,8 @@ class Spending:
         self._changed = threading.Condition()
         self._calls, self._spent, self._busy = 0, Usage(), 0.0
         self._unanswered = 0.0
-        self._running: list[Usage] = []  # the worst of each call under way
-        self._since = 0.0  # when the first of those began
+        self._running: list[Usage] = []  # the maximum usage of each running call
+        self._since = 0.0  # start of the first running call
 
     @property
     def calls(self) -> int:
@@ -188,7 +188,7 @@ class Spending:
             told = f"the server did not answer in time: of the {self.budget.seconds:,.6g} seconds of the budget {left:,.3g} are left"
             raise OverBudget(f"{told}. Raise the budget, or ask a server that answers sooner.")
         with self._changed:
-            running = Usage.total(self._running).cost  # this call's worst is among them
+            running = Usage.total(self._running).cost  # includes this call's maximum
             if (
                 self._unanswered
                 and self.budget.dollars is not None
@@ -285,7 +285,7 @@ class Spending:
         return f"<spent: {', '.join(parts)}{unanswered}>"
 
 
-# The calls under way in this thread, each with its worst: a model knows nothing of the budgets around it.
+# The running calls of this context, with their maximum usage: a model does not know the budgets around it.
 _UNDER_WAY: ContextVar[tuple[tuple[Budgeted, Usage], ...]] = ContextVar("under_way", default=())
 
 
@@ -323,7 +323,7 @@ class Budgeted:
         if isinstance(llm, Budgeted) and llm.spending is self.spending:
             raise BadInput(f"{llm.name} is kept to this budget already, and would be counted twice")
         self._llm = llm
-        self.calls, self.spent = 0, Usage()  # its own share
+        self.calls, self.spent = 0, Usage()  # its own usage
         self._lock = threading.Lock()
 
     @property
@@ -365,7 +365,7 @@ class Budgeted:
                 took(error.spent or Usage())
                 self._count(error.spent or Usage())
                 raise
-            except BaseException:  # stopped, perhaps while a server was writing
+            except BaseException:  # interrupted, perhaps while a server was generating
                 self.count_unanswered(worst.cost)
                 raise
             took(reply.usage)
@@ -395,13 +395,13 @@ class Budgeted:
                                 yield part
                     assert reply is not None
                     notes.used.append(reply.usage)
-                except LLMError as error:  # what may have cost dollars is counted by the model that asked
+                except LLMError as error:  # possible cost is counted by the model that sent the request
                     spent = error.spent or Usage()
                     notes.used.append(
                         replace(worst, seconds=spent.seconds, cost=spent.cost) if begun else spent
                     )
                     raise
-                except BaseException:  # closed, perhaps while a server was writing
+                except BaseException:  # closed, perhaps while a server was generating
                     notes.used.append(replace(worst, cost=0.0))
                     self.count_unanswered(worst.cost)
                     raise

@@ -20,25 +20,23 @@ _UNKNOWN = (
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
     r"|must be verified"
 )
-# Parameters a server may refuse, and how its words name them; Ollama's error says only that the model "does
-# not support thinking".
+# Parameters that a server may refuse, and patterns of its messages. Ollama says only that the model "does not
+# support thinking".
 _OPTIONAL = {
     "temperature": "temperature",
     "seed": "seed",
     "reasoning_effort": "reasoning_effort|reasoning effort|thinking",
 }
 
-# The same of what only an answer that comes piece by piece is asked with; OpenAI lets some models stream to
-# verified organizations alone.
+# The same for streaming. OpenAI allows streaming of some models only to verified organizations.
 _STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bstream(ing)?\b"}
 
-# OpenAI says 403 where a model tells no logprobs, and llama-cpp-python's server 500; asked for or not is all
-# there is to refuse.
+# Without logprobs OpenAI returns 403, and llama-cpp-python's server 500.
 _NO_LOGPROBS = {400, 403, 422, 500, 501}
-# that our own reasons begin with
+# prefix of our own reasons
 _KINDS = ("no answer within", "no connection", "the answer ends before its end", "the reply is empty")
-_PASSING = {408, 409, 429}  # below 500, what another try may mend
-_GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the second is Cloudflare's
+_PASSING = {408, 409, 429}  # below 500, statuses that are retried
+_GATEWAY_TIMEOUTS = {504, 524}  # a gateway gave up on the server; the second is Cloudflare's
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,9 @@ class Refusal:
     status: int = 0  # HTTP status, 0 if there was no answer
     again: bool = False
     wait: float | None = None
-    advice: str = ""  # what to do, where that is known better than by the status
-    perhaps_charged: bool = False  # whether the server may have answered all the same, and have its price
-    broke_off: bool = False  # whether something of the answer was told before
+    advice: str = ""  # what to do, if known better than by the status
+    perhaps_charged: bool = False  # whether the server may have answered and charged
+    broke_off: bool = False  # whether a part of the answer was passed on
 
     @property
     def kind(self) -> str:
@@ -136,7 +134,7 @@ class Manner:
             and refused
             and re.search(r"max_(completion_)?tokens|context length|context window|output tokens", told)
         ):
-            # it asks for more than the model can ever write
+            # the model cannot generate that many tokens
             return replace(self, allowance=0, left_out=(*self.left_out, "allowance"))
         return None
 
@@ -180,18 +178,18 @@ def refusal_of(error: Exception, sending: Sending) -> Refusal:
             f"no answer within {sending.seconds:.3g} s", again=True, perhaps_charged=_arrived(error)
         )
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
-    if isinstance(cause, UnusableBody):  # it came, and was perhaps charged
+    if isinstance(cause, UnusableBody):  # received, and perhaps charged
         return Refusal(str(cause), perhaps_charged=True, advice="Look at the server, or use another one.")
     if isinstance(error, openai.APIConnectionError):
         return _no_connection(error, sending.address)
     if isinstance(error, openai.APIStatusError):
         return _status_refusal(error, sending.longest_asked)
-    if isinstance(error, UnicodeEncodeError):  # half of a surrogate pair
+    if isinstance(error, UnicodeEncodeError):  # a lone surrogate
         return Refusal(
             f"the prompt cannot be sent: {error}",
             advice="Take that letter out of the prompt. Nothing was sent.",
         )
-    # it is not JSON, or nested without end
+    # not JSON, or nested too deeply
     return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
 
 
@@ -260,7 +258,7 @@ def _no_connection(error: Exception, address: str) -> Refusal:
     """Explain a failed connection and whether to retry. TLS failures are permanent."""
     cause = str(error.__cause__ or error) or "the connection broke"
     told, seen = f"no connection to {address}{through_proxy(address)}: {cause}", error.__cause__
-    # what the proxy itself said, which waiting does not mend
+    # the proxy's own answer, not worth a retry
     if (variable := proxy_variable(address)) and re.match(r"4\d\d\b", cause):
         return Refusal(
             told, advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY."
@@ -280,7 +278,7 @@ def _no_connection(error: Exception, address: str) -> Refusal:
 
 
 def _status_refusal(error: Any, longest_asked: float) -> Refusal:
-    spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that no waiting mends
+    spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that a retry does not solve
     reason = f"HTTP {error.status_code}: {_message(error)}"
     wait = requested_wait(error.response.headers)
     if wait is not None and wait > longest_asked:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 _LONGEST_SOCKET = 100  # characters in the path of a Unix socket; some systems take no more than 104
 _QUIET = -1  # the server logs nothing
-# the model's own probability of each token, not that of the draw
+# the model's own probability of each token, before sampling
 _TOLD: dict[str, Json] = {"n_probs": 1, "post_sampling_probs": False}
-_LEAST_LOGPROB = -103.28  # of the smallest number that the engine counts with: for what is less likely it tells the logarithm of nothing
+_LEAST_LOGPROB = -103.28  # logarithm of the engine's smallest number; less likely tokens are reported as log(0)
 
 
 class Xllamacpp:
@@ -52,8 +52,8 @@ class Xllamacpp:
             ) from None
         self._client = _client(server.listening_address, self._folder, key)
         self._numbers = count()
-        # also when the program ends without `close`: a server that still runs while the interpreter is taken
-        # down may abort the process
+        # also if the program ends without `close`: a server that runs during interpreter shutdown may abort
+        # the process
         self._end = weakref.finalize(self, _end, [server], self._client, self._folder)
 
     def tokens(self, text: str) -> list[int]:
@@ -86,7 +86,7 @@ class Xllamacpp:
                 response.read()
                 raise self._refused(response)
             for line in body_lines(response.iter_raw()):
-                # or a line between two, or the word for an error, whose reason follows
+                # or a blank line, or the event of an error, whose reason follows
                 if not line.startswith(b"data: "):
                     continue
                 answer = json.loads(line.removeprefix(b"data: "))
@@ -212,7 +212,7 @@ def _settings(path: Path, context: int, threads: int, chunk: int, folder: Path, 
     settings = _module().CommonParams()
     settings.model.path = str(path)
     settings.n_ctx, settings.n_batch, settings.n_ubatch = context, chunk, chunk
-    settings.n_parallel = 1  # the context would be split among several
+    settings.n_parallel = 1  # more would split the context
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
     settings.cache_ram_mib, settings.cache_idle_slots, settings.n_ctx_checkpoints = 0, False, 0
     settings.fit_params = settings.warmup = settings.ui = settings.prefill_assistant = False
@@ -226,7 +226,7 @@ def _settings(path: Path, context: int, threads: int, chunk: int, folder: Path, 
 def _module() -> Any:
     try:
         import xllamacpp
-    except ImportError as error:  # the wheel takes OpenMP from the system, which a small container lacks
+    except ImportError as error:  # the wheel needs the system's OpenMP, which small containers lack
         raise LLMError(
             f"xllamacpp is installed and cannot start ({error}); on Debian and Ubuntu: apt install libgomp1"
         ) from None

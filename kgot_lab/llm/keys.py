@@ -18,14 +18,13 @@ from kgot_lab.errors import LLMError
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.presets import Endpoint
 
-# Keys from a file .env, so that they stand neither in a shell's history nor in a file that is shared.
+# Keys from a .env file, so that they are neither in a shell's history nor in shared files.
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
-# What changes how programs run, or where they connect, is not for a file that may have come with a folder
-# from elsewhere.
+# A .env file may come with a downloaded folder. So it must not change how programs run or where they connect.
 _STEERS = re.compile(
     r"PATH|HOME|SHELL|IFS|ENV|TMPDIR|(PYTHON|LD_|DYLD_|BASH_|GIT_|NODE_|_?JAVA|SSL_|CURL_).*"
-    r"|.*(_PROXY|_CA_BUNDLE|_BASE_URL|_HOST|_ENDPOINT|_HEADERS)",  # the last four: where a key is sent, and what goes with it
+    r"|.*(_PROXY|_CA_BUNDLE|_BASE_URL|_HOST|_ENDPOINT|_HEADERS)",  # the last four decide where a key is sent, and with what
     re.IGNORECASE,
 )
 
@@ -89,7 +88,7 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
             continue
         told = _LINE.fullmatch(line)
         value, more = (None, 0) if told is None else _value(told[2], lines, place)
-        if told is None or value is None or "\0" in value:  # which no environment takes
+        if told is None or value is None or "\0" in value:  # not allowed in an environment
             unread.append(number)
         else:
             found[told[1]] = value
@@ -115,13 +114,13 @@ def _value(told: str, lines: list[str], place: int) -> tuple[str | None, int]:
     return ("\n".join([*parts, last]) if not rest.strip() or rest.lstrip().startswith("#") else None), more
 
 
-NO_KEY = "none"  # what a server that needs no key is sent
-_PIECE = 8  # characters of a key that are not shown in a row: servers tell the beginning of a wrong one
-_WORD = 4  # a key of so few letters is found inside many a word, which does not show it
+NO_KEY = "none"  # sent to a server that needs no key
+_PIECE = 8  # maximum consecutive characters of a key to show: servers repeat the start of a wrong key
+_WORD = 4  # a key this short occurs inside ordinary words
 _HOLDS_KEY = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
 _A_WORD = re.compile("[A-Za-z][a-z]{0,14}")
-_MOST = 6_000  # characters of a message that are looked at
-# unlike lower(), it leaves every letter in its place
+_MOST = 6_000  # characters of a message that are searched
+# unlike lower(), it keeps the index of every character
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -137,7 +136,7 @@ def key_for(preset: Endpoint) -> str:
         raise LLMError(
             f"{preset.name} needs a key: set the environment variable {preset.key_variable}{why}. Nothing was sent."
         )
-    # RFC 9110, 5.5; other letters are allowed there, and no client or server agrees on them
+    # RFC 9110, 5.5; other characters are allowed, but clients and servers disagree on them
     if not re.fullmatch("[ -~]*", key):
         wrong = f"the key in the environment variable {preset.key_variable} holds a line break or another letter that no request can carry"
         raise LLMError(f"{wrong}: copy it again, on one line and in plain letters. Nothing was sent.")
@@ -196,7 +195,7 @@ class PiecesMasked:
                 at = match.end()
             if at <= end:
                 break
-            # a key goes on into what might have begun another: what is left is looked at anew
+            # a key overlaps the possible start of another: search the rest again
             self._held = self._held[at:]
         told.append(self._held[at:end])
         self._held = self._held[end:]
@@ -265,7 +264,7 @@ def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
     """
     import openai
 
-    told = {"Authorization": f"Bearer {key}"}  # said here, since OPENAI_CUSTOM_HEADERS may hold another
+    told = {"Authorization": f"Bearer {key}"}  # explicit, since OPENAI_CUSTOM_HEADERS may set another
     host = (urlsplit(preset.base_url).hostname or "").rstrip(".")
     if host == "openai.com" or host.endswith(".openai.com"):
         return told
@@ -293,7 +292,7 @@ def _spellings(key: str) -> Iterator[str]:
         quote(key, safe=""),
         key.encode().hex(),
     ]
-    # what stands before it, such as "Bearer ", moves the key against the groups of three that base64 makes
+    # a prefix such as "Bearer " shifts the key within base64's groups of three
     for before in range(3):
         coded = base64.b64encode(b"\0" * before + key.encode()).decode().rstrip("=")
         whole = coded[(4 * before + 2) // 3 : len(coded) if (before + len(key)) % 3 == 0 else -1]

@@ -30,11 +30,11 @@ from kgot_lab.llm.presets import FREE, Settings
 from kgot_lab.llm.structured import SpokenPieces, reasons, share_of, split_thought
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
-# The engine of the local model: the protocol that `Local` uses, and whether xllamacpp is installed.
+# The engine protocol of `Local`, and the check that xllamacpp is installed.
 
 PACKAGE = "xllamacpp"  # llama.cpp in a wheel, which needs no compiler
 
-# Sampling settings besides temperature; set here, so that the engine's own defaults do not count.
+# Sampling settings besides temperature, set explicitly so that the engine's defaults do not apply.
 SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
 
@@ -112,13 +112,13 @@ def engine_version() -> str:
     """Return the engine and its version as in traces: "xllamacpp 2026.10"."""
     try:
         return f"{PACKAGE} {version(PACKAGE)}"
-    except PackageNotFoundError:  # a copy that pip did not install
+    except PackageNotFoundError:  # not installed by pip
         return PACKAGE
 
 
 _AS_PROMPTED = Settings()
 CHUNK = 128  # prompt tokens read at once; an interrupt waits for the chunk to end; 128 reads 5 % faster and reuses less
-FAMILY = 0.25  # a prompt that shares less than this with everything read before begins a family of its own
+FAMILY = 0.25  # a prompt that shares less than this with all earlier ones starts a new family
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ class Local:
         slots: int = 6,
         settings: Settings = _AS_PROMPTED,
     ):
-        # Read by OpenMP when it is first loaded; without it idle threads spin, and on a busy machine a call
-        # takes ten times as long.
+        # OpenMP reads it on loading. Without it idle threads spin, and on a busy machine a call takes ten
+        # times as long.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         self.path = Path(path) if path else find_model()
         if not self.path.is_file():
@@ -170,7 +170,7 @@ class Local:
         self.settings = settings
         self._thinks = reasons(self.path.stem) or settings.reasoning_effort not in {"", "none"}
         self.reused = 0  # prompt tokens that did not have to be read again
-        self._read: tuple[int, ...] = ()  # the prompt that is live in the model
+        self._read: tuple[int, ...] = ()  # the prompt currently in the model
         self._parked: list[Parked] = []  # the least recently used first
         self._lock = threading.Lock()
         self._loaded: Engine | None = None
@@ -224,7 +224,7 @@ class Local:
         try:
             yield len(tokens), (tokens, stop, prompt, seed)
         except BaseException:
-            self._read = ()  # nothing half-read is reused
+            self._read = ()  # a partly read prompt is not reused
             raise
 
     def _reply(
@@ -298,7 +298,7 @@ class Local:
         """Read all of a prompt but its last token, reusing the state of the closest prompt."""
         self._bring_closest(tokens)
         done = _reusable(self._read, tokens)
-        self._read = ()  # should an interrupt come now, nothing half-read is reused
+        self._read = ()  # after an interrupt, a partly read prompt is not reused
         self.reused += done
         self._load().read(tokens, done)
         self._read = tuple(tokens)
@@ -346,7 +346,7 @@ def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
     """
     if read == tuple(tokens):
         return len(tokens) - 1
-    most = min(len(read), len(tokens)) - 1  # the last token of either was, or will be, read by itself
+    most = min(len(read), len(tokens)) - 1  # the last token of either is read by itself
     alike = next((place for place in range(most) if read[place] != tokens[place]), max(most, 0))
     return alike - alike % CHUNK
 
@@ -361,7 +361,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# Short checks that a model works here, for `kgot-lab doctor`.
+# Short checks of the local model, for `kgot-lab doctor`.
 
 
 def probe_local(llm: Local | None = None) -> str:

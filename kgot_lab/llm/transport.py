@@ -24,15 +24,15 @@ class RawReply:
     said: str
     ended: str
     read: int
-    written: int  # thoughts included
+    written: int  # including reasoning
     thought: int = 0
-    charged: float = 0.0  # US dollars, where the server tells
-    declined: str = ""  # the words with which the model would not answer
-    # of all tokens whose logprob the server tells; whether an end mark is one of them is its own choice
+    charged: float = 0.0  # US dollars, if the server reports them
+    declined: str = ""  # the model's refusal
+    # sum over the tokens whose logprob the server reports, with or without the end token
     logprob: float | None = None
 
 
-_HUGE = 1e12  # tokens or dollars that no server means
+_HUGE = 1e12  # implausible number of tokens or dollars
 _DONE = b"[DONE]"
 
 
@@ -44,8 +44,8 @@ class Gathering(Protocol):
     def events(self, lines: Iterator[bytes]) -> Iterator[Json]: ...  # raises ValueError
     def add(
         self, event: Json
-    ) -> tuple[str, str]: ...  # what is said in it, and what is thought apart from that
-    def whole(self) -> Json: ...  # as the server would have answered at once
+    ) -> tuple[str, str]: ...  # the answer and the separate reasoning in it
+    def whole(self) -> Json: ...  # the answer as without streaming
 
 
 class ChatGathering:
@@ -142,11 +142,11 @@ class Wire(Protocol):
     def body(
         self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
     ) -> dict[str, Json]: ...
-    def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is no answer
+    def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is not an answer
     def streamed(
         self, body: dict[str, Json], manner: Manner
-    ) -> dict[str, Json]: ...  # the same request, to be answered piece by piece
-    def gathering(self) -> Gathering: ...  # of the pieces of one answer
+    ) -> dict[str, Json]: ...  # the same request, streamed
+    def gathering(self) -> Gathering: ...  # for one streamed answer
 
 
 class ChatCompletions:
@@ -210,7 +210,7 @@ class ChatCompletions:
         )
         usage = _member(answer, "usage")
         read, plain = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        # Gemini and xAI count thoughts only in the total
+        # Gemini and xAI count reasoning only in the total
         written = max(plain, _count(usage, "total_tokens") - read)
         counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
         hidden = counted or written - plain or share_of(written, str(thought), said)
@@ -279,7 +279,7 @@ class OllamaChat:
         )
 
 
-# Ollama knows low, medium, high and max for some models; the others take any of them as yes.
+# Ollama supports low, medium, high and max for some models. Other models treat any of them as true.
 _THINK: Mapping[str, Json] = {
     "none": False, "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "max",
 }  # fmt: skip

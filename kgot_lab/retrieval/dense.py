@@ -23,8 +23,8 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
 
-LARGE = 200_000  # vectors; so many are read in some 30 ms
-# of a large collection, at least twice as many as are kept: of the ten nearest they hold 99 in 100
+LARGE = 200_000  # vectors; reading this many takes about 30 ms
+# minimum number of candidates in a large collection; they contain 99 % of the ten nearest
 _CANDIDATES = 2_000
 
 
@@ -144,7 +144,7 @@ def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) 
         if keep is not None and keep < len(looked):
             found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
             looked, cosines = looked[found], cosines[found]
-        order = descending(cosines)[:keep]  # the ids are sorted, so ties come out by id
+        order = descending(cosines)[:keep]  # the ids are sorted, so ties are by id
         return Ranking(ranking.query, Found(ids, looked[order], cosines[order]))
 
     return Stage(lane.name if keep is None else f"{lane.name} % {keep}", step)

@@ -21,15 +21,14 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import composed
 from kgot_lab.types import Document, Edge, Node, Ranking, Triple, checked_documents, full_text
 
-# The names in a text: titles of documents that it mentions, and runs of capitalised words. No model, no
-# dictionary.
+# Names in a text: titles of documents, and runs of capitalised words. No model or dictionary is needed.
 
 _WORD = re.compile(r"\w+")
 _POSSESSIVE = re.compile(r"['’]s\b")
 BRACKETS = re.compile(r"\([^()]*\)\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
-# of Latin, Greek, Cyrillic and Armenian letters
+# the capitals of Latin, Greek, Cyrillic and Armenian
 CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))
 CAPITALISED = re.compile(
     rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*"
@@ -91,7 +90,7 @@ class Titles:
         lengths: dict[str, set[int]] = defaultdict(set)
         for name in self._ids:
             lengths[name.partition(" ")[0]].add(name.count(" ") + 1)
-        # of the names that begin with a word
+        # lengths in words of the names that begin with a word, longest first
         self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}
 
     def __getitem__(self, name: str) -> list[str]:
@@ -127,8 +126,7 @@ def is_distinctive(name: str) -> bool:
     return bool(name) and (" " in name or (len(name) > 2 and name not in COMMON))
 
 
-# Graphs over documents: who mentions whose title, which names they share, and what a language model took
-# from them.
+# Graphs over documents: by mentioned titles, by shared names, and by triples from a language model.
 
 MENTIONS, NAME_LINK, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
 _NAME, PHRASE = "name:", "phrase:"
@@ -251,11 +249,11 @@ class Reach:
     """
 
     hops: int = 5  # passages chosen one after the other
-    asked: float = 0.5  # what a title in the question adds to its passage
-    title: float = 1.0  # what a link by title adds, half of it by likeness to the question
-    shared: float = 0.7  # what a name that both hold adds, times its rarity and the likeness to the question
-    repeated: float = 0.3  # what likeness to a passage chosen before takes off
-    common: int = 100  # a name in more passages than this links only those that are called so
+    asked: float = 0.5  # added to a passage whose title is in the question
+    title: float = 1.0  # weight of a link by title, half of it by similarity to the question
+    shared: float = 0.7  # weight of a shared name, times its rarity and the similarity to the question
+    repeated: float = 0.3  # penalty for similarity to a chosen passage
+    common: int = 100  # a name in more passages than this links only passages with this title
 
 
 def follow(
@@ -335,7 +333,7 @@ class _Names:
     """The names that link passages, as row numbers."""
 
     def __init__(self, graph: PropertyGraph, size: int, common: int) -> None:
-        # the graph holds the documents first, sorted as here
+        # the graph's first nodes are the documents, in this order
         rows, columns = (graph.sources, graph.targets - size)
         self._passage, self._name = rows, columns  # of each edge
         self._kind = np.array(graph.type_names or [""])[graph.type_codes]
@@ -383,7 +381,7 @@ class _Trail:
     def __init__(self, value: _Floats, likeness: _Floats, question: str) -> None:
         self._value, self._likeness, self._question = value, likeness, question
         self._linked, self._repeated = np.zeros(len(value)), np.zeros(len(value))
-        # the edges of the best way to each
+        # the two edges of the strongest link to each
         self._first, self._last = (np.full(len(value), -1, np.int32), np.full(len(value), -1, np.int32))
         self._chosen: list[int] = []
         self._total = value
@@ -396,9 +394,9 @@ class _Trail:
         self._chosen.append(row)
         first, last, strength = names.links(row, self._question, self._likeness, reach)
         gain = min(1.0, self._value[row]) * strength
-        # what was chosen before was not reached from here
+        # chosen passages get no link
         gain[np.isin(names.passages(last), self._chosen)] = 0.0
-        order = np.argsort(gain, kind="stable")  # the strongest way to a passage is written last, so it stays
+        order = np.argsort(gain, kind="stable")  # ascending, so that the strongest link is written last
         order = order[gain[order] > self._linked[names.passages(last[order])]]
         rows = names.passages(last[order])
         self._linked[rows], self._first[rows], self._last[rows] = gain[order], first[order], last[order]

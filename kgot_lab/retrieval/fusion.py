@@ -109,7 +109,7 @@ def _check_stages(name: str, stages: Sequence[object]) -> None:
         require(stage, Stage, f"{name}() takes stages")
 
 
-# --- scales ---
+# --- normalisation ---
 
 
 def by_range(scores: _Floats) -> _Floats:
@@ -183,7 +183,7 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
         if isinstance(ranking.hits, Found) and ranking.hits.ids == ids
     }
     row_of: dict[str, int] = {}
-    # the others are rows of other lists: their ids that are not in this one come behind it
+    # append the ids of the others that are not in this list
     if len(own) < len(rankings):
         row_of = {id: row for row, id in enumerate(ids)}
         for at, ranking in enumerate(rankings):
@@ -230,7 +230,7 @@ def fused(
 
     The ranking keeps the weighted rankings that it was fused from.
     """
-    order = np.argsort(-scores)  # unstable is faster by far, and ties are put in order next
+    order = np.argsort(-scores)  # an unstable sort is much faster, and ties are sorted next
     for start, end in _ties(scores[order]):
         same: list[int] = order[start:end].tolist()
         order[start:end] = sorted(same, key=ids.__getitem__)
@@ -244,7 +244,7 @@ def _ties(values: _Floats) -> list[tuple[int, int]]:
     return list(zip(edges[long].tolist(), edges[long + 1].tolist(), strict=True))
 
 
-# The KG-OS weights by name: how much meaning, words, graph and intent count in a fusion.
+# Named KG-OS presets: the weights of dense, lexical, graph and intent retrieval in a fusion.
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
         raise BadInput(
             f"hybrid({weights!r}) takes at least one lane that weighs more than 0 in {Weights(**all)}"
         )
-    # undivided where nothing is missing, so that a full preset is exact to the last bit
+    # no division if nothing is missing, so that a full preset is exact
     total = 1.0 if given == all and math.isclose(sum(all.values()), 1.0) else sum(given.values())
     return Weights(**{name: weight / total for name, weight in given.items()})
 

@@ -18,8 +18,8 @@ from kgot_lab.types import Json, Query, Ranking
 
 _Floats = NDArray[np.float64]
 _RANK = 60  # as in reciprocal rank fusion
-# Of 72 settings one of the better in cross-validation on the curated graph's tuning half; between those the
-# difference is within chance.
+# Chosen among the best of 72 settings in cross-validation on the tuning half of the curated graph. The
+# differences between these are not significant.
 POOL, L2 = 10, 10.0
 _ROUNDS = 50  # of Newton's method, which needs about ten
 
@@ -145,7 +145,7 @@ def learn_fusion(
         tables.append(features)
         answers.append(np.array([id in right for id in ids], np.float64))
     weights, bias = fit_logistic(np.concatenate(tables), np.concatenate(answers), l2)
-    rounded = tuple(round(float(weight), 6) for weight in weights)  # so that what is on file is what was used
+    rounded = tuple(round(float(weight), 6) for weight in weights)  # so stored weights are those used
     middle = len(lanes)
     return LearnedFusion(tuple(lanes), rounded[:middle], rounded[middle:], round(bias, 6), pool, len(queries))
 
@@ -192,7 +192,7 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
     deterministic. Raises BadInput if the shapes do not match, if all answers are equal, if the features are
     too large for their spread to be finite, or if `l2` is not a number above 0.
     """
-    require_amount(l2, "l2", some=True)  # without it separable examples have no best weights
+    require_amount(l2, "l2", some=True)  # separable examples have no optimum without it
     table, right = np.asarray(features, np.float64), np.asarray(answers, np.float64)
     if table.ndim != 2 or right.shape != table.shape[:1] or not np.isfinite(table).all():
         raise BadInput(
@@ -206,7 +206,7 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
         raise BadInput(
             f"features of a size of {np.abs(table).max():.3g} are too large to learn from: scale them first"
         )
-    spread[spread < 1e-12] = 1.0  # a feature that is the same everywhere says nothing: its weight stays 0
+    spread[spread < 1e-12] = 1.0  # a constant feature gets weight 0
     design = np.hstack([(table - middle) / spread, np.ones((len(table), 1))])
     shrunk = np.full(design.shape[1], l2)
     shrunk[-1] = 0.0
@@ -224,11 +224,11 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
     return own, float(weights[-1] - own @ middle)
 
 
-# The gate before a fusion: a lane is refused unless the others gain by it, on a tuning split, by a margin
-# fixed beforehand.
+# Retriever selection: a retriever is refused unless it improves the fusion on a tuning split by a margin
+# fixed in advance.
 
 _FIRST, ADMITTED, REFUSED = "first", "admitted", "refused"
-_FRACTION = 1e-12  # a gain of the margin itself is enough, whatever binary fractions say
+_FRACTION = 1e-12  # tolerance: a gain equal to the margin is enough
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Trial:
 
     lane: str
     alone: float
-    without: float  # for the first lane there is no fusion yet: both are its own
+    without: float  # for the first retriever there is no fusion yet: both are its own
     joined: float
     verdict: str
 

@@ -24,8 +24,7 @@ from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import composed, searched_words
 from kgot_lab.types import Document, Found, Query, Ranking, checked_documents, full_text
 
-# The eight verbs by which KG-OS knows what a user wants to do, each five times as heavy as another word
-# (decision C-O12).
+# The eight goal verbs of KG-OS, each with five times the weight of another word (decision C-O12).
 INTENT_VERBS: Mapping[str, float] = dict.fromkeys(
     "reduce build optimize debug learn deploy secure automate".split(), 5.0
 )
@@ -127,7 +126,7 @@ def _bm25s() -> ModuleType:
     return bm25s  # type: ignore[no-any-return]
 
 
-# Search by words inside SQLite: LIKE, and the FTS5 index.
+# Lexical retrieval in SQLite: LIKE, and the FTS5 index.
 
 LONGEST_TERM = 1000  # characters; SQLite refuses a pattern of more than 50,000 bytes
 
@@ -149,7 +148,7 @@ def like(documents: Iterable[Document]) -> Stage:
     def step(ranking: Ranking) -> Ranking:
         counts = np.zeros(len(ids))
         for term in _terms(ranking.query.text):
-            # trigrams need three letters and know no ESCAPE
+            # the trigram index needs three characters and does not support ESCAPE
             quick = indexed and len(term) >= 3 and "_" not in term
             found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escaped_like(term)}%")
             if found:
@@ -231,7 +230,7 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
         raise BadInput(
             f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()"
         ) from None
-    # SQLite takes no half characters
+    # SQLite does not accept lone surrogates
     texts = (composed(whole(full_text(document))) for document in documents)
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 

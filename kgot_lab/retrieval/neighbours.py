@@ -21,11 +21,11 @@ from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
 Places = NDArray[np.int64]
-# KG-OS, section 7: what a hit leads to helps more than what leads to it
+# KG-OS, section 7: targets of a hit's edges help more than their sources
 BOOST_ALONG, BOOST_AGAINST = (0.5, 0.3)
 BOOST_SEEDS = 10  # hits that a walk starts from
 
-# --- the lanes ---
+# --- retrievers ---
 
 
 def boost(
@@ -115,7 +115,7 @@ def jaccard(
         pairs = np.concatenate(
             [np.empty((4, 0), np.int64), *(_overlaps(near, int(row)) for row in rows)], axis=1
         )
-        # so that the first of each node is its best
+        # sorted, so that the first of each node is its best
         pairs = pairs[:, np.argsort(-pairs[2] / pairs[3], kind="stable")]
         found, first = np.unique(pairs[1], return_index=True)
         seeds_of, _, shared, united = pairs[:, first]
@@ -159,12 +159,12 @@ def _overlaps(near: Csr, seed: int) -> Places:
     nodes, shared = np.unique(near.indices[neighbour_places(near, mine)[0]], return_counts=True)
     nodes, shared = nodes[nodes != seed], shared[nodes != seed]
     degrees = near.indptr[nodes + 1] - near.indptr[nodes]
-    # linked to each other: each is in the other's set
+    # neighbours of each other are in each other's set
     united = len(mine) + degrees - shared - 2 * np.isin(nodes, mine)
     return np.stack((np.full(len(nodes), seed), nodes, shared, united))
 
 
-# --- what they walk on ---
+# --- links ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,10 +228,10 @@ class Links:
         places, values = places[values > 0], values[values > 0]
         ends, size = self.ends.indices[places], len(self.graph)
         boosts = np.zeros(size)
-        for value in np.unique(values):  # counted apart, so that equal boosts are equal to the last bit
+        for value in np.unique(values):  # by value, so that equal boosts are exactly equal
             boosts += value * np.bincount(ends[values == value], minlength=size)
         first = np.full(size, -1, np.int32)
-        first[ends[::-1]] = places[::-1]  # backwards, so that the first is what stays
+        first[ends[::-1]] = places[::-1]  # reversed, so that the first is kept
         return boosts / (boosts.max(initial=0.0) or 1.0), first
 
     def row(self, id: str) -> int:
@@ -290,7 +290,7 @@ class LazyTexts(Mapping[str, str]):
         return len(self._numbers)
 
     def __reduce__(self) -> tuple[type[dict[str, str]], tuple[dict[str, str]]]:
-        return dict, (dict(self),)  # a copy for another process has the texts themselves
+        return dict, (dict(self),)  # pickled with the texts
 
 
 def neighbour_places(rows: Csr, some: Ints) -> tuple[Places, Places]:

@@ -17,15 +17,14 @@ from kgot_lab.retrieval.fusion import by_maximum, fused, scores_of
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking, Triple
 
-# A walker on a graph who keeps going back to where she began, and how much of her time she spends at each
-# node.
+# Random walk with restart: the share of time at each node.
 
 _Floats = NDArray[np.float64]
 _Rows = NDArray[np.int64]
-WALK_ERROR = 1e-9  # what the shares of all nodes together may lack
-_FEW = 200_000  # links from both ends; so many take some 30 ms by rounds over all
-_LEAST = 0.25  # of what waits for a link on average: a node where less waits for each is not pushed yet
-_MANY = 1 / 8  # of all links: so many are followed one by one in the time of a round over all
+WALK_ERROR = 1e-9  # maximum error of all shares together
+_FEW = 200_000  # links from both ends; rounds over this many take about 30 ms
+_LEAST = 0.25  # of the average residual per link: a node with less is not pushed yet
+_MANY = 1 / 8  # of all links: following more one by one is slower than a round over all
 
 
 class RandomWalk:
@@ -37,7 +36,7 @@ class RandomWalk:
     """
 
     def __init__(self, graph: PropertyGraph, damping: float) -> None:
-        if not 0 <= damping <= 0.99:  # nearer to 1 the walk takes very many rounds
+        if not 0 <= damping <= 0.99:  # closer to 1 it needs very many rounds
             raise BadInput(f"damping is the share of steps along edges, from 0 to .99, not {damping}")
         size, other = len(graph), graph.sources != graph.targets
         sources, targets = graph.sources[other].astype(np.int64), graph.targets[other].astype(np.int64)
@@ -47,7 +46,7 @@ class RandomWalk:
         self._from, self._to = np.divmod(pairs, max(size, 1))
         self._degrees = np.bincount(self._from, times, minlength=size)
         self._share, self._lonely = times / self._degrees[self._from], np.flatnonzero(self._degrees == 0)
-        # where the links of a node begin
+        # start of each node's links
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(self._from, minlength=size))])
         self._damping, self._size = damping, size
 
@@ -102,8 +101,8 @@ class RandomWalk:
         little residual for each link are skipped. If many nodes remain, the other rounds run over all nodes
         at once and take no longer than without a push.
         """
-        # What ends at a node without links would begin anew at the seeds, in proportion: so it is left out,
-        # and all is divided at the end.
+        # What ends at a node without links would restart at the seeds in proportion. So it is dropped, and
+        # the result is normalised at the end.
         whole = 1 - self._damping * float(seeds[self._degrees[rows] == 0].sum())
         stays, waits, known = np.zeros(self._size), np.zeros(self._size), np.zeros(self._size, bool)
         waits[rows], known[rows] = seeds, True
@@ -143,7 +142,7 @@ class RandomWalk:
 
     @property
     def _rounds(self) -> int:
-        # each round takes this share off the error
+        # each round multiplies the error by `damping`
         return math.ceil(math.log(WALK_ERROR) / math.log(self._damping)) if self._damping else 1
 
 
@@ -188,7 +187,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         ids, shares = [graph.ids[row] for row in rows[told[rows]].tolist()], shares[told[rows]]
         reached = set(ids)
         rest = [hit.id for hit in ranking.hits if hit.id not in reached]
-        # below 0: never reached
+        # negative scores: never reached
         scores = np.concatenate([shares, -np.arange(1, len(rest) + 1) / (len(rest) + 1)])
         walked = fused(ranking.query, [*ids, *rest], scores, ())
         return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))

@@ -18,9 +18,9 @@ from kgot_lab.retrieval.neighbours import LazyTexts, Links, Places, neighbour_pl
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Node, Ranking
 
-# edges a program made from vectors; all others count as curated
+# edges computed from vectors; all others count as curated
 COMPUTED = frozenset({"similarity", "structural_isomorphism"})
-TEXTS = ("text", "description", "summary")  # a name alone is no text
+TEXTS = ("text", "description", "summary")  # a name alone is not a text
 
 
 def has_text(node: Node) -> bool:

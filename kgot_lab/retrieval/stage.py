@@ -21,7 +21,7 @@ class Stage:
 
     name: str
     step: Callable[[Ranking], Ranking] = field(repr=False)
-    version: str = field(default="", repr=False)  # a benchmark runs a stage without one again each time
+    version: str = field(default="", repr=False)  # without one, a benchmark always runs the stage again
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not callable(self.step):

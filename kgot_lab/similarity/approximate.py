@@ -34,8 +34,8 @@ from kgot_lab.similarity.join import (
     similar,
 )
 
-LINKS = 16  # of a node to others in the index, twice as many on its lowest level
-_LOT = 4096  # rows added or searched at a time, between two looks for an interruption
+LINKS = 16  # links of a node in the index, twice as many on the lowest level
+_LOT = 4096  # rows added or searched at a time, between checks for an interrupt
 
 Sort = TypeVar("Sort", Similar, Pairs)
 
@@ -93,7 +93,7 @@ def approximate(matrix: ArrayLike, k: int, *, effort: IndexEffort = _LIGHT) -> A
     vectors = checked_vectors(matrix)
     rows, columns = _candidates(vectors, WantedPairs.of([vectors]), 2 * k, effort)
     values = exactly(vectors, rows, columns)
-    # of use to both
+    # used by both
     ends = (
         np.concatenate((rows, columns)).astype(np.int32),
         np.concatenate((columns, rows)).astype(np.int32),

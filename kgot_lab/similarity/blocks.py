@@ -22,11 +22,11 @@ RowNumbers = NDArray[np.int64]
 PairValues = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-SIDE = 1280  # rows of a block: its product stays in the third cache; with a power of two, rows of the product would share cache lines
-CORNER = 256  # rows of a block on the diagonal, half of which is computed for nothing
+SIDE = 1280  # rows of a block: its product fits the L3 cache; with a power of two, rows of the product would share cache lines
+CORNER = 256  # rows of a block on the diagonal, of which half is redundant
 LEAST_SIDE = 16
 MEMORY = 512 << 20  # bytes
-# bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
+# bytes for a pair of a block if all of its pairs pass, including buffers
 CELL_BYTES = 112
 
 
@@ -237,14 +237,14 @@ def stacked_rows(parts: Sequence[Columns], types: Sequence[type[np.generic]]) ->
 
 def rounded(values: PairValues) -> PairValues:
     """Round values to six decimals."""
-    return np.round(values, DIGITS) + 0.0  # + 0.0 makes 0 of -0
+    return np.round(values, DIGITS) + 0.0  # + 0.0 turns -0 into 0
 
 
-# Products of chosen pairs of rows: exact, in 64 bits, or as near as those of a block.
+# Products of selected pairs of rows: exact, in 64 bits, or as precise as those of a block.
 
-EXACT_BYTES = 2 << 20  # what exact products hold at a time: less than the second cache
-_CROWD = 12  # partners of a row on average: so many are multiplied in one call sooner than one by one
-_HALF = 1e-4  # of a last place: nearer to its middle the order in which numbers are added up may show in the last place
+EXACT_BYTES = 2 << 20  # working memory of exact products: less than the L2 cache
+_CROWD = 12  # partners of a row on average: from here on one call is faster than one by one
+_HALF = 1e-4  # of the last decimal: closer to a rounding boundary, the order of summation may matter
 
 
 def exactly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
@@ -264,7 +264,7 @@ def _one_by_one(
     matrix: Matrix, rows: RowNumbers, columns: RowNumbers, type: type[np.floating[Any]]
 ) -> PairValues:
     found = np.empty(len(rows))
-    # two rows a pair, and what they become
+    # two rows a pair, and their 64-bit copies
     step = max(1, EXACT_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1])))
     for start in range(0, len(rows), step):
         some = slice(start, start + step)
@@ -297,8 +297,7 @@ def exactly_rounded(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> Pa
     return rounded(found)
 
 
-# Work on blocks, one after the other or shared out among processes, which can be interrupted and continued;
-# and its threads.
+# Work on blocks, sequential or on a Dask cluster, which can be interrupted and resumed, and its threads.
 
 JobProgress = Callable[[int, int], None]
 _Found = TypeVar("_Found")
@@ -380,7 +379,7 @@ class BlockWalk(Generic[_Found]):
         groups = _groups(
             tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
         )
-        # one value, so that an interruption finds it before or after a block, never between
+        # one value, so that an interrupt comes before or after a block, never in between
         self._state = (0, groups, job.nothing())
         self.total = len(tiles)
 
@@ -417,7 +416,7 @@ class BlockWalk(Generic[_Found]):
     def _with_others(self) -> None:
         import distributed
 
-        as_completed: Any = distributed.as_completed  # it has no types
+        as_completed: Any = distributed.as_completed  # untyped
         client, left = self._client, dict(enumerate(self._state[1]))
         shared = client.scatter([self._job, *self._matrices], broadcast=True, hash=False)
         futures = {

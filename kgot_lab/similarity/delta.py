@@ -16,14 +16,14 @@ from kgot_lab.embedding.embedder import Embedder, Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
-DIGITS = 6  # places a similarity is rounded to: vectors of 32 bits are no finer
+DIGITS = 6  # decimals of a similarity: 32-bit vectors are not more precise
 NEGATIVE, LOW, MIDDLE, HIGH = BANDS = ("negative", "low", "middle", "high")
-STEPS = (0.0, 0.05, 0.15)  # where a band ends and the next begins; the step itself belongs to the next
-# below it unrelated sentences get an edge more often than above: benchmarks/structure/short_texts.py
+STEPS = (0.0, 0.05, 0.15)  # boundaries of the bands; a boundary belongs to the upper band
+# unrelated sentences with fewer words get an edge more often: benchmarks/structure/short_texts.py
 LEAST_WORDS = 3
 ORIGIN = "text-embedding-3-large"  # the model of 3072 dimensions that the default thresholds were set for
 
-_WORD, _MASK = re.compile(r"\w+"), "something"  # what a skeleton puts in the place of a noun phrase
+_WORD, _MASK = re.compile(r"\w+"), "something"  # the replacement of a noun phrase in a skeleton
 
 Cosines = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def cosines(some: Matrix, others: Matrix) -> Cosines:
     Rows must have length 1. Summed in 64 bits row by row, so that it depends neither on other rows nor on the
     order of the two.
     """
-    # + 0.0 makes 0 of -0
+    # + 0.0 turns -0 into 0
     return np.asarray(np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0)
 
 
@@ -106,7 +106,7 @@ class Thresholds:
         return f"{line}: the defaults, set for a 3072-dimensional model; {embedder.name} has {embedder.dimension}, so calibrate them"
 
 
-SPECIFIED = Thresholds()  # what is used unless one says otherwise
+SPECIFIED = Thresholds()  # the default
 
 
 class Verified(Protocol):
@@ -124,7 +124,7 @@ class Pair:
 
     source: str
     target: str
-    raw: float  # cosines, at six places
+    raw: float  # cosines, rounded to six decimals
     skeleton: float
     skeletons: tuple[str, str] = ("", "")
     alignment: Verified | None = None

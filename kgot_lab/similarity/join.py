@@ -37,12 +37,12 @@ from kgot_lab.similarity.blocks import (
 )
 from kgot_lab.similarity.delta import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
 
-# The nearest rows of each row, found exactly by matrix products that never hold all pairs.
+# The exact nearest rows of each row, by matrix products that never hold all pairs.
 
 _Places = NDArray[np.int32]
 ENTRY = 72  # bytes for a neighbour in a list, while lists are sorted
-_WAITING = 1  # as many neighbours as all lists hold may wait so many times: more wait less often, fewer keep the floors high
-_SCALE = 2**30  # steps of a similarity in a key: about the ninth place, far smaller than the margin
+_WAITING = 1  # waiting neighbours, in sizes of all lists: more sorts less often, fewer keeps floors high
+_SCALE = 2**30  # resolution of a similarity in a key: about nine decimals, much finer than the margin
 _NEAREST_TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
 
 
@@ -103,7 +103,7 @@ class _Lists:
     parts: tuple[Columns, ...]
     floor: Matrix
     held: int = 0
-    sorted: int = 0  # so many of them are cut already
+    sorted: int = 0  # entries that are already cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class _Nearest:
         owners, others, values = stacked_rows(found.parts, _NEAREST_TYPES)
         keys = np.sort(_keys(owners, values.astype(np.float64)))
         starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
-        # of each row that has so many
+        # of each row with at least k
         last = keys[starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1]
         floor = found.floor.copy()
         floor[last >> 32] = np.maximum(
@@ -243,12 +243,13 @@ __all__ = [
 ]
 
 MOST_PAIRS = 1_000_000
-# of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
+# of a block: up to this share, candidates are multiplied one by one, above it as a whole block; measured
+# break-even
 _FEW = 1 / 40
-_KEPT = 176  # bytes for a kept pair, with those that wait for a place and what it takes to pick the best
-_LOT = 4096  # candidates that are decided together
-HAIR = 1e-9  # far less than a last place: what is rounded to six equals a threshold, whatever binary fractions say
-# row, column, similarity, raw similarity of a pair that is kept
+_KEPT = 176  # bytes for a kept pair, including waiting pairs and the selection of the best
+_LOT = 4096  # candidates decided together
+HAIR = 1e-9  # tolerance, much less than the last decimal, so that rounded values can equal a threshold
+# types of a kept pair: row, column, similarity, raw similarity
 _TYPES = (np.int32, np.int32, np.float32, np.float32)
 
 

@@ -25,12 +25,12 @@ from kgot_lab.retrieval.fusion import by_range
 from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document
 
-# The names that a passage goes by: its title, or, where it has none, what its first sentence is about.
+# The names of a passage: its title, or else the subject of its first sentence.
 
 _ARTICLES = frozenset(("the", "a", "an"))
-# characters in a line above a text that is no sentence of it, and how many of them are looked at
+# maximum characters of a heading line, and number of heading lines to skip
 _HEADING, _HEADINGS = (80, 5)
-_HEAD = 300  # characters in which a first sentence says what it is about
+_HEAD = 300  # characters of the first sentence to search for the subject
 _SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
 _BEGINS = re.compile(rf"^\W*(?:{CAPITALISED.pattern})")
 _LONGEST = 8  # words in a subject
@@ -98,10 +98,11 @@ def _shorter(name: str) -> list[str]:
     return shorter
 
 
-# Which passage holds which name, in which sentences, beside which words: what a trail walks on, in columns.
+# The columns behind multi-hop retrieval: which passage holds which name, in which sentences, near which
+# words.
 
-_BEFORE, _AFTER = 5, 4  # words beside a name that may say what it is to the passage
-STEM = 5  # characters: enough to see that a director directed
+_BEFORE, _AFTER = 5, 4  # context words before and after a name
+STEM = 5  # characters: matches "director" and "directed"
 
 
 def beginning(word: str) -> str:
@@ -240,23 +241,23 @@ _Floats = NDArray[np.float64]
 _Matrix = NDArray[np.float32]
 
 NAME_CLUES = (
-    "to its title",  # a chosen passage holds its name
-    "from its text",  # it holds the name of a chosen passage
-    "shared",  # both hold a name, times its rarity and the likeness to the question
-    "to its title, as asked",  # the same three, times how much the sentence that holds the name is like the question
+    "to its title",  # a chosen passage mentions its name
+    "from its text",  # it mentions the name of a chosen passage
+    "shared",  # both hold a name, times its rarity and the similarity to the question
+    "to its title, as asked",  # the same three, times the similarity of the sentence with the name to the question
     "from its text, as asked",
     "shared, as asked",
-    "joined",  # likeness to the question and the chosen passage together
-    "to its title, likely",  # by the likeness to the question, less where the chosen passage holds many names
+    "joined",  # similarity to the sum of the question and the chosen passage
+    "to its title, likely",  # times similarity to the question, less if the chosen passage holds many names
     "from its text, likely",
-    "beside",  # words of the question stand beside the name
+    "beside",  # words of the question are near the name
 )
 CLUES = (
     *("own", "sentence", "asked", *NAME_CLUES),
-    "open words",  # BM25 by those words of the question that no chosen passage holds
-    "repeated",  # likeness to a chosen passage
+    "open words",  # BM25 of the question words that no chosen passage holds
+    "repeated",  # similarity to a chosen passage
     "joined to any",  # "joined", linked or not
-    "open meaning",  # likeness of the best sentence to what is left of the question
+    "open meaning",  # similarity of the best sentence to the unanswered part of the question
     *(
         "to its title x open",
         "from its text x open",
@@ -265,14 +266,14 @@ CLUES = (
         "from its text x sentence",
     ),
 )
-# what no passage has that no name leads to
+# features that are 0 for a passage without a link
 BY_NAMES = (*NAME_CLUES, *(clue for clue in CLUES if " x " in clue))
 _TO_TITLE, _FROM_TEXT, _SHARED, _TO_TITLE_LIKELY, _FROM_TEXT_LIKELY = map(
     NAME_CLUES.index,
     ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely"),
 )
-_COMMON = 100  # a name in more passages than this links only those that go by it
-# how much of what the question shares with the best sentence of a chosen passage counts as answered
+_COMMON = 100  # a name in more passages than this links only the passages with this title
+# the share of the overlap with a chosen passage's best sentence that counts as answered
 _MEANT = 0.7
 
 
@@ -283,7 +284,7 @@ class TrailIndex:
     mentions: Mentions
     passages: _Matrix  # (documents, dimension), rows of length 1 or 0
     sentences: _Matrix  # (sentences, dimension)
-    # of each word the rows that hold it, and what BM25 gives them for it
+    # for each word the rows that hold it, and their BM25 scores
     words: Mapping[str, tuple[Ints, NDArray[np.float32]]]
 
     @property
@@ -401,7 +402,7 @@ class Clues:
         shared = mentions.held[first] & (holders <= _COMMON) & ~self._in_question[names]
         rarity = np.log(self._index.size / holders) / np.log(max(self._index.size, 2))
         many = max(1, len(np.unique(rows[to_title])))
-        holding = np.maximum(holders - called, 1)  # passages that hold the name of the chosen one
+        holding = np.maximum(holders - called, 1)  # passages that mention the chosen one
         towards = sure * to_title / np.sqrt(np.maximum(called, 1))
         ambiguous = sure * from_text / np.sqrt(np.maximum(called, 1))
         likely = (1 + self.likeness[rows]) / 2

@@ -24,11 +24,11 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Json, Ranking, checked_documents, full_text
 
-# The learnt scorer of clues: a small network, kept as numbers in a file that comes with the package.
+# The learned scorer: a small network whose weights are shipped in a file.
 
 _Floats = NDArray[np.float64]
-LEARNT_WEIGHTS = "weights.json"  # beside this file; benchmarks/standard_sets/fit_trail.py writes both
-# a control, learnt in the same way without any clue that a name gives
+LEARNT_WEIGHTS = "weights.json"  # next to this file; written by benchmarks/standard_sets/fit_trail.py
+# control: trained in the same way without the name features
 WITHOUT_LINKS = "weights_without_links.json"
 
 
@@ -207,7 +207,7 @@ class _Best:
         new = ~np.isin(ways.rows, chosen)
         for kind, link in enumerate(_SHOWN):
             strength = ways.strengths[link] * new
-            # the strongest way to a passage is written last, so it stays
+            # ascending, so that the strongest link is written last
             order = np.argsort(strength, kind="stable")
             order = order[strength[order] > self._strength[ways.rows[order]]]
             rows = ways.rows[order]
