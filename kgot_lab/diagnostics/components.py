@@ -18,7 +18,7 @@ from typing import Any
 from kgot_lab.errors import LabError, NotInstalled, UnknownName
 
 WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
-# what JupyterLab loads: who brings it
+# JupyterLab extension: the package that provides it
 PARTS = {"anywidget": "anywidget", "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -30,7 +30,7 @@ class Finding:
     piece: str
     works: bool
     said: str
-    needed: bool  # without it the workbench cannot do its main work
+    needed: bool  # whether the main features require it
 
     def __str__(self) -> str:
         return f"{'ok     ' if self.works else 'missing' if not self.needed else 'MISSING'}  {self.piece:18} {self.said}"
@@ -39,7 +39,7 @@ class Finding:
 _NO_MEMORY = (
     "there is too little memory to start it: free some, or raise the limit of this process (ulimit -v)"
 )
-_Piece = tuple[str, Callable[[], str], bool]  # its name, what tries it, and whether it is needed
+_Piece = tuple[str, Callable[[], str], bool]  # name, test, and whether it is required
 
 
 def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
@@ -51,9 +51,7 @@ def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
             yield Finding(piece, False, str(error), needed)
         except MemoryError:
             yield Finding(piece, False, _NO_MEMORY, needed)
-        except (
-            Exception
-        ) as error:  # an installation can be broken in any way, and the other pieces are still of interest
+        except Exception as error:  # any error, since the other components must still be tested
             short = "annot allocate memory" in str(error) or "MemoryError" in str(error)
             broken = f"it is there and does not start, so install it again: {type(error).__name__}: {error}"
             yield Finding(piece, False, _NO_MEMORY if short else broken, needed)
@@ -123,7 +121,7 @@ def _store(kind: str = "in_memory", **where: Any) -> str:
 
 def _postgres() -> str:
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # where it would be root, the server is a user of its own
+        Path(folder).chmod(0o755)  # as root, the server runs as another user
         return _store("postgres", path=Path(folder) / "postgres")
 
 
@@ -177,7 +175,7 @@ def _widgets() -> str:
     ]
     if lacking:
         raise LabError(_cannot_draw(python, lacking, folders))
-    there = "with their parts where JupyterLab looks"  # without its folder, which would name a machine in a stored notebook
+    there = "with their parts where JupyterLab looks"  # without the folder, which would identify a machine in a stored notebook
     return f"anywidget {versions['anywidget']} and ipywidgets {versions['ipywidgets']}, {there}"
 
 
@@ -203,7 +201,7 @@ def server_python() -> Path:
         import psutil  # type: ignore[import-untyped]
     except ImportError:
         return own
-    try:  # jupyter_client tells every kernel who started it
+    try:  # set by jupyter_client for every kernel
         server = psutil.Process(int(os.environ.get("JPY_PARENT_PID", "")))
         found = shutil.which(server.cmdline()[0], path=server.environ().get("PATH"))
     except (ValueError, IndexError, psutil.Error):

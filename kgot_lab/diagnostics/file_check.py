@@ -23,10 +23,10 @@ from kgot_lab.text.cleaning import counted
 if TYPE_CHECKING:
     from kgot_lab.stores.log import Salvaged
 
-_HEAD = 400  # bytes of a file that tell what it is
-_APPLICATION = slice(68, 72)  # of the head of an SQLite file: who made it, which a damaged one still tells
-_LONG_NAME = 4_000  # bytes that no path has
-_LINES, _LONGEST = 50, 20_000_000  # how many lines of JSON are looked at, and how many bytes of each
+_HEAD = 400  # bytes of a file that identify it
+_APPLICATION = slice(68, 72)  # the application id of an SQLite file, also in a damaged one
+_LONG_NAME = 4_000  # longer than any path
+_LINES, _LONGEST = 50, 20_000_000  # maximum lines of JSON to read, and bytes of each
 _ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
 
 
@@ -54,7 +54,7 @@ def examine_file(path: Path | str) -> Health:
         return Health(path, kind, True, _EXAMINED[kind](path))
     except StoreDamaged as error:
         return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
-    except (NotInstalled, StoreUnavailable):  # which say nothing of the file
+    except (NotInstalled, StoreUnavailable):  # which are not about the file
         raise
     except OSError as error:
         return Health(
@@ -99,7 +99,7 @@ def _kind_of(path: Path) -> str:
         return _MEMORY if head[_APPLICATION] == CLAIMS_LAYOUT.application.to_bytes(4) else _sqlite_kind(path)
     if told := _NUMBERED.match(head):
         return _TRACE if told[1] == b"trace" else _TAPE
-    if path.suffix.lower() != ".graphml":  # which may be in UTF-16
+    if path.suffix.lower() != ".graphml":  # GraphML may be in UTF-16
         require_narrow(head, path)
     if path.suffix.lower() in {".graphml", ".ttl"}:
         return _GRAPH_FILE
@@ -201,7 +201,7 @@ def _sqlite_kind(path: Path) -> str:
                     other = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
                     raise BadInput(f"{other}: nothing here can check it")
                 refuse_foreign_head(connection, path)
-        except (sqlite3.Error, UnicodeDecodeError):  # too damaged to say
+        except (sqlite3.Error, UnicodeDecodeError):  # too damaged to identify
             pass
     return _GRAPH
 

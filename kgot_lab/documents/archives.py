@@ -18,11 +18,11 @@ from typing import BinaryIO
 from kgot_lab.errors import BadInput
 from kgot_lab.text.cleaning import counted
 
-# devices of Windows, in any folder
+# Windows device names, reserved in any folder
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _LONGEST_NAME = 200
 _CHUNK = 1 << 16
-_END = 22  # bytes of the end of a zip file, before its comment
+_END = 22  # bytes of the end record of a zip file, without its comment
 _LONGEST_LIST = 10_000_000  # bytes; each file takes 46 and its name
 
 
@@ -32,8 +32,8 @@ class UnpackLimits:
 
     files: int = 1_000
     total_bytes: int = 500_000_000
-    ratio: int = 200  # unpacked to packed size; more than this is a bomb, where it is more than a megabyte
-    depth: int = 12  # folders inside one another
+    ratio: int = 200  # unpacked to packed size; a larger ratio is a zip bomb, beyond a megabyte
+    depth: int = 12  # nested folders
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, BadInput) as error:
         raise BadInput(f"{path.name} is not a zip file that can be read ({error})") from None
-    except Exception as error:  # a damaged list makes the reader stumble in ways of its own
+    except Exception as error:  # a damaged directory raises various errors
         raise BadInput(f"{path.name} is not a zip file that can be read ({type(error).__name__})") from None
 
 
@@ -199,7 +199,7 @@ def _write(
         raise BadInput(
             f"{info.filename[:100]!r} cannot be unpacked ({error}); nothing was unpacked"
         ) from None
-    except Exception as error:  # zlib and its like have errors of their own
+    except Exception as error:  # decompressors have their own errors
         if isinstance(error, BadInput):
             raise
         raise BadInput(

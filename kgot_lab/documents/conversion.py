@@ -25,27 +25,27 @@ CONVERTED = {
     ".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter",
     ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter",
 }  # fmt: skip
-_OFFICE = {  # the part that makes a zip file one of Office's, and what such a file is called
+_OFFICE = {  # the member that identifies an Office file, and the name of the format
     ".docx": ("word/document.xml", "Word file", "a Word document"),
     ".pptx": ("ppt/presentation.xml", "PowerPoint file", "slides"),
     ".xlsx": ("xl/workbook.xml", "Excel file", "an Excel workbook"),
 }
-_MOST_UNPACKED = 500_000_000  # bytes of a file of Office
-# bytes that any file may unpack to, and from there on how many times its own size
+_MOST_UNPACKED = 500_000_000  # unpacked bytes of an Office file
+# unpacked bytes allowed for any file, and beyond that the maximum ratio to its size
 _HARMLESS, _RATIO = (10_000_000, 200)
 _MOST_TEXT = 50_000_000  # characters
 MESSAGE_HEAD = struct.Struct(">II")
-_IDLE = 60.0  # seconds without a request after which the process ends
+_IDLE = 60.0  # idle seconds after which the process exits
 
-Converted = dict[str, str]  # text, title and notes; or error, and in `extra` what is not installed
+Converted = dict[str, str]  # text, title and notes; or error, and in `extra` what is missing
 
 
 def main() -> None:
     """Convert files from standard input until it closes or is idle for a while."""
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a converter prints is no reply
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a converter's output must not mix with replies
     _prepare()
-    _send(replies, {})  # it is ready
+    _send(replies, {})  # signals readiness
     while _waited(requests) and (head := requests.read(MESSAGE_HEAD.size)):
         told, size = MESSAGE_HEAD.unpack(head)
         request = json.loads(requests.read(told))
@@ -61,7 +61,7 @@ def converted(data: bytes, extension: str) -> Converted:
         from markitdown import MissingDependencyException, StreamInfo, converters
 
         try:
-            # the converter itself, not the one that guesses: that one takes a broken PDF for plain text
+            # the specific converter, since the guessing one reads a broken PDF as plain text
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 info = StreamInfo(extension=extension, charset="utf-8")
@@ -88,7 +88,7 @@ def converted(data: bytes, extension: str) -> Converted:
         return {"error": "markitdown is not installed", "extra": "lab"}
     except MemoryError:
         return {"error": "needs more memory than a file may take", "spent": "memory"}
-    except Exception as error:  # whatever a broken file makes a parser do
+    except Exception as error:  # any parser error of a broken file
         return {"error": f"cannot be read as {extension} ({type(error).__name__}: {str(error)[:200]})"}
 
 

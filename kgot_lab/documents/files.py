@@ -23,13 +23,11 @@ from kgot_lab.errors import BadInput, NotInstalled, shortly
 from kgot_lab.io.files import read_regular, wide_encoding
 from kgot_lab.io.processes import ended_after
 
-# Converts files in a process of its own, which is ended when a file takes too long, and started again for
-# the next one.
+# Conversion in a separate process, which is killed if a file takes too long and restarted for the next.
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from kgot_lab.documents.conversion import main; main()"
-_STARTS = 120.0  # seconds until the converter must be loaded
-# what a program needs of the environment to start at all; keys and the like are not for the reader of
-# strangers' files
+_STARTS = 120.0  # timeout for loading the converters, in seconds
+# environment variables that a program needs to start; keys are withheld from a reader of untrusted files
 _NEEDED = (
     "PATH",
     "HOME",
@@ -49,7 +47,7 @@ class ConvertLimits:
     """Limits of the conversion of one file."""
 
     seconds: float = 30.0
-    seconds_a_megabyte: float = 20.0  # of the file, on top of that
+    seconds_a_megabyte: float = 20.0  # of the file, in addition
     most_seconds: float = 300.0
     share_of_page: float = 0.4  # of that time: a page is not packed, so a megabyte is less (2 s for running text, 8 s for cells of tables)
     memory_mb: int = 1024
@@ -78,7 +76,7 @@ class Converter:
     def __init__(self, limits: ConvertLimits = ConvertLimits()):
         self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
-        # at the latest when this object or the program ends
+        # at the latest with this object or the program
         self._stop: weakref.finalize[..., Converter] | None = None
         self._lock = threading.Lock()
 
@@ -102,10 +100,10 @@ class Converter:
             except _Ended:
                 self._end()
                 raise BadInput("makes the program that reads it crash") from None
-            except BaseException:  # an interrupt: its answer would be taken for that of the next file
+            except BaseException:  # interrupted: the answer would be read for the next file
                 self._end()
                 raise
-            if "spent" in reply:  # what took all memory may not have given it back
+            if "spent" in reply:  # memory that was used up may not be freed
                 self._end()
             return reply
 
@@ -176,7 +174,7 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            with suppress(OSError):  # what was still to be written to it
+            with suppress(OSError):  # unwritten data
                 pipe.close()
 
 
@@ -186,9 +184,9 @@ _NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")
 # or never end
 _NO_CHARSETS = {"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem"}
 _LARGEST = 50_000_000  # bytes of a file
-# of the byte order
+# byte order marks
 _MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # that no text holds but those of old terminals
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # only in texts of old terminals
 
 
 @dataclass(frozen=True)
@@ -210,7 +208,7 @@ def text_of(path: Path) -> Text:
     try:
         data = read_regular(path, _LARGEST)
     except OSError as error:
-        plain = error.errno in (errno.EFBIG, errno.EINVAL)  # its words are ours
+        plain = error.errno in (errno.EFBIG, errno.EINVAL)  # the message is ours
         raise BadInput(str(error.strerror) if plain else f"cannot be opened ({error.strerror})") from error
     return text_from(data, path.suffix.lower())
 
@@ -256,7 +254,7 @@ def _known_charset(declared: str) -> str:
         found = codecs.lookup(declared.strip())
     except (LookupError, ValueError):
         return ""
-    is_text = getattr(found, "_is_text_encoding", True)  # base64 and its like make bytes of bytes
+    is_text = getattr(found, "_is_text_encoding", True)  # base64 and similar codecs map bytes to bytes
     return found.name if is_text and found.name.replace("-", "_") not in _NO_CHARSETS else ""
 
 

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, require
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Document
 
-# Cutting a text into passages where paragraphs, lines or sentences end.
+# Splitting of texts into passages at the ends of paragraphs, lines or sentences.
 
 _WORDS = 150
 
@@ -25,7 +25,7 @@ _CUTS = (
     re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-ZÀ-Þ0-9])|(?<=[。！？])"),  # sentences
     re.compile(r"\s+"),  # words
 )
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")  # a line that begins or ends code
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")  # a line that starts or ends a code block
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
 _GLUE = ("\n\n", "\n", " ", " ")
 
@@ -48,7 +48,7 @@ def first_heading(text: str) -> str:
     """Return the first Markdown heading outside fenced code, at most 200 characters, or ''."""
     match = next(filter(None, map(_HEADING.match, _outside_code(text))), None)
     heading = match[1].strip() if match else ""
-    without_closing = heading.rstrip("#")  # "## Title ##" is closed, "C#" is not
+    without_closing = heading.rstrip("#")  # "## Title ##" has a closing sequence, "C#" does not
     return (without_closing.rstrip() if without_closing.endswith((" ", "\t")) else heading)[:200]
 
 
@@ -63,20 +63,20 @@ def without_heading(text: str) -> str:
 
 def _outside_code(text: str) -> Iterator[str]:
     """Yield the lines of a Markdown text outside fenced code."""
-    fence = ""  # that the code around this line began with
+    fence = ""  # the opening fence of the current code block
     for line in text.split("\n"):
         mark = _FENCE.match(line)
         if fence:
             if mark and mark[1].startswith(fence) and not mark[2].strip():
                 fence = ""
-        elif mark and not (mark[1].startswith("`") and "`" in mark[2]):  # else it is code within a line
+        elif mark and not (mark[1].startswith("`") and "`" in mark[2]):  # otherwise inline code
             fence = mark[1]
         else:
             yield line
 
 
 def _fits(text: str, words: int) -> bool:
-    # ten characters count as a word where a script has no spaces, or a word has no end
+    # ten characters count as a word in scripts without spaces and in very long words
     return len(text) <= 10 * words and len(text.split()) <= words
 
 
@@ -87,7 +87,7 @@ def _atoms(text: str, words: int, level: int, glue: str) -> Iterator[tuple[str, 
     """
     if _fits(text, words):
         yield glue, text.strip()
-    elif level == len(_CUTS):  # one endless word
+    elif level == len(_CUTS):  # one very long word
         yield from (
             (glue if start == 0 else "", text[start : start + 10 * words])
             for start in range(0, len(text), 10 * words)
@@ -144,7 +144,7 @@ def read_documents(folder: str | Path) -> Library:
     """
     require(folder, (str, Path), "documents are read from a folder or a file, named by its path")
     folder = Path(folder)
-    with suppress(RuntimeError):  # nobody's home: then it is a folder of that name, or none
+    with suppress(RuntimeError):  # unknown user: it may be a folder of that name
         folder = folder.expanduser()
     if not folder.is_dir() and not folder.is_file():
         raise BadInput(f"{folder} is not a folder, nor a file; give one with {', '.join(_READ)} files")
@@ -205,9 +205,9 @@ def _alone(path: Path) -> tuple[Path, str, str]:
 def _refusal(path: Path, root: Path) -> str:
     try:
         return _kind_of_refusal(path, root)
-    except OSError as error:  # a path that is too long, or in a folder that may not be entered
+    except OSError as error:  # path too long, or folder not accessible
         return f"cannot be opened ({error.strerror})"
-    except RuntimeError:  # how some versions of Python say it
+    except RuntimeError:  # raised by some versions of Python
         return "a link that leads back to itself"
 
 
@@ -228,7 +228,7 @@ def _unread(path: Path) -> str:
 
 
 def _hidden(name: str) -> bool:
-    return name.startswith((".", "~$"))  # ~$ is Word's lock file beside an open document
+    return name.startswith((".", "~$"))  # ~$ is Word's lock file next to an open document
 
 
 def _inside(path: Path, folder: Path) -> str:

@@ -17,7 +17,7 @@ from kgot_lab.llm.streaming import in_steps, streamed
 from kgot_lab.llm.structured import NotesOfSteps, checked_reply, record_once
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
-IMAGE_TOKENS = 48_200  # maximum tokens of an image in known models: 8 tiles of gpt-4o-mini; others use 5,000 or less
+IMAGE_TOKENS = 48_200  # maximum tokens of an image: 8 tiles of gpt-4o-mini; other models use 5,000 or less
 LEAST_SECONDS = 0.001  # timeout of a request when the budget is used up: clients do not accept 0
 # low on purpose, so that prompts are never underestimated; English has about 4
 LETTERS_PER_TOKEN = 3

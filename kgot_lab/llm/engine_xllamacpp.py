@@ -32,7 +32,7 @@ _LONGEST_SOCKET = 100  # characters in the path of a Unix socket; some systems t
 _QUIET = -1  # the server logs nothing
 # the model's own probability of each token, before sampling
 _TOLD: dict[str, Json] = {"n_probs": 1, "post_sampling_probs": False}
-_LEAST_LOGPROB = -103.28  # logarithm of the engine's smallest number; less likely tokens are reported as log(0)
+_LEAST_LOGPROB = -103.28  # log of the engine's smallest number; less likely tokens get log(0)
 
 
 class Xllamacpp:

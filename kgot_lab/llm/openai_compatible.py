@@ -397,6 +397,4 @@ def _why_empty(raw: RawReply, room: int) -> str:
 
 def _room(asking: _Asking, manner: Manner) -> int:
     """Return the most tokens that the next request lets the model generate."""
-    return (
-        asking.prompt.max_tokens + manner.allowance
-    ) << asking.empty  # doubled after each empty reply
+    return (asking.prompt.max_tokens + manner.allowance) << asking.empty  # doubled after each empty reply

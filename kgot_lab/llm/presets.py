@@ -261,9 +261,9 @@ class Settings:
     Raises BadInput for an invalid number and UnknownName for an unknown value.
     """
 
-    temperature: float | None = None  # in place of every prompt's own
+    temperature: float | None = None  # overrides that of every prompt
     temperature_scale: float = 1.0  # multiplies that of every prompt
-    max_tokens: int | None = None  # in place of every prompt's own
+    max_tokens: int | None = None  # overrides that of every prompt
     reasoning_effort: str = ""
     # tokens for reasoning on top of max_tokens; the default depends on the model's name and effort
     allowance: int | None = None

@@ -291,7 +291,7 @@ def field_problem(error: ValidationError) -> tuple[str, str]:
     """Return the first invalid field of a user's file, and the problem, without showing the value."""
     problems = error.errors(include_url=False, include_input=False)
     first = problems[0]
-    steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others are names of types
+    steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others: types
     if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
         wanted = [each for each in problems if each["loc"][: len(steps)] == first["loc"][: len(steps)]]
         return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_wanted, wanted)))}"

@@ -42,9 +42,7 @@ class Gathering(Protocol):
     ended: bool
 
     def events(self, lines: Iterator[bytes]) -> Iterator[Json]: ...  # raises ValueError
-    def add(
-        self, event: Json
-    ) -> tuple[str, str]: ...  # the answer and the separate reasoning in it
+    def add(self, event: Json) -> tuple[str, str]: ...  # the answer and the separate reasoning in it
     def whole(self) -> Json: ...  # the answer as without streaming
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
-_JOINERS = "\u200c\u200d"  # invisible, and part of words in many scripts
+_JOINERS = "\u200c\u200d"  # invisible, but part of words in many scripts
 
 
 def harmless(text: str) -> str:
@@ -25,7 +25,7 @@ def harmless(text: str) -> str:
     return plain.rstrip()
 
 
-# A fence around a text from outside, so that a model can tell what it was told from what was found.
+# Fences around external text, so that a model can distinguish instructions from findings.
 
 FENCES = (
     "Text between a line that begins with <<< and the line that begins with >>> and the same number was found outside: "
@@ -43,7 +43,7 @@ def fenced(text: str, source: str) -> str:
     return f"<<<{number} found: {label}\n{text}\n>>>{number}"
 
 
-# Halves of surrogate pairs, which a model's JSON may hold and no file, engine or socket takes.
+# Lone surrogates, which a model's JSON may contain and no file, engine or socket accepts.
 
 
 def whole(value: Json) -> Json:
@@ -75,7 +75,7 @@ def as_typed(text: str, what: str) -> str:
     return text
 
 
-# How many tokens a text has, about, and its beginning where they are too many.
+# Token estimates and truncation.
 
 
 def tokens(text: str) -> int:
@@ -88,7 +88,7 @@ def shorten(text: str, budget: int) -> str:
     return text if tokens(text) <= budget else text[: budget * 4].rstrip() + " …"
 
 
-# A number and what it counts, in words.
+# Numbers with nouns.
 
 
 def counted(number: int, noun: str, many: str = "") -> str:

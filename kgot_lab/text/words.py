@@ -7,8 +7,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Literal
 
-# Words without their endings: lightly for ranking sentences, thoroughly for finding a word that leaked into
-# a skeleton.
+# Stemming: light for ranking sentences, thorough for detecting words that leaked into a skeleton.
 
 POSSESSIVE = re.compile(r"['’]s?$")
 _VOWEL = re.compile(r"[aeiouy]")
@@ -54,7 +53,7 @@ _SEARCHED = re.compile(r"\b\w\w+\b")
 STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such "
     "that the their then there these they this to was will with".split()
-)  # Lucene's, which bm25s takes too
+)  # Lucene's, which bm25s also uses
 _COMMON = frozenset(
     "a an and are as at be been but by did do does for from had has have he her his how i in is it its of on or s she that the their "
     "them then there they this to was were what when where which who whom whose why will with".split()
@@ -119,16 +118,16 @@ def same_answer(one: str, other: str) -> bool:
     return plain_answer(one) == plain_answer(other)
 
 
-# The sentences of a text: carefully for a prompt, roughly and fast for the vectors of many passages.
+# Sentence splitting: careful for prompts, rough and fast for the vectors of many passages.
 
 SentenceRules = Literal["plain", "careful", "any script"]
-LONGEST_SENTENCE = 2000  # characters: what has no sentence ends for longer, such as a table, is cut into pieces of this length
+LONGEST_SENTENCE = 2000  # characters: longer stretches without sentence ends, such as tables, are cut into pieces of this length
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|c|ca|[A-Z])\.)$")
 # Elwyn Brooks "E. B." White
 _INITIALS = re.compile(r"[\"'(](?:[A-Z]\. ?)+[\"')]$|\b(?:Hon|Rev|Gen|Col|Lt|Sgt|Capt|Sen|Gov|Mt|Ft)\.$")
 _BEFORE_A_NUMBER = re.compile(r"\b(?:[Nn]o|[Oo]p|[Vv]ol|pp?|b|d|fl)\.$")
 _ENDS = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(\[A-Z0-9])|\n\s*\n|\n(?=\s*[-*\[])")
-# of Latin with accents, Greek, Cyrillic and Armenian letters
+# capitals of accented Latin, Greek, Cyrillic and Armenian
 _CAPITAL = "".join(filter(str.isupper, map(chr, range(0x80, 0x2000))))
 _CASELESS = "\u05d0-\u10ff\u1100-\u139f\u3040-\u9fff\uac00-\ud7a3\uf900-\ufaff"  # scripts without capitals, from Hebrew to Chinese
 _ENDS_IN_ANY_SCRIPT = re.compile(
@@ -178,12 +177,11 @@ def _is_short_form(before: str, next: str, rules: SentenceRules) -> bool:
     return bool(_INITIAL_IN_ANY_SCRIPT.search(before) or (next.isdigit() and _BEFORE_A_FIGURE.search(before)))
 
 
-# The blocks of a text whose lines mean something: headings, list items and rows of tables stand for
-# themselves.
+# Blocks of structured text: headings, list items and table rows are blocks of their own.
 
 _HEADING = re.compile(r"\s*#{1,6}\s+")
 _ITEM = re.compile(r"\s*(?:[-*+•]\s+(?=\S)|(\d{1,2}[.)]\s+)(?=\S))")
-_RULE = re.compile(r"[\s|:=-]+")  # between the head of a table and its rows
+_RULE = re.compile(r"[\s|:=-]+")  # between the header of a table and its rows
 
 
 def blocks(text: str) -> list[str]:
@@ -208,7 +206,7 @@ def blocks(text: str) -> list[str]:
             continue
         if item := _ITEM.match(line):
             end()
-            line = line[item.end() :] if item[1] else line  # the stop behind a number would end a sentence
+            line = line[item.end() :] if item[1] else line  # its full stop would end a sentence
         begun.append(line)
     end()
     return found

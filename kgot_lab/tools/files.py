@@ -16,7 +16,7 @@ from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document
 
-_MOST_NAMED = 50  # files that a message lists
+_MOST_NAMED = 50  # files listed in a message
 _MOST_FILES = 10_000
 _NESTED = 3  # zip files inside one another
 
@@ -142,7 +142,7 @@ def _listed(folder: Path) -> dict[str, Path]:
     return files
 
 
-# The tool that reads the files attached to a question.
+# The tool that reads attachments.
 
 
 def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment") -> TextTool:

@@ -34,15 +34,15 @@ from kgot_lab.types import LLM, Document, Message, Prompt, Usage
 if TYPE_CHECKING:
     from openai.types.audio import Transcription
 
-# Speech as text, by a service that speaks the OpenAI protocol, paid for within the budget of the models.
+# Transcription by a service with the OpenAI protocol, within the budget of the models.
 
 AUDIO = (".mp3", ".wav", ".m4a", ".flac", ".ogg", ".webm", ".mpga", ".mp4")
 _NEEDED = "the environment variable OPENAI_API_KEY is set and the web may be asked (--web)"
 SPEECH_NEEDS = f"what is said in audio can be written down where {_NEEDED}"
-_OPENAI = "https://api.openai.com/v1"  # said here, since the client would follow OPENAI_BASE_URL
-_LARGEST_RECORDING = 25_000_000  # bytes; the service takes no more
+_OPENAI = "https://api.openai.com/v1"  # explicit, since the client would use OPENAI_BASE_URL
+_LARGEST_RECORDING = 25_000_000  # bytes; the limit of the service
 _PRICES = {"whisper-1": 0.006}  # US dollars a minute of speech, at OpenAI
-_LEAST_BITS = 8_000  # a second: the lowest rate of an MP3 file, and a rate at which speech in other kinds is hardly kept
+_LEAST_BITS = 8_000  # a second: the lowest rate of an MP3 file, and too low for speech in other formats
 
 
 @dataclass(frozen=True)
@@ -123,13 +123,13 @@ class Transcriber:
                     yield took
                 finally:
                     count(Usage.total(took))
-        except OverBudget as error:  # another tool may still be paid for
+        except OverBudget as error:  # another tool may still fit the budget
             raise ToolFailed(f"{path.name} is not written down: {error}") from None
 
     def _asked(self, path: Path, most: float) -> Transcription:
         import openai
 
-        most_time = 3 * self._seconds  # a file is sent, listened to and answered
+        most_time = 3 * self._seconds  # upload, transcription and answer
         seconds = (
             most_time
             if self._spending is None
@@ -142,7 +142,7 @@ class Transcriber:
         client = openai.OpenAI(
             api_key=self._key, base_url=self._address, timeout=seconds, max_retries=0, http_client=connections
         )
-        try:  # the client's errors hold the request, and the request the key
+        try:  # the client's errors contain the request, and so the key
             with client:
                 return client.audio.transcriptions.create(model=self.model, file=path)
         except openai.APIConnectionError as error:
@@ -160,7 +160,7 @@ class Transcriber:
             raise ToolFailed(
                 f"{path.name} was not transcribed: {str(error).replace(self._key, '…')[:300]}"
             ) from None
-        except KeyboardInterrupt:  # perhaps while the service was listening
+        except KeyboardInterrupt:  # perhaps during transcription
             self._unanswered(most)
             raise
 
@@ -190,7 +190,7 @@ def longest_speech(path: Path) -> float:
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic")
 _FILMS = (".mov", ".avi", ".mkv", ".mpeg", ".mpg")
 _ANSWER = "Answer the question from the file alone, with every name, number and date that matters. If the file does not say, say so."
-_MOST_LISTED = 500  # files of a zip file
+_MOST_LISTED = 500  # files listed of a zip file
 
 
 def inspect_file(
@@ -278,7 +278,7 @@ def _listing(path: Path) -> str:
     return "\n".join([f"A zip file with {counted(len(found), 'file')}:", *lines, *more])
 
 
-# The tool that answers a question about a picture, by a model that sees.
+# The tool that answers a question about an image with a vision model.
 
 _KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
 _LARGEST_PICTURE = 20_000_000  # bytes

@@ -33,11 +33,11 @@ from kgot_lab.tools.web.pages import page_opener
 from kgot_lab.types import LLM, Document
 
 ENTRY_POINTS = "kgot_lab.tools"
-_INSPECTING, _SPEECH = "inspect_file", "speech to text"  # the second is a part of the first
-_PASSAGES = 8  # that one search of documents returns
+_INSPECTING, _SPEECH = "inspect_file", "speech to text"  # the second is part of the first
+_PASSAGES = 8  # returned by one search of documents
 
 
-# What the command line, `lab.ask` and tests each fill in part: one field for each thing a tool can need.
+# The resources of tools, one field each. The command line, `lab.ask` and tests each set some.
 @dataclass(frozen=True)
 class AtHand:
     """The resources for tools. The web is accessed only if `web` is set."""
@@ -45,16 +45,16 @@ class AtHand:
     documents: Sequence[Document] = ()
     attachments: Sequence[str | Path] = ()
     llm: LLM | None = None
-    vision: LLM | None = None  # a model that takes images
-    speech: str = "whisper-1"  # the model of OpenAI's that writes down recordings
-    # the budget that the models are kept to; speech to text is paid of it too
+    vision: LLM | None = None  # a vision model
+    speech: str = "whisper-1"  # OpenAI's model for transcription
+    # the budget of the models, which also pays for transcription
     spending: Spending | None = None
     computer: Computer | None = None
     web: bool = False
-    mirror: str | Path | None = None  # a folder in place of the web
-    engine: str = ""  # the search engine by name; "" for the first whose key there is
+    mirror: str | Path | None = None  # a folder that replaces the web
+    engine: str = ""  # the name of the search engine; "" for the first with a key
     follow: bool = False  # whether a search follows names from passage to passage, for the mode `paths`
-    # a folder for what is in zip files; None for one that goes with the shelf
+    # a folder to unpack zip files into; None for a temporary one
     unpack_into: Path | None = None
     manners: Manners = field(default_factory=Manners)
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
@@ -124,7 +124,7 @@ def offered_tools(
     tools: dict[str, Tool] = {}
     missing: list[NotOffered] = []
     if at_hand.attachments:
-        at_hand.shelf.listed()  # a wrong path is the caller's mistake, not a tool that is missing
+        at_hand.shelf.listed()  # a wrong path is the caller's error, not a missing tool
     if at_hand.mirror is not None:
         Mirror(at_hand.mirror)  # likewise
     for name, make in MAKERS.items():
@@ -132,7 +132,7 @@ def offered_tools(
             continue
         try:
             tools[name] = make(at_hand)
-        except OutOfMemory:  # a run without it would guess where it could have looked
+        except OutOfMemory:  # a run without the tool would guess
             raise
         except LabError as error:
             missing.append(NotOffered(name, str(error)))
@@ -153,7 +153,7 @@ def offered_tools(
             raise
         except LabError as error:
             missing.append(NotOffered(entry.name, str(error)))
-        except Exception as error:  # whatever another package's code does
+        except Exception as error:  # any error of another package
             if wants_memory(error):
                 raise OutOfMemory(f"the tool {entry.name}") from error
             told = without_known_keys(without_secrets(str(error)), at_hand.environment)
@@ -199,7 +199,7 @@ def _listening(at_hand: AtHand) -> Transcriber:
     Raises BadInput, which says what is missing, if it cannot be used.
     """
     key = at_hand.environment.get("OPENAI_API_KEY", "").strip()
-    if not (key and at_hand.web):  # the service is outside, whatever model is asked
+    if not (key and at_hand.web):  # the service is on the web, whatever the model
         raise BadInput(SPEECH_NEEDS)
     return Transcriber(key, model=at_hand.speech, spending=at_hand.spending)
 
@@ -250,7 +250,7 @@ def _python(at_hand: AtHand) -> Tool:
     if at_hand.computer is None:
         raise BadInput("no sandbox to run Python in is given")
     if isinstance(at_hand.computer, Calculator):
-        at_hand.computer.opened()  # it would else be found out only in the middle of a run; the sandbox stays open for the first call
+        at_hand.computer.opened()  # otherwise it would fail in the middle of a run; the sandbox stays open for the first call
     return python(at_hand.computer)
 
 

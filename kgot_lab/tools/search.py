@@ -17,7 +17,7 @@ from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import Document, checked_documents
 
-FOLLOWED = 16  # passages that the mode `paths` opens with: they are written by rule, so many cost little
+FOLLOWED = 16  # initial passages of the mode `paths`: they are read by rule, so many cost little
 
 
 def search(
@@ -83,7 +83,7 @@ def names_followed(
     try:
         return found >> follow(documents, _embedder(progress))
     except NotInstalled:
-        return found  # which has warned
+        return found  # which gave the warning
 
 
 def words_and_meaning(
@@ -103,7 +103,7 @@ def words_and_meaning(
 
 
 def _embedder(progress: Callable[[int, int], object] | None) -> Embedder:
-    from kgot_lab.embedding.vectors import minilm  # not for those who name a search of their own
+    from kgot_lab.embedding.vectors import minilm  # not needed with a custom retriever
 
     return minilm(progress=progress)
 
@@ -113,9 +113,9 @@ def _line(document: Document) -> str:
     return f"{document.title}: {text}" if document.title else text
 
 
-# The tools that a question needs: search when there are documents, the attached files when there are some.
+# The tools for a question: search over its documents, and its attachments.
 
-_MOST = 8  # passages that one search returns
+_MOST = 8  # passages returned by one search
 
 
 def tools_for(

@@ -44,7 +44,7 @@ class WebAccess:
 
     engine: SearchEngine
     open_page: Callable[[str], WebPage]
-    encyclopedia: Tool | None = None  # takes an article, and perhaps a date; what it finds are its sources
+    encyclopedia: Tool | None = None  # takes an article and an optional date, and returns sources
     archive: WebArchive | None = None
 
 
@@ -53,9 +53,9 @@ class Stamina:
     """Limits of a search agent."""
 
     turns: int = 12
-    screen: int = SCREEN  # characters shown of a page at a time
-    summarised: int = 12_000  # tokens of a page that is summarised
-    remembered: int = 12_000  # tokens of what earlier turns gave that a prompt repeats
+    screen: int = SCREEN  # characters of a page shown at a time
+    summarised: int = 12_000  # tokens of a page to summarise
+    remembered: int = 12_000  # tokens of earlier results in a prompt
     reply: int = 700  # tokens
 
 
@@ -104,7 +104,7 @@ class _Search:
     def __init__(self, llm: Metered, access: WebAccess, stamina: Stamina, name: str):
         self._llm, self._access, self._stamina, self._name = llm, access, stamina, name
         self._browser = Browser(access.open_page, stamina.screen)
-        self._turns: list[tuple[str, str]] = []  # what the model said, what came of it
+        self._turns: list[tuple[str, str]] = []  # the model's reply and its result
         self._moves = {move.name: move for move in self._offered()}
 
     def result(self, query: str) -> Result:
@@ -211,9 +211,7 @@ class _Search:
             result = self._moves[move.move](**move.arguments)
         except (LLMError, OutOfMemory):
             raise
-        except (
-            Exception
-        ) as error:  # whatever a page makes a parser do: the search goes on, and what it cost is kept
+        except Exception as error:  # any parser error: the search continues, and its cost is kept
             if wants_memory(error):
                 raise OutOfMemory(f"the move {move.move}") from error
             again = " Trying again may help." if isinstance(error, ToolFailed) and error.again else ""
@@ -221,7 +219,7 @@ class _Search:
             return f"The move failed.{again}\n{fenced(why, 'why it failed')}"
         return result.text
 
-    # --- the moves ---
+    # --- moves ---
 
     def _offered(self) -> list[TextTool]:
         page = {"address": "a whole address, or one relative to the open page"}

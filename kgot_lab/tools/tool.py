@@ -80,7 +80,7 @@ class Finder(Tool, Protocol):
     """
 
     @property
-    def finds(self) -> str: ...  # the argument that says what to look for; "" where it finds none after all
+    def finds(self) -> str: ...  # the search argument; "" if it finds no documents
 
 
 def sought_by(tool: Tool) -> str:
@@ -98,7 +98,7 @@ class TextTool:
 
     name: str
     description: str
-    takes: Mapping[str, str] = field(hash=False)  # argument -> what to put there
+    takes: Mapping[str, str] = field(hash=False)  # argument -> description
     function: Callable[..., Result] = field(repr=False, compare=False)
     finds: str = ""
     may: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -125,7 +125,7 @@ class TextTool:
     def _all(self) -> dict[str, str]:
         return {**self.takes, **self.may}
 
-    def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
+    def __call__(self, /, **arguments: Json) -> Result:  # a model may name an argument "self"
         return self.function(**self._checked(arguments))
 
     def _checked(self, given: Mapping[str, Json]) -> dict[str, str]:
@@ -158,7 +158,7 @@ def _empty(value: Json) -> bool:
     return value is None or not str(value).strip()
 
 
-# A model whose spending is noted, for the tools that ask one.
+# A wrapper that records the usage of a model, for tools.
 
 
 class Metered:
@@ -213,7 +213,7 @@ def _is_all(sum_told: Usage, sum_noted: Usage) -> bool:
     )
 
 
-# The tool that asks a language model what it knows.
+# The tool that asks a language model.
 
 
 def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> TextTool:

@@ -23,9 +23,9 @@ from kgot_lab.tools.web.fetching import USER_AGENT, Fetched
 from kgot_lab.tools.web.pages import WebPage, page_of, readable_markup
 from kgot_lab.types import Document, Json
 
-OFFLINE = "http://offline.invalid/"  # a name that no computer can have (RFC 2606)
+OFFLINE = "http://offline.invalid/"  # a reserved name (RFC 2606)
 _LARGEST = 50_000_000  # bytes of a file
-_NEAR = 300  # characters shown of a page that was found
+_NEAR = 300  # characters of an excerpt
 
 
 class Mirror:
@@ -86,7 +86,7 @@ class Mirror:
             try:
                 page = self._read(name)
             except (ToolFailed, NotInstalled):
-                continue  # a picture, say; it is told when it is visited
+                continue  # such as an image; the error is raised when it is opened
             found[page.address] = page
         if not found:
             raise ToolFailed(f"no file in {self.name} can be read as a page")
@@ -173,7 +173,7 @@ def _near(text: str, query: str) -> str:
     return " ".join(text[start : start + _NEAR].split())
 
 
-# The page that stood at an address on a day in the past, by the Internet Archive.
+# Past versions of pages, from the Internet Archive.
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class WebArchive:
         return f"<web archive at {self._api.address}>"
 
 
-# Articles of Wikipedia, as they are or as they were on a day.
+# Wikipedia articles, in their current or a past version.
 
 _LEFT_OUT = ".mw-editsection, sup.reference, .navbox, .noprint, .mw-empty-elt, .metadata, .sistersitebox"  # for editors, not readers
 _MOST_MEANINGS = 30
@@ -335,7 +335,7 @@ def _without_apparatus(markup: str) -> str:
     return str(soup)
 
 
-# The tool that reads Wikipedia: one object, offered to the loop and to the search agent alike.
+# The Wikipedia tool, shared by the loop and the search agent.
 
 
 def wikipedia(wiki: Wikipedia | None = None, *, name: str = "wikipedia") -> TextTool:

@@ -15,7 +15,7 @@ from kgot_lab.io.http_client import through_proxy, way_to
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
 from kgot_lab.types import Json
 
-# Asking a service for JSON, with a key that no error and no repr shows.
+# JSON APIs with a key that no error and no repr shows.
 
 _MOST_BYTES = 20_000_000
 
@@ -59,7 +59,7 @@ class JsonApi:
             raise ToolFailed(f"{self.name} cannot be asked: {error}") from None
         headers = {"user-agent": USER_AGENT, "accept": "application/json", **self.headers}
         deadline = time.monotonic() + self.seconds
-        try:  # the client's errors hold the request, and the request the key
+        try:  # the client's errors contain the request, and so the key
             with (
                 httpx.Client(headers=headers, timeout=self.seconds, follow_redirects=False, **way) as client,
                 client.stream(method, self.address, **what) as answer,
@@ -202,7 +202,7 @@ class Brave(_Engine):
         Raises ToolFailed if the service fails.
         """
         span = {"freshness": f"{year}-01-01to{year}-12-31"} if year else {}
-        # it refuses longer queries
+        # the API refuses longer queries
         answer = self._api.get({"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span})
         web = answer.get("web")
         found = web.get("results") if isinstance(web, Mapping) else None

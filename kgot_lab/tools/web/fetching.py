@@ -20,11 +20,10 @@ from kgot_lab.llm.capabilities import requested_wait
 if TYPE_CHECKING:
     import httpx
 
-# Which addresses may be asked for: the public web by http and https, and private ones only where they were
-# named.
+# Permitted addresses: the public web by http and https, and private ones only if listed.
 
 _PORTS = {"http": 80, "https": 443}
-# IPv6 addresses that hold an IPv4 address in their last 32 bits
+# IPv6 addresses with an IPv4 address in their last 32 bits
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -90,7 +89,7 @@ def _numbers(host: str, port: int) -> list[str]:
 
 
 USER_AGENT = f"kgot_lab/{__version__}"
-_ROBOTS_BYTES = 512_000  # RFC 9309 asks for at least 500 KiB
+_ROBOTS_BYTES = 512_000  # RFC 9309 requires at least 500 KiB
 _REDIRECTS = (301, 302, 303, 307, 308)
 _WORTH_RETRYING = (408, 425, 429, 500, 502, 503, 504)
 
@@ -100,12 +99,12 @@ class Manners:
     """Settings of requests. `user_agent` should contain a contact if many pages are fetched."""
 
     user_agent: str = USER_AGENT
-    seconds: float = 20.0  # for one page with all its redirects
+    seconds: float = 20.0  # for one page, including redirects
     most_bytes: int = 5_000_000
     redirects: int = 5
     attempts: int = 3
-    longest_wait: float = 5.0  # seconds between two attempts; a server that asks for more is not waited for
-    # "host:port" that may be reached although they are private: a mirror of one's own
+    longest_wait: float = 5.0  # seconds between attempts; if a server requests more, the fetch fails
+    # "host:port" that are allowed although private, such as a local mirror
     private_hosts: Collection[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -152,12 +151,12 @@ class PoliteWeb:
             raise NotInstalled("web", str(error.name)) from None
         self.manners = manners
         self._sleep = sleep
-        self._robots: dict[str, Any] = {}  # origin -> what its robots.txt says
-        # nothing of the environment's proxies: a proxy would look names up again, where private addresses
-        # cannot be kept out
-        # a connection belongs to one host name, two of which may share a number
+        self._robots: dict[str, Any] = {}  # origin -> rules of its robots.txt
+        # no proxies from the environment: a proxy would resolve names again, and could reach private
+        # addresses
+        # connections are not reused, since two host names may share an IP address
         no_reuse = httpx.Limits(max_keepalive_connections=0)
-        # they would be kept by number, and so for another host too
+        # no cookies: they would be stored by IP address, and so be sent to another host
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         self._client = httpx.Client(
             trust_env=False, verify=httpx.create_ssl_context(), limits=no_reuse, cookies=no_cookies
@@ -190,7 +189,7 @@ class PoliteWeb:
     def _followed(self, address: str, *, obey: bool, most: int) -> Fetched:
         deadline = time.monotonic() + self.manners.seconds
         for _ in range(self.manners.redirects + 1):
-            where = destination(address, self.manners.private_hosts)  # at each redirect anew
+            where = destination(address, self.manners.private_hosts)  # again at each redirect
             if obey and not self._allowed(where.url):
                 raise ToolFailed(
                     f"the robots.txt of {where.url.host} asks programs not to visit {where.url.path}; look elsewhere"
@@ -215,7 +214,7 @@ class PoliteWeb:
                     "utf-8", "replace"
                 )
             except _Passing:
-                raise  # it is asked again, and nothing is remembered
+                raise  # it is retried, and nothing is cached
             except ToolFailed:
                 rules = ""
             self._robots[origin] = Protego.parse(rules)

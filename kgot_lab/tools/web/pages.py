@@ -29,10 +29,10 @@ _EXTENSIONS = {
     f"{_OFFICE}.presentationml.presentation": ".pptx",
     f"{_OFFICE}.spreadsheetml.sheet": ".xlsx",
 }
-_UNKNOWN = ("", "application/octet-stream", "binary/octet-stream")  # what servers say of anything
+_UNKNOWN = ("", "application/octet-stream", "binary/octet-stream")  # default types that say nothing
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _LONGEST_TITLE = 200
-_MOST_MARKUP = 1_500_000  # characters of HTML that are made text, which takes some seconds
+_MOST_MARKUP = 1_500_000  # characters of HTML to convert, which takes some seconds
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
     soup = BeautifulSoup(markup, "html.parser")
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
     if soup.title:
-        soup.title.decompose()  # where a page names no body, it would be read as part of the text
+        soup.title.decompose()  # without a body tag it would be read as text
     if base := soup.find("base", href=True):
         address = urljoin(address, str(base["href"]))
     for hidden in soup.find_all(
@@ -121,7 +121,7 @@ def _make_whole(soup: BeautifulSoup, address: str) -> None:
             soup.body.append(meta.extract())
             _replace_by_link(soup, meta, _joined(address, match[1].strip()), "This page leads on to")
     for frames in soup.find_all("frameset"):
-        frames.name = "body"  # what stands outside a body is not converted
+        frames.name = "body"  # only the body is converted
 
 
 def _replace_by_link(soup: BeautifulSoup, tag: object, address: str, text: str) -> None:
@@ -137,7 +137,7 @@ def _joined(address: str, link: str) -> str:
     try:
         whole = urljoin(address, link.strip())
         return whole if urlsplit(whole).scheme in ("http", "https") else ""
-    except ValueError:  # a bracket where a host should be
+    except ValueError:  # a bracket in place of the host
         return ""
 
 
@@ -151,7 +151,7 @@ def _decoded_markup(fetched: Fetched) -> str:
     from bs4.dammit import EncodingDetector, UnicodeDammit
 
     named = EncodingDetector.find_declared_encoding(fetched.data, is_html=True, search_entire_document=False)
-    # a page that is UTF-8 throughout is UTF-8, whatever it says: servers declare Latin-1 from habit
+    # valid UTF-8 is UTF-8, whatever is declared: servers declare Latin-1 by default
     likely = (
         [fetched.charset, named]
         if _escapes(fetched.charset or named or "")
@@ -187,7 +187,7 @@ def _extension(fetched: Fetched) -> str:
     return ".html" if re.match(rb"\s*(<!doctype html|<html)", fetched.data[:500], re.IGNORECASE) else ".txt"
 
 
-# A browser without pictures: one page at a time, a screenful at a time.
+# A text browser: one page and one screen at a time.
 
 SCREEN = 5000  # characters, about 1,250 tokens
 
@@ -216,12 +216,12 @@ class Browser:
     def __init__(self, open_page: Callable[[str], WebPage], letters: int = SCREEN):
         require_count(letters, 100, "letters", "a screen holds that many")
         self._open_page, self._letters = open_page, letters
-        self.history: list[WebPage] = []  # every page that was opened, in order; the last is open
-        self._trail: list[WebPage] = []  # the way here, without pages that were left by going back
+        self.history: list[WebPage] = []  # all opened pages, in order; the last is open
+        self._trail: list[WebPage] = []  # the back stack
         self._screens: list[str] = [""]
         self._at = 0
         self._sought = ""
-        self._found = -1  # where in the page the text sought was found last
+        self._found = -1  # index of the last match in the page
         self._seen: dict[str, tuple[WebPage, set[int]]] = {}
 
     @property
@@ -296,7 +296,7 @@ class Browser:
         page = self.page
         if not self._sought.split():
             raise ToolFailed("nothing was sought yet; say which text to find")
-        # line ends and emphasis between words
+        # allow line ends and emphasis between words
         pattern = re.compile(r"[\s*_]+".join(map(re.escape, self._sought.split())), re.IGNORECASE)
         match = pattern.search(page.text, self._found + 1)
         if match is None:
@@ -336,7 +336,7 @@ class Browser:
         page = self.page
         self._at = self._at if number is None else number
         known, numbers = self._seen.get(page.address, (page, set()))
-        if known.text != page.text:  # it changed between two visits; what was seen last counts
+        if known.text != page.text:  # the page changed between two visits; the last version counts
             numbers = set()
         self._seen[page.address] = page, {*numbers, self._at}
         return Screen(page, self._at + 1, len(self._screens), self._screens[self._at])
@@ -361,7 +361,7 @@ def screens(text: str, letters: int = SCREEN) -> list[str]:
     return [*parts, text[start:]]
 
 
-# What is said in a YouTube video, by its transcript.
+# Transcripts of YouTube videos.
 
 _HOSTS = ("youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com", "youtu.be")
 
@@ -370,7 +370,7 @@ def video_in(address: str) -> str:
     """Return the id of the YouTube video at an address, or ""."""
     try:
         parts = urlsplit(address)
-    except ValueError:  # a bracket where a host should be
+    except ValueError:  # a bracket in place of the host
         return ""
     if (parts.hostname or "").lower() not in _HOSTS:
         return ""
@@ -438,7 +438,7 @@ def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
     deadline = time.monotonic() + seconds
 
     def pieces(raw: Any) -> Iterator[bytes]:
-        # read1 gives what has come, read waits for all it asked for
+        # read1 returns what has arrived, read waits for all bytes
         size, read = (0, getattr(raw, "read1", raw.read))
         with closing(raw):
             while piece := read(1 << 14, decode_content=True):
