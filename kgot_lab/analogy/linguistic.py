@@ -47,7 +47,7 @@ class Predication:
     A passive is converted to active: its grammatical subject is the object, and "by" names the subject.
     """
 
-    verb: str  # as in a dictionary
+    verb: str  # lemma
     roles: tuple[Role, ...]
     words: tuple[str, ...]  # particles, complements and adverbs, as lemmas
     denied: bool
@@ -272,7 +272,7 @@ class Analysis:
     text: str
     sentences: tuple[Sentence, ...] = ()
     events: tuple[Predication, ...] = ()
-    nouns: frozenset[str] = frozenset()  # as in a dictionary
+    nouns: frozenset[str] = frozenset()  # lemmas
 
     @property
     def units(self) -> tuple[Sentence, ...]:
