@@ -210,7 +210,7 @@ def _is_number(text: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """Parse the number in an answer, ignoring signs such as units around it.
+    """Parse the number in an answer, without the characters $ % and commas.
 
     None if there is no number.
     """

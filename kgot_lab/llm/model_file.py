@@ -63,10 +63,10 @@ def models_folder() -> Path:
 
 
 def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Path:
-    """Return the path of the model file after checking it.
+    """Return the path of the model file after verifying it.
 
-    A file named by $KGOT_LAB_MODEL is used unchecked. Raises ModelMissing, with advice, if the file is
-    missing or wrong.
+    A file named by $KGOT_LAB_MODEL must exist and is not verified. Raises ModelMissing, with advice, if the
+    file is missing or wrong.
     """
     if chosen := os.environ.get(VARIABLE):
         if not exists_whole(Path(chosen)):

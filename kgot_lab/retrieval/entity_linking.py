@@ -159,7 +159,7 @@ def name_graph(
     Names are nodes without a text, with the id `name:` and the name. Edges: `is called` to the name in a
     document's title, `mentions` to a name in its text that is the title of another, `names` to any other name
     that at least two documents hold. Those other names are runs of capitalised words, or what `held` returns
-    for a document, normalised by `compared_name`.
+    for a document. It must return names in the form of `compared_name`.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     titles = Titles(documents)
