@@ -66,7 +66,7 @@ class Similar:
 
 
 def nearest(matrix: ArrayLike, k: int, *, new: ArrayLike | None = None, effort: Effort = USUAL) -> Similar:
-    """Find the k rows most similar to each other row, most similar first, ties by column.
+    """Find the k other rows most similar to each row, most similar first, ties by column.
 
     Similarities that are equal to nine decimals are ties. A row of zeros is in no list and has no list. If
     there are fewer than k others, all are listed. With `new`, only the lists of these rows are returned,
