@@ -1,1 +1,1 @@
-"""Liken texts: skeletons, delta edges between them, and an alignment that says what answers what."""
+"""Structural analogy of texts: skeletons, delta edges, and alignment."""

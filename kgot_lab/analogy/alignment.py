@@ -1,6 +1,4 @@
-"""How well the telling of one text runs along that of another: their sentences and events are paired in
-order, whatever they are about.
-"""
+"""Alignment of two texts: their sentences and events are paired in order, regardless of topic."""
 
 from __future__ import annotations
 
@@ -20,17 +18,17 @@ from kgot_lab.text.cleaning import whole
 
 _Numbers = NDArray[np.int64]
 Vector = NDArray[np.float64]
-AT_ONCE = 200_000  # similarities held at a time; their forms take some 60 times as much, about 50 MB
+AT_ONCE = 200_000  # similarities at a time; their forms take about 60 times as much, 50 MB
 
 
 @dataclass(frozen=True)
 class AlignmentWeights:
-    """What the parts of a score count. Chosen once for all data on develop parts, in the middle of where they
-    hardly matter.
+    """Weights of the parts of an alignment score.
 
-    The score is (1 - events) x sentences + events x events, both aligned in order. Two sentences are similar
-    by (1 - form) x cosine of their masked texts + form x cosine of their forms, less the share `denial` when
-    one denies and one does not.
+    Chosen once for all data on dev splits, in the middle of the range where they hardly matter. The score is
+    (1 - events) x sentences + events x events, both aligned in order. The similarity of two sentences is (1 -
+    form) x cosine of their masked texts + form x cosine of their forms, reduced by the share `denial` if
+    exactly one is negated.
     """
 
     form: float = 0.3
@@ -44,24 +42,23 @@ class AlignmentWeights:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is compared of one text: vectors and forms of its masked sentences, vectors of its events."""
+    """The units of a text to compare: vectors and forms of masked sentences, and vectors of events."""
 
     sentences: Matrix  # (n, dimension)
     denied: NDArray[np.bool_]  # (n,)
     grams: _Numbers  # the n-grams of all forms, sentence after sentence
-    counts: Matrix  # how often each occurs, over the length of its sentence's row: the squares of a sentence's sum to 1
-    owners: _Numbers  # the sentence of each
+    counts: Matrix  # the count of each, normalised so that the squares of a sentence sum to 1
+    owners: _Numbers  # the sentence of each n-gram
     events: Matrix  # (k, dimension)
 
 
 class Aligner:
-    """Scores and shows how well one text's structure answers another's; it knows nothing of what they are
-    about.
+    """Scores and shows how well the structure of two texts matches, regardless of topic.
 
-    Without `ordered` units answer each other wherever they stand, which measures what the order adds; `align`
-    always keeps it. With `connectives` words such as "then" and "finally" are read too, which measures what
-    the list of them adds. `similarity` is the fast score, `align` shows everything behind it and says whether
-    an edge between the two texts stands.
+    `similarity` is the fast score. `align` shows everything behind it, and whether an edge between the two
+    texts holds. Without `ordered`, `similarity` matches units in any order, which measures the effect of
+    order. `align` always keeps it. With `connectives`, words such as "then" and "finally" are kept, which
+    measures the effect of removing them.
     """
 
     def __init__(
@@ -81,11 +78,11 @@ class Aligner:
 
     @property
     def usual(self) -> bool:
-        """Whether all that can be set is as it is without setting it."""
+        """Whether all settings are the defaults."""
         return (self.weights, self.limits) == (AlignmentWeights(), Cutoffs()) and not self._connectives
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Read and embed everything in some texts at once; texts not prepared are when they are first needed.
+        """Parse and embed texts in one batch. Other texts are processed when first needed.
 
         Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
         """
@@ -112,13 +109,13 @@ class Aligner:
             )
 
     def similarity(self, source: str, candidates: Sequence[str]) -> Vector:
-        """The score of a text against each candidate, shape (len(candidates),), from 0 to 1; 0 where one has
-        no unit, 1 for the same text.
+        """Compute the alignment score of a text with each candidate.
 
-        score = 2 x best / (n + k) for n units against k, where best is the largest sum of similarities over
-        pairs of units taken in order: the longest common subsequence (Wagner and Fischer 1974) with
-        similarities for matches, which is the global alignment of Needleman and Wunsch (1970) without a cost
-        for gaps. Negative similarities count as 0. It is symmetric.
+        The scores have shape (len(candidates),) and are from 0 to 1. score = 2 x best / (n + k) for n units
+        and k units, where best is the largest sum of similarities over pairs of units taken in order. This is
+        the longest common subsequence (Wagner and Fischer 1974) with similarities for matches, or the global
+        alignment of Needleman and Wunsch (1970) without a gap cost. Negative similarities count as 0. The
+        score is symmetric. It is 0 if a text has no unit, and 1 for the same text.
         """
         source, candidates = whole(source), embeddable(candidates)
         self.prepare([source, *candidates])
@@ -134,9 +131,7 @@ class Aligner:
         return np.where(same, 1.0, scores)
 
     def align(self, source: str, target: str) -> Alignment:
-        """Two texts side by side: the pairs of sentences and of events, the roles these imply, and what
-        speaks against an edge.
-        """
+        """Align two texts and return the pairs of sentences and events, the implied roles and the verdict."""
         source, target = embeddable([source, target])
         score = float(self.similarity(source, [target])[0])
         (one, other), ours, theirs = (
@@ -164,22 +159,20 @@ class Aligner:
     def _blend(
         self, sentences: Matrix, events: Matrix, of_sentences: Sequence[int], of_events: Sequence[int]
     ) -> Vector:
-        """The scores of a text against others whose similarities lie side by side."""
+        """Combine the scores of sentences and events of a text against others stored side by side."""
         scores = _in_order if self.ordered else _in_any_order
         told = self.weights.events * scores(events, of_events)
         return np.clip((1 - self.weights.events) * scores(sentences, of_sentences) + told, 0, 1)
 
     def _sentences(self, one: Units, others: Sequence[Units]) -> Matrix:
-        """The similarities of a text's sentences to those of others, side by side: (n, sum of theirs)."""
+        """Compute the similarities of a text's sentences to those of others: (n, sum of theirs)."""
         meaning = one.sentences @ np.concatenate([each.sentences for each in others]).T
         clash = one.denied[:, None] != np.concatenate([each.denied for each in others])
         blend = (1 - self.weights.form) * meaning + self.weights.form * self._same_form(one, others)
         return np.asarray(blend * np.where(clash, 1 - self.weights.denial, 1), np.float32)
 
     def _same_form(self, one: Units, others: Sequence[Units]) -> Matrix:
-        """The cosines of the n-gram counts of a text's sentences with those of others, side by side: (n, sum
-        of theirs).
-        """
+        """Compute the cosines of n-gram counts between sentences, side by side: (n, sum of theirs)."""
         own = np.unique(one.grams)
         table = np.zeros((len(own), len(one.sentences)), np.float32)
         table[np.searchsorted(own, one.grams), one.owners] = one.counts
@@ -198,8 +191,9 @@ class Aligner:
         return cosines.T
 
     def _forms(self, sentences: Sequence[Sentence]) -> tuple[_Numbers, Matrix, _Numbers]:
-        """The n-grams of the forms of some sentences, of 1 to 3 words: which, how often by the length of the
-        row, and whose.
+        """Count the n-grams (1 to 3) in the forms of sentences.
+
+        Three arrays: the n-gram, its count divided by the norm of the row, and its sentence.
         """
         grams: list[int] = []
         counts: list[float] = []
@@ -219,11 +213,11 @@ class Aligner:
 
 
 def in_order(similarities: Matrix) -> Vector:
-    """The largest sum of similarities over pairs taken in order, for each of several matrices: (several, n,
-    k) to (several,).
+    """Compute the largest sum of similarities over pairs in order.
 
-    D[i + 1] = cumulative maximum over j of max(D[i, j + 1], D[i, j] + m[i, j]): all of a row and all matrices
-    at once. Columns of zeros change nothing, so matrices of unequal width are padded with them.
+    The input is several matrices, (several, n, k), and the output (several,). D[i + 1] = cumulative maximum
+    over j of max(D[i, j + 1], D[i, j] + m[i, j]), computed for a whole row and all matrices at once. Columns
+    of zeros change nothing, so matrices of unequal width are padded with them.
     """
     several, rows, columns = similarities.shape
     best = np.zeros((several, columns + 1))
@@ -235,8 +229,9 @@ def in_order(similarities: Matrix) -> Vector:
 
 
 def matched(similarities: Matrix) -> list[tuple[int, int]]:
-    """The pairs (row, column) behind `in_order` for one matrix; of equal ways the one that pairs earlier
-    units.
+    """Return the pairs (row, column) behind `in_order` for one matrix.
+
+    Of equally good alignments, the one that pairs earlier units is returned.
     """
     rows, columns = similarities.shape
     best = np.zeros((rows + 1, columns + 1))
@@ -257,10 +252,10 @@ def matched(similarities: Matrix) -> list[tuple[int, int]]:
 
 
 def agreement(similarities: Matrix) -> float:
-    """Kendall's tau between the order of the rows and that of their best columns: 1 in order, -1 turned
-    round; 1 for fewer than two rows.
+    """Compute Kendall's tau between the order of the rows and that of their best columns.
 
-    Two rows whose best column is the same count 0 (tau-a).
+    It is 1 in order and -1 reversed, and 1 for fewer than two rows. Two rows with the same best column count
+    0 (tau-a).
     """
     if similarities.shape[0] < 2 or not similarities.shape[1]:
         return 1.0
@@ -270,7 +265,7 @@ def agreement(similarities: Matrix) -> float:
 
 
 def _in_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
-    """The scores 2 x best / (n + k) for matrices of n rows that lie side by side, k wide each."""
+    """Compute 2 x best / (n + k) for matrices of n rows stored side by side, k wide each."""
     rows, owners = similarities.shape[0], np.repeat(np.arange(len(widths)), widths)
     starts = np.cumsum([0, *widths])[:-1]
     padded = np.zeros((len(widths), rows, max(widths, default=0)), np.float32)
@@ -279,8 +274,9 @@ def _in_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
 
 
 def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
-    """The mean similarity of all units, of either text, to the one most like it in the other; negative ones
-    count as 0.
+    """Compute the mean similarity of all units, of either text, to the most similar one in the other.
+
+    Negative similarities count as 0.
     """
     rows, starts = similarities.shape[0], np.cumsum([0, *widths])
     parts = [np.maximum(similarities[:, start:end], 0) for start, end in pairwise(starts.tolist())]
@@ -289,9 +285,7 @@ def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
 
 
 def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
-    """The candidates in blocks of like length, so that little is padded and no block holds too many
-    similarities.
-    """
+    """Batch candidates of similar length, to limit padding and the number of similarities in a block."""
     order = sorted(range(len(others)), key=lambda index: (len(others[index].events), index))
     rows = max(1, len(one.sentences), len(one.events))
     block: list[int] = []
@@ -308,5 +302,5 @@ def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
 
 
 def _lines(each: Analysis) -> list[str]:
-    """The events of a text without their nouns; where it tells none, its masked sentences stand in."""
+    """Return the events of a text without their nouns, or its masked sentences if it has no event."""
     return [event.line for event in each.events if each.units] or [sentence.masked for sentence in each.units]

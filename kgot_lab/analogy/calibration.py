@@ -1,4 +1,4 @@
-"""Thresholds chosen on labelled pairs, for one embedder and one maker of skeletons."""
+"""Calibration of thresholds on labelled pairs, for one embedder and one maker of skeletons."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from kgot_lab.similarity.delta import BANDS, DIGITS, Cosines, Pair, Thresholds
 
 @dataclass(frozen=True)
 class Aim:
-    """What thresholds are chosen for: the largest F_beta, or the largest precision at a recall of at least
-    `least_recall`.
+    """The objective of calibration: the largest F_beta, or precision at a minimum recall.
 
-    F_beta = (1 + b^2) P R / (b^2 P + R) (van Rijsbergen 1979), P being the precision and R the recall.
-    `prevalence` is the share of analogous pairs where the thresholds will be used: P = p R / (p R + (1 - p)
-    F), with F the share of the other pairs that pass; without it P is that among the pairs given. Raises
-    BadInput for numbers out of range.
+    The latter maximises precision at a recall of at least `least_recall`. F_beta = (1 + b^2) P R / (b^2 P +
+    R) (van Rijsbergen 1979), with precision P and recall R. `prevalence` is the share of analogous pairs
+    where the thresholds will be used: P = p R / (p R + (1 - p) F), with F the share of the other pairs that
+    pass. Without it P is measured on the labelled pairs. Raises BadInput for numbers out of range.
     """
 
     beta: float = 1.0
@@ -38,13 +37,13 @@ class Aim:
             raise BadInput(f"a prevalence lies between 0 and 1, not at {self.prevalence}")
 
     def precision(self, right: Cosines, wrong: Cosines, totals: tuple[int, int]) -> Cosines:
-        """P where so many analogous and other pairs pass, of so many in all."""
+        """Compute the precision from the numbers of analogous and other pairs that pass, and of all."""
         if self.prevalence is not None:
             right, wrong = self.prevalence * right / totals[0], (1 - self.prevalence) * wrong / totals[1]
         return right / np.maximum(right + wrong, 1e-300)
 
     def value(self, precision: Cosines, recall: Cosines) -> Cosines:
-        """What is to be large; -1 where there is too little recall."""
+        """Return the objective to maximise, or -1 if the recall is too low."""
         if self.least_recall is not None:
             return np.where(recall >= self.least_recall - 1e-12, precision, -1.0)
         squared = self.beta**2
@@ -63,9 +62,7 @@ class Aim:
 
 @dataclass(frozen=True, repr=False)
 class Calibrated(Thresholds):
-    """Thresholds that did best on some labelled pairs: for what aim, with which precision and recall on those
-    same pairs.
-    """
+    """The best thresholds on labelled pairs, with the aim, and precision and recall on the same pairs."""
 
     aim: str = ""
     pairs: int = 0
@@ -76,9 +73,7 @@ class Calibrated(Thresholds):
     maker: str = ""
 
     def describe(self, embedder: Embedder) -> str:
-        """The thresholds and where they come from in words, with a warning where they were chosen for another
-        embedder.
-        """
+        """Format the thresholds and their origin, with a warning if they are for another embedder."""
         return str(self) + f", not for {embedder.name}: calibrate again" * (embedder.name != self.embedder)
 
     def __str__(self) -> str:
@@ -99,13 +94,12 @@ def calibrated_thresholds(
     aim: Aim = Aim(),
     steps: int = 50,
 ) -> Calibrated:
-    """The two thresholds that serve an aim best on pairs of a tuning split, of which one knows whether they
-    are analogous.
+    """Choose the two thresholds that maximise an aim on labelled pairs of a tuning split.
 
-    Tried are `steps` + 1 quantiles of the skeleton similarities that occur, each with as many of the deltas.
-    Of equal ones the stricter wins: the fewer pairs pass, then the higher skeleton, then the higher delta.
-    Precision and recall are those on the same pairs, which flatters. Raises BadInput for labels that do not
-    fit the pairs or are all alike.
+    Candidates are `steps` + 1 quantiles of the observed skeleton similarities, combined with as many of the
+    deltas. Ties go to the stricter thresholds: fewer passing pairs, then the higher skeleton, then the higher
+    delta. Precision and recall are measured on the same pairs, so they are optimistic. Raises BadInput if the
+    labels do not fit the pairs or are all equal.
     """
     wanted = _checked(pairs, labels)
     if steps < 1:
@@ -133,8 +127,9 @@ def calibrated_thresholds(
 
 
 def _best(value: Cosines, passing: Cosines) -> tuple[int, int]:
-    """The place of the largest value in a table; of equal ones that with the fewest passing, then the last
-    row, then the last column.
+    """Return the position of the largest value in a table.
+
+    Ties go to the fewest passing, then the last row, then the last column.
     """
     rows, columns = np.indices(value.shape)
     order = np.lexsort((columns.ravel(), rows.ravel(), -passing.ravel(), value.ravel()))
@@ -143,7 +138,7 @@ def _best(value: Cosines, passing: Cosines) -> tuple[int, int]:
 
 
 def _quantiles(values: Cosines, steps: int) -> Cosines:
-    """Some of the values that occur, at even shares of them, from the lowest to the highest."""
+    """Return observed values at evenly spaced quantiles, from the lowest to the highest."""
     return np.unique(np.quantile(values, np.linspace(0, 1, steps + 1), method="inverted_cdf"))
 
 
@@ -165,27 +160,25 @@ def _checked(pairs: Sequence[Pair], labels: Sequence[bool]) -> NDArray[np.bool_]
     return wanted
 
 
-# How many of some delta edges to expect right: the band of a delta does not say, the share of analogous
-# pairs in a graph does.
+# Expected precision of delta edges: it depends on the prevalence of analogous pairs in a graph, not only on
+# the band.
 
-PREVALENCE = 0.01  # assumed unless one says otherwise; in the bundled sets .0002 (stories), .001 (processes) and .017 (sentences)
-_AS_PAIRS = 1_000  # for how many pairs looked at the measured shares count
+PREVALENCE = 0.01  # the default; in the bundled sets .0002 (stories), .001 (processes) and .017 (sentences)
+_AS_PAIRS = 1_000  # the weight of the measured shares, in pairs
 
 
 @dataclass(frozen=True)
 class BandShares:
-    """The share of analogous pairs, and that of other pairs, that gets an edge in each band: measured for one
-    rule of edges.
-    """
+    """The shares of analogous and of other pairs that get an edge in each band, as measured for one rule."""
 
     analogous: Mapping[str, float]
     others: Mapping[str, float]
 
 
 MEASURED_WITH = ("all-MiniLM-L6-v2", "linguistic (masked)")  # the embedder and the maker of skeletons
-# The means over three sets, on their develop parts, at the specified thresholds, without a verifier and with
-# `Aligner`: benchmarks/structure/short_texts.py measures them, and tests/analogy/test_expected.py holds them
-# against its receipt.
+# The means over three sets, on their dev splits, at the specified thresholds, without a verifier and with
+# `Aligner`: benchmarks/structure/short_texts.py measures them, and tests/analogy/test_expected.py compares
+# them with its results.
 MEASURED_SHARES: Mapping[bool, BandShares] = {
     False: BandShares({"middle": 0.0728, "high": 0.4496}, {"middle": 0.0095, "high": 0.2405}),
     True: BandShares({"middle": 0.0655, "high": 0.4045}, {"middle": 0.0064, "high": 0.15}),
@@ -195,13 +188,12 @@ MEASURED_SHARES: Mapping[bool, BandShares] = {
 def expected_precision(
     kept: Mapping[str, int], pairs: int, *, prevalence: float = PREVALENCE, shares: BandShares | None = None
 ) -> dict[str, float]:
-    """The share of the edges in each band that holds any to expect right, where a share `prevalence` of all
-    pairs is analogous.
+    """Estimate the precision of the edges in each non-empty band, for a prevalence of analogous pairs.
 
-    By Bayes: P = p A / T, A being the share of analogous pairs that gets an edge in the band, and T the share
-    of all pairs that got one here, `kept` of `pairs`. Of few pairs T is uncertain, so that the measured
-    shares count as `_AS_PAIRS` pairs more. Without shares A is taken for 1, and P is the most it can be.
-    Raises BadInput for a prevalence that does not lie between 0 and 1.
+    By Bayes: P = p A / T. A is the share of analogous pairs that get an edge in the band. T is the share of
+    all pairs that got one here, `kept` of `pairs`. Since T is uncertain for few pairs, the measured shares
+    are added as `_AS_PAIRS` further pairs. Without shares A is set to 1, and P is an upper bound. Raises
+    BadInput unless the prevalence is between 0 and 1.
     """
     if not 0 < prevalence < 1:
         raise BadInput(f"a prevalence lies between 0 and 1, not at {prevalence}")

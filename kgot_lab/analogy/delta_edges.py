@@ -1,4 +1,4 @@
-"""Structural isomorphism: edges between texts whose skeletons are more alike than the texts themselves."""
+"""Structural isomorphism: edges between texts whose skeletons are more similar than the texts."""
 
 from __future__ import annotations
 
@@ -36,29 +36,32 @@ from kgot_lab.similarity.delta import (
 from kgot_lab.similarity.join import MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
 from kgot_lab.types import Edge, Json, Node
 
-# The nodes of a graph that can have a computed edge: those with a text, a skeleton, and a vector of each.
+# The nodes that can have a computed edge: with a text, a skeleton, and a vector of each.
 
 
 def described(graph: PropertyGraph) -> dict[str, str]:
-    """The texts of the nodes that have one, by id: what skeletons are to be made of. A name alone is no text."""
+    """Return the texts of the nodes that have one, by id. A name alone is not a text.
+
+    Skeletons are made from these texts.
+    """
     return {node.id: text for node in graph.nodes if (text := _text(node))}
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Which nodes could have no edge, and which pairs were looked at."""
+    """The numbers of nodes that can have no edge, by reason, and of pairs compared."""
 
     nodes: int = 0
     without_text: int = 0
-    without_skeleton: int = 0  # nobody made one
-    failed: int = 0  # the maker could not
-    short: int = 0  # too little is left in the skeleton to compare
-    # the embedder knows no word of the text or of the skeleton: a vector of zeros is like nothing
+    without_skeleton: int = 0  # none was made
+    failed: int = 0  # the maker failed
+    short: int = 0  # the skeleton has too few words to compare
+    # no word of the text or of the skeleton is known to the embedder
     wordless: int = 0
-    leaking: int = 0  # nodes that may have edges, though their skeletons hold words of the text
-    unused: int = 0  # skeletons of texts that no node has
-    pairs: int = 0  # looked at
-    same_text: int = 0  # pairs of two nodes with one text, which have no edge; not among those looked at
+    leaking: int = 0  # nodes whose skeletons leak words of the text, but may have edges
+    unused: int = 0  # skeletons of texts without a node
+    pairs: int = 0  # compared
+    same_text: int = 0  # pairs of nodes with the same text, which have no edge and are not compared
 
     def __str__(self) -> str:
         nodes = [
@@ -79,8 +82,9 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Nodes sorted by id, with their texts, skeletons and vectors of length 1; nodes of one text have one
-    number in `groups`.
+    """Nodes sorted by id, with their texts, skeletons and vectors of length 1.
+
+    Nodes with the same text have the same number in `groups`.
     """
 
     ids: tuple[str, ...]
@@ -94,10 +98,10 @@ class Material:
     def of(
         cls, graph: PropertyGraph, skeletons: Skeletons, embedder: Embedder, *, words: int = 0
     ) -> tuple[Material, Counts]:
-        """What of a graph can have a delta edge, and the count of what cannot; a skeleton must hold so many
-        words beside "something".
+        """Collect the nodes of a graph that can have a delta edge, and count those that cannot.
 
-        Raises BadInput for NaN in a vector, naming its text.
+        A skeleton must have at least `words` words other than "something". Raises BadInput, naming the text,
+        if a vector holds NaN.
         """
         texts = described(graph)
         every = {
@@ -131,12 +135,13 @@ class Material:
 
 
 def vectors(embedder: Embedder, texts: Sequence[str], skeletons: Sequence[str]) -> tuple[Matrix, Matrix]:
-    """The vectors of some texts and of their skeletons, each different one embedded once. Raises BadInput for
-    NaN or infinity.
+    """Encode texts and their skeletons, each distinct one once.
+
+    Raises BadInput for NaN or infinity.
     """
     place = {text: row for row, text in enumerate(dict.fromkeys([*texts, *skeletons]))}
     if not place:
-        # a server need not be asked how long its vectors are
+        # avoids asking a server for its dimension
         return np.zeros((0, 1), np.float32), np.zeros((0, 1), np.float32)
     matrix = np.asarray(embedder.embed(list(place)), np.float32)
     if matrix.shape != (len(place), embedder.dimension):
@@ -172,25 +177,24 @@ DELTA, SIMILARITY = "structural_isomorphism", "similarity"
 
 
 class Verifier(Protocol):
-    """Anything that lays two texts side by side and may refuse them."""
+    """Anything that aligns two texts and may veto an edge."""
 
     def align(self, a: str, b: str, /) -> Verified: ...
 
 
 @runtime_checkable
 class Forewarned(Verifier, Protocol):
-    """A verifier that is told beforehand which texts will come, to work on them all at once."""
+    """A verifier that gets all texts in advance, to process them in one batch."""
 
     def prepare(self, texts: Sequence[str], /) -> object: ...
 
 
 @dataclass(frozen=True, repr=False)
 class FoundEdges:
-    """Computed edges of one type, by source and target: one for each pair, from the lower id to the higher,
-    to be read both ways.
+    """Computed edges of one type, one for each pair, from the lower id to the higher. They are symmetric.
 
-    The vetoed ones are no edges of the graph; the reason is their `veto`. `candidates` counts, by the band of
-    their delta, all pairs looked at whose skeletons are alike enough.
+    Vetoed pairs are not edges of the graph, and their `veto` is the reason. `candidates` counts, by the band
+    of their delta, all compared pairs whose skeletons are similar enough.
     """
 
     type: str
@@ -199,24 +203,28 @@ class FoundEdges:
     candidates: Mapping[str, int] = field(default_factory=dict, hash=False)
     counts: Counts = field(default_factory=Counts)
     rule: str = ""
-    shares: BandShares | None = field(default=None, hash=False)  # measured, where they are for this rule
-    among: int = 0  # of how many pairs of the whole graph these are the edges, where fewer were looked at
+    shares: BandShares | None = field(default=None, hash=False)  # measured for this rule, if available
+    among: int = 0  # the number of pairs in the whole graph, if fewer were compared
 
     @property
     def counts_by_band(self) -> dict[str, int]:
-        """How many of the edges lie in each band."""
+        """The number of edges in each band."""
         return per_band(edge.properties["band"] for edge in self.edges if "band" in edge.properties)
 
     def expected(self, prevalence: float = PREVALENCE) -> dict[str, float]:
-        """The share of the edges of each band to expect right where this share of all pairs is analogous; see
-        `expected_precision`.
+        """Estimate the precision of the edges of each band for a prevalence of analogous pairs.
+
+        See `expected_precision`.
         """
         return expected_precision(
             self.counts_by_band, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares
         )
 
     def _expected_in_words(self, name: str, share: float) -> str:
-        """One digit, since no more than the order of magnitude held; in the band middle not even that."""
+        """Format an expected precision with one digit, since only its order of magnitude held up.
+
+        In the band middle not even that did.
+        """
         digit = f"{float(f'{100 * share:.1g}'):g}%"
         if self.shares is None:
             return f"at most {digit}"
@@ -256,13 +264,13 @@ def delta_edges(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> FoundEdges:
-    """An edge for each two nodes whose skeletons are alike enough, and enough more alike than their texts,
-    unless a verifier objects.
+    """Compute an edge for each two nodes whose skeletons are similar, and more similar than their texts.
 
-    delta = cosine of the skeletons - cosine of the texts; it is the weight of the edge. Nodes without a text,
-    a skeleton or a word the embedder knows have no edge, nor have two nodes of one text; all are counted. A
-    pair that equals a threshold passes. `effort` is that of `join.delta_pairs`. Raises BadInput for NaN in a
-    vector, for a memory that is too small, and where more than `most` pairs pass: none is left out unsaid.
+    delta = cosine of the skeletons - cosine of the texts, the weight of the edge. A verifier may veto an
+    edge. Nodes without a text, a skeleton or a word known to the embedder have no edge, nor have two nodes
+    with the same text. All are counted. A pair equal to a threshold passes. `effort` is that of
+    `join.delta_pairs`. Raises BadInput if a vector holds NaN, if the memory is too small, and if more than
+    `most` pairs pass, so that no edge is dropped silently.
     """
     rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     material, counts = Material.of(graph, skeletons, embedder, words=thresholds.words)
@@ -280,13 +288,13 @@ def updated(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> FoundEdges:
-    """All delta edges of a graph that has them, after some nodes are new or have another text or skeleton:
-    these against all, no more.
+    """Update the delta edges of a graph after some nodes were added or changed.
 
-    The edges are those that `delta_edges` would find, provided that `ids` names every node that is new or
-    changed, that the embedder gives a text the same vector as before, and that the verifier is the same. The
-    vetoed ones, candidates and counts are of the pairs looked at. Raises BadInput as `delta_edges` does, and
-    for edges that were made by another rule or from other skeletons; UnknownName.
+    Only these nodes are compared, each with all nodes. The edges equal those of `delta_edges` if `ids` names
+    every new or changed node, if the embedder gives a text the same vector as before, and if the verifier is
+    the same. Vetoed edges, candidates and counts cover only the pairs compared. Raises BadInput as
+    `delta_edges` does, and if the old edges were made by another rule or from other skeletons. Raises
+    UnknownName for an unknown id.
     """
     rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     changed = _known(graph, ids)
@@ -308,10 +316,10 @@ def similarity_edges(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> FoundEdges:
-    """An edge for each two nodes whose texts have a cosine of at least the threshold, two nodes of one text
-    included.
+    """Compute an edge for each two nodes whose texts have a cosine of at least the threshold.
 
-    The cosine is its weight. Options and errors are those of `delta_edges`.
+    Two nodes with the same text are included. The cosine is the weight. Options and errors are those of
+    `delta_edges`.
     """
     checked_embedder(embedder)
     same = Skeletons({text: text for text in described(graph).values()}, "the texts themselves")
@@ -333,10 +341,9 @@ def similarity_edges(
 def compare_texts(
     a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None
 ) -> Pair:
-    """Two texts side by side: both similarities, their delta and its band, and what a verifier says, whatever
-    the thresholds.
+    """Compare two texts: both similarities, the delta, its band and the verifier's verdict.
 
-    Raises what `compare_pairs` raises.
+    Thresholds are ignored. Raises as `compare_pairs` does.
     """
     return compare_pairs([(a, b)], skeletons, embedder, verifier=verifier)[0]
 
@@ -348,10 +355,10 @@ def compare_pairs(
     *,
     verifier: Verifier | None = None,
 ) -> tuple[Pair, ...]:
-    """Each pair of texts side by side, the texts being embedded together.
+    """Compare pairs of texts, embedding all texts together.
 
-    Raises BadInput for a text without a skeleton, for one in which (or in whose skeleton) the embedder knows
-    no word, and for NaN.
+    Raises BadInput for a text without a skeleton, for a text or skeleton without a word known to the
+    embedder, and for NaN.
     """
     _check(skeletons, embedder, verifier)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -388,15 +395,14 @@ def compare_pairs(
     )
 
 
-# --- edges in a graph ---
+# --- edges of a graph ---
 
 
 def with_edges(graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA) -> PropertyGraph:
-    """The graph with these computed edges in place of those of their type that it had; curated edges stay as
-    they are.
+    """Return the graph with its computed edges of one type replaced. Curated edges are unchanged.
 
     Raises BadInput for edges of another type, for a type that is not computed, and for an edge that ends at
-    no node.
+    an unknown node.
     """
     edges = tuple(edges)
     if type not in COMPUTED:
@@ -422,12 +428,12 @@ def _check(skeletons: object, embedder: object, verifier: object = None) -> None
         )
 
 
-# --- how edges are found ---
+# --- rules ---
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """By what delta edges are made."""
+    """The settings that determine delta edges."""
 
     skeletons: Skeletons
     embedder: Embedder
@@ -440,7 +446,7 @@ class _Rule:
     def found(
         self, material: Material, counts: Counts, looked: _Rows | None, options: Mapping[str, Any]
     ) -> FoundEdges:
-        """The edges with an end among the rows looked at, all edges for None."""
+        """Find the edges with an end among the rows looked at, or all edges for None."""
         found = _whole(
             delta_pairs(
                 material.raw,
@@ -473,17 +479,17 @@ class _Rule:
 
     @property
     def _shares(self) -> BandShares | None:
-        """What was measured for this rule, if it was."""
+        """The measured shares for this rule, if any."""
         measured = (
             self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
         )
         asked = self.verifier is not None
-        # an Aligner as it is without settings
+        # an Aligner with default settings
         usual = not asked or getattr(self.verifier, "usual", False) is True
         return MEASURED_SHARES[asked] if measured and usual and self.thresholds == SPECIFIED else None
 
     def check(self, edges: Iterable[Edge], material: Material) -> None:
-        """Raise BadInput where an edge that is to stay was made by another rule, or from other skeletons."""
+        """Raise BadInput if an edge to keep was made by another rule or from other skeletons."""
         skeleton, stamp = dict(zip(material.ids, material.skeletons, strict=True)), self._stamp
         for edge in edges:
             said, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"
@@ -532,7 +538,7 @@ class _Rule:
 
 
 def _looked(counts: Counts, material: Material, looked: _Rows | None) -> Counts:
-    """The counts with the pairs that have an end among the rows looked at, all pairs for None."""
+    """Return the counts for pairs with an end among the rows looked at, or for all pairs for None."""
     others = np.delete(material.groups, looked) if looked is not None else material.groups[:0]
     same = int(_pairs(np.bincount(material.groups)).sum() - _pairs(np.bincount(others)).sum())
     pairs = len(material) * (len(material) - 1) // 2 - len(others) * (len(others) - 1) // 2
@@ -540,7 +546,7 @@ def _looked(counts: Counts, material: Material, looked: _Rows | None) -> Counts:
 
 
 def _pairs(sizes: _Rows) -> _Rows:
-    """How many pairs groups of these sizes hold."""
+    """Return how many pairs groups of these sizes contain."""
     return sizes * (sizes - 1) // 2
 
 
@@ -549,7 +555,10 @@ def _in_order(edges: Iterable[Edge]) -> tuple[Edge, ...]:
 
 
 def _known(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
-    """The ids as a set; raises UnknownName, and BadInput for one id where several are meant."""
+    """Return the ids as a set.
+
+    Raises UnknownName for an unknown id, and BadInput for one id in place of a list.
+    """
     if isinstance(ids, str):
         raise BadInput(f"give a list of ids, not one id: [{ids[:40]!r}]")
     known = set(ids)
@@ -559,8 +568,9 @@ def _known(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
 
 
 def _whole(found: _Found) -> _Found:
-    """What was found, none of it left out; raises BadInput where some was, for a part of the edges would
-    depend on what else there is.
+    """Return the result if nothing was dropped.
+
+    Raises BadInput otherwise, since a part of the edges would depend on the other pairs.
     """
     if found.dropped:
         passed = f"{len(found) + found.dropped:,} pairs pass, and most={len(found):,} are allowed"

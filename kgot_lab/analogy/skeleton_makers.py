@@ -1,4 +1,4 @@
-"""Two makers of skeletons: a language model that is asked, and a file of those that were made earlier."""
+"""Skeletons from a language model, and stored skeletons."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
 
-LONGEST = 60  # words of a skeleton that a model wrote
+LONGEST = 60  # maximum words of a model's skeleton
 RULES = """\
 You rewrite a text as its skeleton: one plain sentence that could be about anything, with the same events in the same order.
 Replace each person by "someone", each group by "a group", each thing or substance by "something", "a part" or "a whole", \
@@ -26,7 +26,7 @@ each place by "a place", each tool by "a means", each feeling by "a state", each
 Replace each verb by the most general verb that keeps what happens: begin, move, join, separate, give, take, change, grow, shrink, \
 repeat, block, allow, contain, cause, reach, lose.
 No names, no numbers, no word that shows what the text is about. Reply with the sentence alone, at most 25 words."""
-SKELETON_EXAMPLES = (  # their nouns are rare ones, so that a skeleton which copies one shows it
+SKELETON_EXAMPLES = (  # with rare nouns, so that a copied one is noticed
     ("The ringer tugged the rope too early. The whole peal lost its rhythm.",
      "Someone acts at the wrong moment, and the whole group loses its order."),
     ("Termites tunnel through the beam unseen. One evening the ceiling gives way.",
@@ -86,13 +86,12 @@ AGAIN_EXAMPLES = (
 
 @dataclass(frozen=True)
 class ModelSkeletons:
-    """Skeletons by a language model: rules, examples, then the text, so that a model which keeps what it has
-    read reads only the text.
+    """A maker of skeletons with a language model.
 
-    `examples` are texts, each with its skeleton; `max_tokens` limits a reply, `temperature` 0 is greedy. With
-    `leaks`, a skeleton that holds words of the text's field is given back once to be said without them, by
-    itself, so that the text cannot leak again; of the two the one with fewer such words stays, or else the
-    first.
+    The prompt is rules, examples, then the text, so that a model with a prompt cache reads only the text.
+    `examples` are texts, each with its skeleton. `max_tokens` limits a reply, and `temperature` 0 is greedy.
+    With `leaks`, a skeleton with domain words of the text is sent back once to be rephrased without them, on
+    its own, so that the text cannot leak again. The one with fewer such words is kept, or else the first.
     """
 
     llm: LLM
@@ -109,9 +108,7 @@ class ModelSkeletons:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the model, its file and engine where it tells them, of all it is asked with, and of the
-        leak check.
-        """
+        """SHA-256 of the model, its file and engine if known, the whole prompt, and the leak check."""
         model = [
             self.llm.name,
             *((self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", "")),
@@ -123,8 +120,9 @@ class ModelSkeletons:
         return _sha256(json.dumps([model, asked, LONGEST, self.leaks.digest if self.leaks else ""]))
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """A skeleton for each text, at most 60 words long. Raises LLMError, and BadReply when a reply holds
-        no skeleton.
+        """Make a skeleton for each text, of at most 60 words.
+
+        Raises LLMError if the model fails, and BadReply if a reply holds no skeleton.
         """
         return [self._skeleton(text) for text in texts]
 
@@ -135,7 +133,7 @@ class ModelSkeletons:
             return first
         try:
             second = _line(self.llm(self._again(first, leaked)).text)
-        except BadReply:  # an empty one: the first is still good
+        except BadReply:  # empty: the first is kept
             return first
         return second if len(self._leaked(text, second)) < len(leaked) else first
 
@@ -143,13 +141,13 @@ class ModelSkeletons:
         return self.leaks.check(text, skeleton) if self.leaks else ()
 
     def _prompt(self, text: str) -> Prompt:
-        """The prompt that asks for the skeleton of a text."""
+        """Build the prompt for the skeleton of a text."""
         return self._conversation(
             RULES, [(f"Text: {given}", made) for given, made in self.examples], f"Text: {text}"
         )
 
     def _again(self, skeleton: str, leaked: Sequence[str]) -> Prompt:
-        """The prompt that asks for a skeleton without the words that leaked."""
+        """Build the prompt for a skeleton without the words that leaked."""
         told = [(_without(given, words), made) for given, words, made in AGAIN_EXAMPLES]
         return self._conversation(AGAIN_RULES, told, _without(skeleton, ", ".join(leaked)))
 
@@ -166,8 +164,9 @@ class ModelSkeletons:
 
 
 class StoredSkeletons:
-    """Skeletons made earlier: a file that `save` wrote, or a mapping from text to skeleton. Raises BadInput
-    for a text without one.
+    """Stored skeletons: a file that `save` wrote, or a mapping from text to skeleton.
+
+    Raises BadInput for a text without one.
     """
 
     def __init__(self, source: str | Path | Mapping[str, str], *, name: str = "stored") -> None:
@@ -188,7 +187,7 @@ class StoredSkeletons:
         return _sha256(json.dumps(sorted(self._lines.items())))
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """The stored skeleton of each text."""
+        """Return the stored skeleton of each text."""
         return [self._skeleton(text) for text in texts]
 
     def _skeleton(self, text: str) -> str:
@@ -211,11 +210,10 @@ class StoredSkeletons:
 
 
 def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str = "") -> None:
-    """Write skeletons as JSON lines, by the hash of their text: the same bytes for the same skeletons;
-    gzipped if the path ends in .gz.
+    """Write skeletons as JSON lines, keyed by the hash of their text, gzipped if the path ends in .gz.
 
-    First the head {"skeletons": 1, "maker", "model", "date"}, then {"text_sha256", "skeleton"} for each, in
-    the order of the hashes.
+    The same skeletons give the same bytes. First the header {"skeletons": 1, "maker", "model", "date"}, then
+    {"text_sha256", "skeleton"} for each, in the order of the hashes.
     """
     head = {"skeletons": 1, "maker": skeletons.maker, "model": model, "date": date}
     lines = sorted((_sha256(text), skeleton) for text, skeleton in skeletons.items())
@@ -226,15 +224,17 @@ def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str =
 
 
 def stored(path: str | Path) -> StoredSkeletons:
-    """The maker that gives back what `save` wrote; raises BadInput, with the line, for a file that cannot be
-    read.
+    """Load skeletons that `save` wrote, as a maker.
+
+    Raises BadInput, which names the line, if the file cannot be read.
     """
     return StoredSkeletons(path)
 
 
 def _read(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
-    """The head of a file of skeletons, and its skeletons by the hash of their text; a line may give the text
-    itself instead.
+    """Read the header of a skeleton file and its skeletons by the hash of their text.
+
+    A line may hold the text itself instead of the hash.
     """
     try:
         data = path.read_bytes()
@@ -274,7 +274,7 @@ def _without(skeleton: str, words: str) -> str:
 
 
 def _line(reply: str) -> str:
-    """The skeleton in a reply, cut after its 60th word."""
+    """Return the skeleton in a reply, truncated to 60 words."""
     return " ".join(one_line(reply).split()[:LONGEST])
 
 

@@ -1,4 +1,4 @@
-"""Skeletons: what happens in a text, said in one line without the words of its field."""
+"""Skeletons: one line that says what happens in a text, without the words of its domain."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, Over
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import POSSESSIVE, stem
 
-# Words of a text's own field that survive in its skeleton.
+# Leakage: domain words of a text that remain in its skeleton.
 
 TOKEN = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
-# what stands before a word that has to have a capital
+# what precedes a word that is always capitalised
 SENTENCE_START = re.compile(r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$")
-TOLD_APART = 3.0  # nats: a word of fewer than 1 text in 20
+TOLD_APART = 3.0  # nats: a word in fewer than 1 of 20 texts
 
 FUNCTION_WORDS = frozenset(
     "a about above across after again against ago all almost along already also although always am among an and another any anybody "
@@ -63,13 +63,13 @@ GENERAL_WORDS = frozenset(  # what a skeleton is written with, so that saying "p
 
 @dataclass(frozen=True)
 class LeakCheck:
-    """Counts the words of a text that its skeleton may not hold.
+    """Counts the words of a text that leaked into its skeleton.
 
-    A content word is a domain word when idf(w) = ln(N / df(w)) >= min(cut, ln N), where N is the number of
-    texts, df(w) the number of them that hold w or another ending of it, at least 1; so a word of a single
-    text always is one, and the cut is in nats. Names (capitals in mid-sentence that are capitals again) and
-    numbers leak however common they are; `common` words never do. It sees words, not meanings: what a
-    skeleton says by a synonym goes unseen, so the count is a lower bound.
+    A content word is a domain word if idf(w) = ln(N / df(w)) >= min(cut, ln N), where N is the number of
+    texts and df(w) the number of them that hold w or another ending of it, at least 1. So a word of a single
+    text always is one, and the cut is in nats. Names (words capitalised in mid-sentence in both texts) and
+    numbers leak however common they are, and `common` words never do. Synonyms are not detected, so the count
+    is a lower bound.
     """
 
     texts: int
@@ -85,8 +85,10 @@ class LeakCheck:
         cut: float = TOLD_APART,
         common: Iterable[str] = FUNCTION_WORDS | GENERAL_WORDS,
     ) -> LeakCheck:
-        """The check for skeletons of texts like these; for a stricter count let `common` be FUNCTION_WORDS.
-        Raises BadInput.
+        """Build the check from texts like those that it will check.
+
+        For a stricter check pass FUNCTION_WORDS as `common`. Raises BadInput for one text in place of a list,
+        for no texts, and for an invalid cut.
         """
         if isinstance(texts, str):
             raise BadInput(f"give a list of texts, not one text: LeakCheck.of([{texts[:40]!r}])")
@@ -101,14 +103,16 @@ class LeakCheck:
         )
 
     def idf(self, word: str) -> float:
-        """ln(N / df) of a word, in nats: 0 for one that stands in every text, ln N for one that stands in a
-        single text or in none.
+        """Return ln(N / df) of a word, in nats.
+
+        It is 0 for a word that is in every text, and ln N for one that is in a single text or in none.
         """
         return math.log(self.texts / max(self.frequency.get(stem(word), 1), 1))
 
     def check(self, text: str, skeleton: str) -> tuple[str, ...]:
-        """The words of the text that leaked into its skeleton, in lower case, each once, in the order of
-        the skeleton.
+        """Return the words of a text that leaked into its skeleton.
+
+        They are in lower case, each once, in the order of the skeleton.
         """
         held, names = {stem(word) for word in TOKEN.findall(text)}, _names(text)
         found = {}
@@ -121,12 +125,11 @@ class LeakCheck:
     def calibrated(
         self, texts: Sequence[str], skeletons: Sequence[str], *, share: float = 0.01, seed: int = 0
     ) -> LeakCheck:
-        """The same check with the lowest cut at which at most `share` of the skeletons of *other* texts seem
-        to leak.
+        """Choose the lowest cut at which at most `share` of unrelated skeletons seem to leak.
 
-        What a text has in common with the skeleton of another is language, not leakage: each text is held
-        against up to 20 others, drawn by the seed. Give it texts of a develop split. Raises BadInput for
-        lists of unlike length or below 2.
+        What a text shares with the skeleton of another text is language, not leakage. Each text is compared
+        with up to 20 others, drawn by the seed. Use texts of a dev split. Raises BadInput for lists of
+        unequal length or of fewer than 2.
         """
         if len(texts) != len(skeletons) or len(texts) < 2 or not 0 <= share < 1:
             told = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
@@ -148,7 +151,7 @@ class LeakCheck:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of what decides the answers."""
+        """SHA-256 of everything that affects the result."""
         parts = self.texts, sorted(self.frequency.items()), self.cut, sorted(self.common)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -165,7 +168,7 @@ class LeakCheck:
 
 
 def _names(text: str) -> set[str]:
-    """The words with a capital that no sentence or quotation begins with."""
+    """Return the capitalised words that do not start a sentence or quotation."""
     return {
         stem(match.group())
         for match in TOKEN.finditer(text)
@@ -182,35 +185,33 @@ def _sound(cut: float) -> float:
 
 _log = logging.getLogger(__name__)
 
-LOT = 8  # texts made between two writes: what an interruption can lose
+LOT = 8  # texts between two writes: the most that an interruption loses
 LABEL = re.compile(
     r"^[\W_]*(?:here is |the |its |abstract |structural )*(?:skeleton|mechanism|summary|answer|output)[*_\s]*[:=][*_\s]*",
     re.I,
 )
 BULLET = re.compile(r"^(?:[-•>#]+|\*|\d+[.)])\s+")
 _SKELETONS = CacheTable("skeletons-1.sqlite", "skeletons", "skeleton", "TEXT", "skeleton")
-QUOTES = dict(zip("\"'`*_“‘«", "\"'`*_”’»", strict=True))  # what opens, and what closes it
+QUOTES = dict(zip("\"'`*_“‘«", "\"'`*_”’»", strict=True))  # opening and closing quotes
 
 
 class Maker(Protocol):
-    """Anything that turns texts into skeletons, one for each. Of two makers with the same `digest`, each
-    makes what the other would.
-    """
+    """Anything that maps texts to skeletons. Two makers with the same `digest` are interchangeable."""
 
     @property
     def name(self) -> str: ...
     @property
-    def digest(self) -> str: ...  # SHA-256 of what decides the skeletons: prompt, model, version
+    def digest(self) -> str: ...  # SHA-256 of everything that affects the skeletons
     def __call__(self, texts: Sequence[str], /) -> list[str]: ...  # raises LLMError, BadInput
 
 
 @dataclass(frozen=True)
 class Skeletons(Mapping[str, str]):
-    """The skeletons of some texts, by text, and what became of the texts that have none."""
+    """The skeletons of texts, by text, and the reason for each text without one."""
 
     by_text: Mapping[str, str]
     maker: str
-    blank: tuple[str, ...] = ()  # texts without a letter, as often as they came
+    blank: tuple[str, ...] = ()  # texts without a letter, including repetitions
     failed: Mapping[str, str] = field(default_factory=dict)  # text: why it has no skeleton
     # text: its words that its skeleton still holds
     leaks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -238,14 +239,14 @@ def skeletons(
     progress: Callable[[int, int], None] | None = None,
     leaks: LeakCheck | None = None,
 ) -> Skeletons:
-    """The skeletons of some texts: those kept from earlier, and the others made now, a few at a time, each
-    lot written at once.
+    """Make the skeletons of texts in batches, reusing stored ones. Each batch is stored at once.
 
-    Kept in `folder` (the user's cache folder by default) under a hash of maker and text, so a run that was
-    interrupted goes on where it stopped. When a lot fails, each text of it is tried alone, and one that fails
-    again is in `failed` with the reason, to be tried anew next time. A blank text gets none. Before the first
-    and after each lot `progress(done, total)` counts the texts that were missing. Raises BadInput for what
-    are no texts or no maker; NotInstalled, ModelMissing and OverBudget, because no text could then be made.
+    They are stored in `folder` (the user's cache folder by default) under a hash of maker and text, so an
+    interrupted run can be resumed. If a batch fails, each of its texts is tried alone. One that fails again
+    is listed in `failed` with the reason, and is retried next time. A blank text gets no skeleton.
+    `progress(done, total)` counts the missing texts, before the first batch and after each. Raises BadInput
+    if `texts` are not texts or `maker` is not a maker. Raises NotInstalled, ModelMissing and OverBudget,
+    since then no text could be processed.
     """
     texts = _checked(texts)
     require_parts(
@@ -275,8 +276,9 @@ def skeletons(
 
 
 def one_line(reply: str) -> str:
-    """The skeleton in a reply: its first line with words, without label, bullet and quotes. Raises BadReply
-    if there is none.
+    """Return the skeleton in a reply: its first line with words, without label, bullet and quotes.
+
+    Raises BadReply if there is none.
     """
     lines = [
         "".join(letter if letter.isprintable() else " " for letter in line).strip()
@@ -291,12 +293,13 @@ def one_line(reply: str) -> str:
 
 
 def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Each text with its skeleton; texts that fail together are tried one by one, and one that fails alone is
-    noted in `failed`.
+    """Yield each text with its skeleton.
+
+    Texts that fail together are tried one by one. One that fails alone is recorded in `failed`.
     """
     try:
         lines = _lines(maker, texts)
-    except (NotInstalled, ModelMissing, OverBudget):  # no other text would fare better
+    except (NotInstalled, ModelMissing, OverBudget):  # all other texts would fail too
         raise
     except (
         Exception
@@ -312,8 +315,9 @@ def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterato
 
 
 def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
-    """What a maker makes of some texts, one line for each; raises BadInput if it gives more or fewer, or an
-    empty one.
+    """Run a maker on texts and return one line for each.
+
+    Raises BadInput if it returns more or fewer, or an empty one.
     """
     made = maker([whole(text) for text in texts])
     if len(made) != len(texts):
@@ -328,20 +332,20 @@ def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
 
 
 class _Kept:
-    """Skeletons made earlier."""
+    """The store of skeletons."""
 
     def __init__(self, folder: Path | None) -> None:
         self._file = CacheFile(folder, _SKELETONS, called="skeleton", without="skeletons are made anew")
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Those of the skeletons with these keys that are kept."""
+        """Return the stored skeletons with these keys."""
         known: dict[bytes, str] = {}
         for rows in self._file.read(keys):
             known |= {key: line for key, line in rows if isinstance(line, str) and not _blank(line)}
         return known
 
     def write(self, fresh: Mapping[bytes, str]) -> None:
-        """Keep some skeletons."""
+        """Store skeletons."""
         self._file.write(fresh.items())
 
 
@@ -361,7 +365,7 @@ def _blank(text: str) -> bool:
 
 
 def _bare(line: str) -> str:
-    """A line without the quotes around it."""
+    """Remove the quotes around a line."""
     line = line.strip()
     while len(line) > 2 and QUOTES.get(line[0]) == line[-1] and line[0] not in line[1:-1].strip(line[0]):
         line = line[1:-1].strip()

@@ -1,4 +1,4 @@
-"""Two texts side by side, and what speaks against calling them analogous."""
+"""The alignment of two texts, and the reasons against calling them analogous."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ _WIDE = 48  # characters of a column
 
 @dataclass(frozen=True)
 class Cutoffs:
-    """When an edge is vetoed. The first five defaults are what `calibrated` chose on develop parts with
-    all-MiniLM; the others are set.
+    """The limits beyond which an edge is vetoed.
+
+    The first five defaults are what `calibrated` chose on dev splits with all-MiniLM. The others were set by
+    hand.
     """
 
-    partners: float = 0.25  # a smaller share of the events, of the text with fewer, finds a partner
-    turned: float = 0.03  # by more than this the two line up better when one is read backwards
-    same: float = 0.8  # a larger share of roles is filled by the same nouns: the same story
-    consistency: float = 0.6  # a smaller share of roles agrees with a mapping of one noun to one
-    score: float = 0.34  # they run less alike
-    partner: float = 0.3  # how similar two aligned events must be to be partners
-    denial: float = 0.6  # how similar two aligned sentences must be for a denial in only one of them to count
-    votes: int = 2  # how many roles it takes before their nouns are judged
+    partners: float = 0.25  # minimum share of events with a partner, in the text with fewer
+    turned: float = 0.03  # maximum gain of the score when one text is reversed
+    same: float = 0.8  # maximum share of roles filled by the same nouns (the same story)
+    consistency: float = 0.6  # minimum share of roles that agree with a one-to-one mapping
+    score: float = 0.34  # minimum score
+    partner: float = 0.3  # minimum similarity of aligned events to be partners
+    denial: float = 0.6  # minimum similarity of sentences for a contradiction
+    votes: int = 2  # minimum number of roles to judge their nouns
 
 
 @dataclass(frozen=True)
 class Match:
-    """A unit of the source and one of the target, by their places, with their similarity."""
+    """A unit of the source and one of the target, by index, with their similarity."""
 
     source: int
     target: int
@@ -40,19 +42,17 @@ class Match:
 
 @dataclass(frozen=True, repr=False)
 class Alignment:
-    """Two texts side by side: which sentences and which events answer each other, and what that says of their
-    nouns.
+    """Two aligned texts: the pairs of sentences and events, and the mapping of nouns that they imply.
 
-    `score` is the similarity that `Aligner` gives; `backward` is the same with the target's units read from
-    the last to the first. `order` is Kendall's tau between the source's units and their best matches: 1 in
-    order, -1 turned round. The units are events where both texts tell several, else sentences. `veto` says
-    what speaks against an edge; it is "" when the edge stands.
+    `score` is the similarity of `Aligner`. `backward` is the same with the target's units in reverse. `order`
+    is Kendall's tau between the source's units and their best matches: 1 in order, -1 reversed. The units are
+    events if both texts have several, else sentences. `veto` is the reason against an edge, or "".
     """
 
     source: Analysis
     target: Analysis
-    sentences: tuple[Match, ...]  # places among the `units`
-    events: tuple[Match, ...]  # none when a text tells no event
+    sentences: tuple[Match, ...]  # indices in `units`
+    events: tuple[Match, ...]  # empty if a text has no event
     score: float
     backward: float
     order: float
@@ -60,23 +60,23 @@ class Alignment:
 
     @cached_property
     def roles(self) -> RoleMap:
-        """Which noun answers to which, as fillers of the same role in aligned events."""
+        """The mapping of nouns that fill the same role in aligned events."""
         return role_map(
             (self.source.events[match.source], self.target.events[match.target]) for match in self.events
         )
 
     @property
     def fewer(self) -> int:
-        """How many events the text with fewer of them tells; its sentences when a text tells no event."""
+        """The number of events in the text with fewer, or of sentences if a text has no event."""
         texts = (self.source, self.target)
         return min(len(text.events) for text in texts) or min(len(text.units) for text in texts)
 
     def partners(self, similarity: float) -> int:
-        """How many of these are aligned with a partner at least so similar."""
+        """Count the units aligned with a similarity of at least this."""
         return sum(match.similarity >= similarity for match in self.events or self.sentences)
 
     def denials(self, similarity: float) -> int:
-        """How many aligned sentences are at least so similar though one denies and the other does not."""
+        """Count the aligned sentences of at least this similarity of which exactly one is negated."""
         return sum(match.similarity >= similarity and self._clash(match) for match in self.sentences)
 
     def _clash(self, match: Match) -> bool:
@@ -108,13 +108,13 @@ class Alignment:
 
 
 def judged(alignment: Alignment, limits: Cutoffs) -> Alignment:
-    """An alignment with its verdict under some limits: every reason against an edge, or none."""
+    """Return an alignment with its verdict under some limits: every reason against an edge, or none."""
     settled = _settled(alignment)
     return replace(alignment, veto=settled or "; ".join(_reasons(alignment, limits)))
 
 
 def _settled(alignment: Alignment) -> str:
-    """What speaks against an edge before anything is measured."""
+    """Return the reason against an edge that needs no measurement, if any."""
     texts = {"first": alignment.source, "second": alignment.target}
     for place, text in texts.items():
         if not text.text.strip():
@@ -131,12 +131,15 @@ def _settled(alignment: Alignment) -> str:
     )
 
 
-# limits that a measure must not fall below; the others it must not pass
+# lower limits; the others are upper limits
 _LEAST = ("partners", "consistency", "score")
 
 
 def _measured(alignment: Alignment, limits: Cutoffs) -> dict[str, float]:
-    """What the first five limits are compared with. Few roles say nothing about their nouns, so they pass."""
+    """Return the values that the first five limits are compared with.
+
+    Too few roles say nothing about their nouns, so they pass.
+    """
     roles, few = alignment.roles, alignment.roles.votes < max(1, limits.votes)
     return {
         "partners": alignment.partners(limits.partner) / max(1, alignment.fewer),
@@ -166,13 +169,14 @@ def _reasons(alignment: Alignment, limits: Cutoffs) -> Iterator[str]:
 
 
 def _denied(alignment: Alignment, limits: Cutoffs) -> bool:
-    """Whether one text denies what the other says in more than half of the aligned sentences."""
+    """Return whether the texts contradict each other in more than half of the aligned sentences."""
     return alignment.denials(limits.denial) * 2 > len(alignment.sentences)
 
 
 def _columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]]) -> Iterator[str]:
-    """The units of two texts in two columns: a match on one line with its similarity and mark, the others
-    alone, where they stand.
+    """Format the units of two texts in two columns.
+
+    A match is on one line with its similarity and mark. Other units are alone, in their order.
     """
     (ours, theirs), left, right = units, 0, 0
     for match, mark in matches:
@@ -185,6 +189,6 @@ def _columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]
 
 
 def _row(one: str, middle: str, other: str) -> Iterator[str]:
-    """Two texts in two columns, with something between them on the first line."""
+    """Format two texts in two columns, with a separator on the first line."""
     for number, (left, right) in enumerate(zip_longest(wrap(one, _WIDE), wrap(other, _WIDE), fillvalue="")):
         yield f"  {left:{_WIDE}}  {middle if number == 0 else '':^5}  {right}"

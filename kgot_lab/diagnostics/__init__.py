@@ -1,3 +1,1 @@
-"""Examine this computer: each piece tried for real, and how to get what is missing; needs nothing installed
-itself.
-"""
+"""Diagnostics of the installation: each component is tried, with advice for what is missing."""

@@ -1,4 +1,4 @@
-"""Try each piece for real, and say how to get what is missing."""
+"""Diagnostics of each component, with advice for what is missing."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from typing import Any
 from kgot_lab.errors import LabError, NotInstalled, UnknownName
 
 WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
-# what JupyterLab loads: who brings it
+# JupyterLab extension: the package that provides it
 PARTS = {"anywidget": "anywidget", "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One piece: whether it works, and what it said or what to do."""
+    """The status of a component: whether it works, and its message or advice."""
 
     piece: str
     works: bool
     said: str
-    needed: bool  # without it the workbench cannot do its main work
+    needed: bool  # whether the main features require it
 
     def __str__(self) -> str:
         return f"{'ok     ' if self.works else 'missing' if not self.needed else 'MISSING'}  {self.piece:18} {self.said}"
@@ -39,11 +39,11 @@ class Finding:
 _NO_MEMORY = (
     "there is too little memory to start it: free some, or raise the limit of this process (ulimit -v)"
 )
-_Piece = tuple[str, Callable[[], str], bool]  # its name, what tries it, and whether it is needed
+_Piece = tuple[str, Callable[[], str], bool]  # name, test, and whether it is required
 
 
 def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
-    """Probe the pieces, by default all, one after the other; each is started, not only looked for."""
+    """Test the components, by default all, one after the other. Each is actually run."""
     for piece, probe, needed in PIECES if pieces is None else pieces:
         try:
             yield Finding(piece, True, probe(), needed)
@@ -51,9 +51,7 @@ def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
             yield Finding(piece, False, str(error), needed)
         except MemoryError:
             yield Finding(piece, False, _NO_MEMORY, needed)
-        except (
-            Exception
-        ) as error:  # an installation can be broken in any way, and the other pieces are still of interest
+        except Exception as error:  # any error, since the other components must still be tested
             short = "annot allocate memory" in str(error) or "MemoryError" in str(error)
             broken = f"it is there and does not start, so install it again: {type(error).__name__}: {error}"
             yield Finding(piece, False, _NO_MEMORY if short else broken, needed)
@@ -61,13 +59,13 @@ def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found about every piece; a notebook shows it as a table."""
+    """The status of every component. A notebook shows it as a table."""
 
     findings: tuple[Finding, ...]
 
     @property
     def is_well(self) -> bool:
-        """Whether every piece that is needed works."""
+        """Whether every required component works."""
         return all(finding.works for finding in self.findings if finding.needed)
 
     def __repr__(self) -> str:
@@ -94,8 +92,9 @@ def _row(finding: Finding) -> str:
 
 
 def diagnose(*names: str, more: Sequence[_Piece] = ()) -> Diagnosis:
-    """Try the pieces of these names, by default all, and then `more`; raises UnknownName. For a notebook
-    cell: the value is a table.
+    """Test the named components, by default all, and then `more`.
+
+    In a notebook cell the result is shown as a table. Raises UnknownName for an unknown component.
     """
     known = {piece[0]: piece for piece in PIECES}
     unknown = [name for name in names if name not in known]
@@ -122,7 +121,7 @@ def _store(kind: str = "in_memory", **where: Any) -> str:
 
 def _postgres() -> str:
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # where it would be root, the server is a user of its own
+        Path(folder).chmod(0o755)  # as root, the server runs as another user
         return _store("postgres", path=Path(folder) / "postgres")
 
 
@@ -176,7 +175,7 @@ def _widgets() -> str:
     ]
     if lacking:
         raise LabError(_cannot_draw(python, lacking, folders))
-    there = "with their parts where JupyterLab looks"  # without its folder, which would name a machine in a stored notebook
+    there = "with their parts where JupyterLab looks"  # without the folder, which would identify a machine in a stored notebook
     return f"anywidget {versions['anywidget']} and ipywidgets {versions['ipywidgets']}, {there}"
 
 
@@ -193,15 +192,16 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def server_python() -> Path:
-    """The Python of the notebook server that started this kernel; outside a notebook, or where it cannot be
-    told, our own.
+    """Return the Python of the notebook server that started this kernel.
+
+    Outside a notebook, or if it is unknown, it is the current Python.
     """
     own = Path(sys.executable)
     try:
         import psutil  # type: ignore[import-untyped]
     except ImportError:
         return own
-    try:  # jupyter_client tells every kernel who started it
+    try:  # set by jupyter_client for every kernel
         server = psutil.Process(int(os.environ.get("JPY_PARENT_PID", "")))
         found = shutil.which(server.cmdline()[0], path=server.environ().get("PATH"))
     except (ValueError, IndexError, psutil.Error):
@@ -210,13 +210,16 @@ def server_python() -> Path:
 
 
 def prefix_of(python: Path) -> Path:
-    """The environment a Python program belongs to; the program itself may be a link out of it."""
+    """Return the environment of a Python program, which may itself be a link out of it."""
     folder = python.parent
     return (folder.parent if folder.name in {"bin", "Scripts"} else folder).resolve()
 
 
 def labextension_folders(python: Path) -> list[Path]:
-    """Where the JupyterLab of this Python looks for the parts that packages add to it; raises NotInstalled."""
+    """Return the folders where the JupyterLab of this Python looks for extensions.
+
+    Raises NotInstalled without JupyterLab.
+    """
     try:
         from jupyter_core.paths import ENV_JUPYTER_PATH, jupyter_path
     except ImportError:
@@ -227,7 +230,10 @@ def labextension_folders(python: Path) -> list[Path]:
 
 
 def _version(name: str, what: str, extra: str = "lab") -> str:
-    """The version of an installed package; raises NotInstalled with the extra that brings it."""
+    """Return the version of an installed package.
+
+    Raises NotInstalled, which names the extra, if it is missing.
+    """
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -251,7 +257,10 @@ def _exports() -> str:
 
 
 def find_chromium() -> str:
-    """The program of a Chromium or Chrome on the PATH; raises LabError."""
+    """Return the path of a Chromium or Chrome on the PATH.
+
+    Raises LabError if there is none.
+    """
     for name in BROWSERS:
         if program := shutil.which(name):
             return program

@@ -1,5 +1,6 @@
-"""Whether a file of ours is whole: a log, an SQLite graph, a memory, the cache of vectors, a trace, a tape
-and others.
+"""Integrity checks of this package's files.
+
+These are logs, SQLite graphs, memories, vector caches, traces, tapes and others.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from kgot_lab.text.cleaning import counted
 if TYPE_CHECKING:
     from kgot_lab.stores.log import Salvaged
 
-_HEAD = 400  # bytes of a file that tell what it is
-_APPLICATION = slice(68, 72)  # of the head of an SQLite file: who made it, which a damaged one still tells
-_LONG_NAME = 4_000  # bytes that no path has
-_LINES, _LONGEST = 50, 20_000_000  # how many lines of JSON are looked at, and how many bytes of each
+_HEAD = 400  # bytes of a file that identify it
+_APPLICATION = slice(68, 72)  # the application id of an SQLite file, also in a damaged one
+_LONG_NAME = 4_000  # longer than any path
+_LINES, _LONGEST = 50, 20_000_000  # maximum lines of JSON to read, and bytes of each
 _ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
 
 
 @dataclass(frozen=True)
 class Health:
-    """What a file is, whether it is whole, and what was found or what to do."""
+    """The kind of a file, whether it is intact, and what was found or what to do."""
 
     path: Path
     kind: str
@@ -43,8 +44,9 @@ class Health:
 
 
 def examine_file(path: Path | str) -> Health:
-    """Search a file of ours for damage; nothing is changed in it. Raises BadInput for one that is not there
-    or not ours, NotInstalled.
+    """Check a file of this package for damage, without changing it.
+
+    Raises BadInput for a missing or unknown file, and NotInstalled for a missing package.
     """
     path = Path(path)
     kind = _kind_of(path)
@@ -52,7 +54,7 @@ def examine_file(path: Path | str) -> Health:
         return Health(path, kind, True, _EXAMINED[kind](path))
     except StoreDamaged as error:
         return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
-    except (NotInstalled, StoreUnavailable):  # which say nothing of the file
+    except (NotInstalled, StoreUnavailable):  # which are not about the file
         raise
     except OSError as error:
         return Health(
@@ -66,8 +68,10 @@ def examine_file(path: Path | str) -> Health:
 
 
 def salvage_file(path: Path | str) -> Salvaged:
-    """Keep what is whole of a damaged log or SQLite graph. Raises BadInput, StoreDamaged, StoreUnavailable:
-    untouched.
+    """Recover the intact part of a damaged log or SQLite graph.
+
+    Raises BadInput for any other file, and StoreDamaged or StoreUnavailable if it cannot be recovered. The
+    file is then untouched.
     """
     from kgot_lab.stores.log import salvage
     from kgot_lab.stores.sqlite.salvage import salvage_sqlite
@@ -95,7 +99,7 @@ def _kind_of(path: Path) -> str:
         return _MEMORY if head[_APPLICATION] == CLAIMS_LAYOUT.application.to_bytes(4) else _sqlite_kind(path)
     if told := _NUMBERED.match(head):
         return _TRACE if told[1] == b"trace" else _TAPE
-    if path.suffix.lower() != ".graphml":  # which may be in UTF-16
+    if path.suffix.lower() != ".graphml":  # GraphML may be in UTF-16
         require_narrow(head, path)
     if path.suffix.lower() in {".graphml", ".ttl"}:
         return _GRAPH_FILE
@@ -112,7 +116,10 @@ def _kind_of(path: Path) -> str:
 
 
 def _json_kind(path: Path) -> str:
-    """What the first lines are of; raises BadInput for lines of something else, which may well be whole."""
+    """Return the kind of file by its first lines.
+
+    Raises BadInput for an unknown kind, which may still be intact.
+    """
     with path.open("rb") as file:
         for _ in range(_LINES):
             line = file.readline(_LONGEST).removeprefix(codecs.BOM_UTF8)
@@ -125,8 +132,9 @@ def _json_kind(path: Path) -> str:
 
 
 def _kind_of_line(line: bytes) -> str:
-    """What a line of JSON is of, "" for what is none of ours; of one that is no JSON as it is, its beginning
-    decides.
+    """Return the kind of a line of JSON, or "".
+
+    A line that is not valid JSON is classified by its beginning.
     """
     from kgot_lab.loop.state import Entry
 
@@ -146,7 +154,10 @@ def _kind_of_line(line: bytes) -> str:
 
 
 def _head_of(path: Path) -> bytes:
-    """The first bytes of a file; raises BadInput, which says what else is there, or why it cannot be read."""
+    """Read the first bytes of a file.
+
+    Raises BadInput, which says what is there instead, or why it cannot be read.
+    """
     name = shortly(str(path)).strip("'") if len(str(path)) > _LONG_NAME else str(path)
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
@@ -174,7 +185,10 @@ def _unread(error: Exception) -> str:
 
 
 def _sqlite_kind(path: Path) -> str:
-    """Raises BadInput for an SQLite file of another program, and for one of a newer version of this package."""
+    """Return the kind of an SQLite file.
+
+    Raises BadInput for a file of another program or of a newer version of this package.
+    """
     from kgot_lab.io.sqlite_snapshot import private_copy
     from kgot_lab.stores.sqlite.file import APPLICATION, refuse_foreign_head
 
@@ -187,7 +201,7 @@ def _sqlite_kind(path: Path) -> str:
                     other = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
                     raise BadInput(f"{other}: nothing here can check it")
                 refuse_foreign_head(connection, path)
-        except (sqlite3.Error, UnicodeDecodeError):  # too damaged to say
+        except (sqlite3.Error, UnicodeDecodeError):  # too damaged to identify
             pass
     return _GRAPH
 

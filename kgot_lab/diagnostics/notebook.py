@@ -1,4 +1,4 @@
-"""`doctor()` in a notebook cell: what is installed, and whether a live view really draws here."""
+"""`doctor()` for a notebook cell: what is installed, and whether a live view works."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STILL = (
 
 @dataclass(frozen=True)
 class Checkup:
-    """The findings as a table, and below it a live view that says so when it lives."""
+    """The findings as a table, and below it a live view that shows whether it works."""
 
     findings: pieces.Diagnosis
     live: Live = field(compare=False)
@@ -36,8 +36,9 @@ class Checkup:
 
 
 def doctor(*names: str) -> Checkup:
-    """Try the pieces of the workbench, by default all, and whether a live view draws in this notebook; raises
-    UnknownName for a piece.
+    """Test the components, by default all, and whether a live view works in this notebook.
+
+    Raises UnknownName for an unknown component.
     """
     return Checkup(pieces.diagnose(*names), Live(_still(), {"view": "probe"}, _answered))
 
@@ -47,7 +48,7 @@ def _answered(message: Mapping[str, Json]) -> Json:
 
 
 def _still() -> Drawing:
-    """The lines that stay where no live view draws."""
+    """Draw the lines that remain if no live view draws."""
     frame = draw_rect(0.5, 0.5, _WIDTH - 1, _HEIGHT - 1, "#fff", stroke="#999")
     lines = (draw_text(line, 12.0, float(22 + 20 * number), 13, "#222") for number, line in enumerate(_STILL))
     return drawing(" ".join(_STILL), _WIDTH, _HEIGHT, frame, *lines)

@@ -1,1 +1,1 @@
-"""Read folders and files into documents and passages."""
+"""Reading folders and files into documents and passages."""

@@ -1,4 +1,4 @@
-"""Unpacking a zip file into a folder, from which it cannot escape and which it cannot fill without end."""
+"""Safe unpacking of zip files: no path leaves the folder, and sizes are limited."""
 
 from __future__ import annotations
 
@@ -18,34 +18,37 @@ from typing import BinaryIO
 from kgot_lab.errors import BadInput
 from kgot_lab.text.cleaning import counted
 
-# devices of Windows, in any folder
+# Windows device names, reserved in any folder
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _LONGEST_NAME = 200
 _CHUNK = 1 << 16
-_END = 22  # bytes of the end of a zip file, before its comment
+_END = 22  # bytes of the end record of a zip file, without its comment
 _LONGEST_LIST = 10_000_000  # bytes; each file takes 46 and its name
 
 
 @dataclass(frozen=True)
 class UnpackLimits:
-    """How much a zip file may hold."""
+    """Limits of the contents of a zip file."""
 
     files: int = 1_000
     total_bytes: int = 500_000_000
-    ratio: int = 200  # unpacked to packed size; more than this is a bomb, where it is more than a megabyte
-    depth: int = 12  # folders inside one another
+    ratio: int = 200  # unpacked to packed size; a larger ratio is a zip bomb, beyond a megabyte
+    depth: int = 12  # nested folders
 
 
 @dataclass(frozen=True)
 class ZipMember:
-    """A file in a zip file: its name there, and how large it says it is."""
+    """A file in a zip file: its name and declared size."""
 
     name: str
     size: int
 
 
 def zip_members(path: Path) -> tuple[ZipMember, ...]:
-    """The files in a zip file, by its own word; raises BadInput when it is none."""
+    """List the files in a zip file as its directory declares them.
+
+    Raises BadInput if it is not a zip file.
+    """
     with _opened(path) as archive:
         return tuple(
             ZipMember(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()
@@ -53,11 +56,11 @@ def zip_members(path: Path) -> tuple[ZipMember, ...]:
 
 
 def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
-    """The files of a zip file, unpacked into a new folder `into`: all of them, or none, when BadInput says
-    why.
+    """Unpack a zip file into a new folder `into`, all files or none, and return their paths.
 
-    Refused are names that lead out of the folder or mean something else elsewhere, links, passwords, and what
-    passes the limits; sizes are counted while unpacking, whatever the zip file says.
+    Raises BadInput with the reason for names that lead out of the folder or mean something else on other
+    systems, for links, for passwords, and for what exceeds the limits. Sizes are counted while unpacking,
+    whatever the zip file declares.
     """
     if into.exists():
         raise BadInput(f"{into.name} is there already")
@@ -77,8 +80,9 @@ def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> t
 
 
 def unpacked_before(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
-    """The files of a zip file in a folder that it was unpacked into earlier; raises BadInput where the folder
-    holds anything else.
+    """Return the files of a zip file in a folder that it was unpacked into earlier.
+
+    Raises BadInput if the folder holds anything else.
     """
     with _opened(path) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
@@ -94,7 +98,7 @@ def unpacked_before(path: Path, into: Path, limits: UnpackLimits = UnpackLimits(
 
 
 def _holds(file: Path, info: zipfile.ZipInfo) -> bool:
-    """Whether a file is what a member says of itself: its size and its checksum."""
+    """Return whether a file has the size and checksum of a zip member."""
     if not file.is_file() or file.stat().st_size != info.file_size:
         return False
     checksum = 0
@@ -105,9 +109,7 @@ def _holds(file: Path, info: zipfile.ZipInfo) -> bool:
 
 
 def require_short_list(file: BinaryIO) -> None:
-    """Raise BadInput for a zip file whose own list of its files is too long to be read, as far as its end
-    tells.
-    """
+    """Raise BadInput if the directory of a zip file is too long to read, according to its end record."""
     file.seek(0, os.SEEK_END)
     file.seek(max(0, file.tell() - _END - 65_535))
     end = file.read()
@@ -126,12 +128,12 @@ def _opened(path: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, BadInput) as error:
         raise BadInput(f"{path.name} is not a zip file that can be read ({error})") from None
-    except Exception as error:  # a damaged list makes the reader stumble in ways of its own
+    except Exception as error:  # a damaged directory raises various errors
         raise BadInput(f"{path.name} is not a zip file that can be read ({type(error).__name__})") from None
 
 
 def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
-    """Raise BadInput unless every name is harmless and what the file says of itself is within the limits."""
+    """Raise BadInput unless every name is safe and the declared sizes are within the limits."""
     if not infos:
         raise BadInput("the zip file is empty")
     if len(infos) > limits.files:
@@ -150,7 +152,7 @@ def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
 
 
 def _trouble(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
-    """Why a member must not be unpacked, "" if it may."""
+    """Return why a member must not be unpacked, or ""."""
     name, parts = info.filename, info.filename.split("/")
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
@@ -178,8 +180,9 @@ def _trouble(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
 def _write(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: int, limits: UnpackLimits
 ) -> int:
-    """Unpack one member and return its size; raises BadInput when it grows beyond what is left or beyond the
-    ratio.
+    """Unpack one member and return its size.
+
+    Raises BadInput if it exceeds the bytes left or the compression ratio.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     size, most = 0, max(1_000_000, info.compress_size * limits.ratio)
@@ -196,7 +199,7 @@ def _write(
         raise BadInput(
             f"{info.filename[:100]!r} cannot be unpacked ({error}); nothing was unpacked"
         ) from None
-    except Exception as error:  # zlib and its like have errors of their own
+    except Exception as error:  # decompressors have their own errors
         if isinstance(error, BadInput):
             raise
         raise BadInput(

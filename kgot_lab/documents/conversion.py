@@ -1,7 +1,7 @@
-"""The program that turns PDF, HTML and files of Office into Markdown: a process of its own, since a file may
-take any time and memory.
+"""The converter process, which turns PDF, HTML and Office files into Markdown.
 
-Requests and replies have a head of two lengths: JSON, and the bytes of a file, which replies have none of.
+It is a separate process because a file may take any amount of time and memory. Requests and replies have a
+header with two lengths: that of JSON, and that of a file's bytes, which is 0 in replies.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ CONVERTED = {
     ".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter",
     ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter",
 }  # fmt: skip
-_OFFICE = {  # the part that makes a zip file one of Office's, and what such a file is called
+_OFFICE = {  # the member that identifies an Office file, and the name of the format
     ".docx": ("word/document.xml", "Word file", "a Word document"),
     ".pptx": ("ppt/presentation.xml", "PowerPoint file", "slides"),
     ".xlsx": ("xl/workbook.xml", "Excel file", "an Excel workbook"),
 }
-_MOST_UNPACKED = 500_000_000  # bytes of a file of Office
-# bytes that any file may unpack to, and from there on how many times its own size
+_MOST_UNPACKED = 500_000_000  # unpacked bytes of an Office file
+# unpacked bytes allowed for any file, and beyond that the maximum ratio to its size
 _HARMLESS, _RATIO = (10_000_000, 200)
 _MOST_TEXT = 50_000_000  # characters
 MESSAGE_HEAD = struct.Struct(">II")
-_IDLE = 60.0  # seconds without a request after which the process ends
+_IDLE = 60.0  # idle seconds after which the process exits
 
-Converted = dict[str, str]  # text, title and notes; or error, and in `extra` what is not installed
+Converted = dict[str, str]  # text, title and notes; or error, and in `extra` what is missing
 
 
 def main() -> None:
-    """Convert files from standard input until it closes, or nothing comes for a while."""
+    """Convert files from standard input until it closes or is idle for a while."""
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a converter prints is no reply
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a converter's output must not mix with replies
     _prepare()
-    _send(replies, {})  # it is ready
+    _send(replies, {})  # signals readiness
     while _waited(requests) and (head := requests.read(MESSAGE_HEAD.size)):
         told, size = MESSAGE_HEAD.unpack(head)
         request = json.loads(requests.read(told))
@@ -54,14 +54,14 @@ def main() -> None:
 
 
 def converted(data: bytes, extension: str) -> Converted:
-    """What is in a file, or in `error` why that cannot be said."""
+    """Convert a file to text. `error` of the result says why it cannot be converted."""
     try:
         if extension in _OFFICE:
             _check_office_file(data, *_OFFICE[extension])
         from markitdown import MissingDependencyException, StreamInfo, converters
 
         try:
-            # the converter itself, not the one that guesses: that one takes a broken PDF for plain text
+            # the specific converter, since the guessing one reads a broken PDF as plain text
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 info = StreamInfo(extension=extension, charset="utf-8")
@@ -88,12 +88,12 @@ def converted(data: bytes, extension: str) -> Converted:
         return {"error": "markitdown is not installed", "extra": "lab"}
     except MemoryError:
         return {"error": "needs more memory than a file may take", "spent": "memory"}
-    except Exception as error:  # whatever a broken file makes a parser do
+    except Exception as error:  # any parser error of a broken file
         return {"error": f"cannot be read as {extension} ({type(error).__name__}: {str(error)[:200]})"}
 
 
 def _check_office_file(data: bytes, main_part: str, kind: str, inside: str) -> None:
-    """Raise BadInput unless this is such a file, and no larger inside than it should be."""
+    """Raise BadInput unless this is an Office file of the expected kind with contents of acceptable size."""
     try:
         require_short_list(io.BytesIO(data))
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -111,15 +111,13 @@ def _check_office_file(data: bytes, main_part: str, kind: str, inside: str) -> N
 
 
 def _prepare() -> None:
-    """Load what converts, where it is installed, so that the time of a file is its own."""
+    """Import the converters if installed, so that this time does not count for a file."""
     with suppress(ImportError):
         import markitdown  # noqa: F401
 
 
 def _limit(memory_mb: int) -> None:
-    """Let this process take so much memory on top of what it has, where the system can say; no file can be
-    written.
-    """
+    """Limit this process's additional memory, if the system supports it, and prevent writing files."""
     if sys.platform != "linux":
         return
     import resource
@@ -135,7 +133,10 @@ def _limit(memory_mb: int) -> None:
 
 
 def _waited(requests: BinaryIO) -> bool:
-    """Whether a request came in time; where a pipe cannot be watched, one is waited for."""
+    """Return whether a request came in time.
+
+    On Windows, where a pipe cannot be watched, return True, so that the read waits.
+    """
     return sys.platform == "win32" or bool(select.select([requests], [], [], _IDLE)[0])
 
 

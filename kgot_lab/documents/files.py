@@ -1,4 +1,4 @@
-"""The text of one file, whatever its format."""
+"""Reading the text of one file of any format."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from kgot_lab.errors import BadInput, NotInstalled, shortly
 from kgot_lab.io.files import read_regular, wide_encoding
 from kgot_lab.io.processes import ended_after
 
-# Converts files in a process of its own, which is ended when a file takes too long, and started again for
-# the next one.
+# Conversion in a separate process, which is killed if a file takes too long and restarted for the next.
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from kgot_lab.documents.conversion import main; main()"
-_STARTS = 120.0  # seconds until the converter must be loaded
-# what a program needs of the environment to start at all; keys and the like are not for the reader of
-# strangers' files
+_STARTS = 120.0  # timeout for loading the converters, in seconds
+# environment variables that a program needs to start; keys are withheld from a reader of untrusted files
 _NEEDED = (
     "PATH",
     "HOME",
@@ -46,16 +44,16 @@ _NEEDED = (
 
 @dataclass(frozen=True)
 class ConvertLimits:
-    """What the conversion of one file may take."""
+    """Limits of the conversion of one file."""
 
     seconds: float = 30.0
-    seconds_a_megabyte: float = 20.0  # of the file, on top of that
+    seconds_a_megabyte: float = 20.0  # of the file, in addition
     most_seconds: float = 300.0
     share_of_page: float = 0.4  # of that time: a page is not packed, so a megabyte is less (2 s for running text, 8 s for cells of tables)
     memory_mb: int = 1024
 
     def time_for(self, size: int, extension: str) -> float:
-        """The seconds that a file of so many bytes may take."""
+        """Return the time limit, in seconds, for a file of this size."""
         share = self.share_of_page if CONVERTED[extension] == "HtmlConverter" else 1
         return share * min(self.seconds + self.seconds_a_megabyte * size / 1e6, self.most_seconds)
 
@@ -65,28 +63,27 @@ class _Ended(Exception):
 
 
 class _Slow(_Ended):
-    """It was ended because it took too long."""
+    """The process was killed because it took too long."""
 
 
 class _Rested(_Ended):
-    """It had ended by itself, because nothing came for a while."""
+    """The process had exited by itself after being idle."""
 
 
 class Converter:
-    """A process that converts one file after the other; it is started with the first, and ends by itself when
-    nothing comes.
-    """
+    """A process that converts one file after the other. It starts with the first and exits when idle."""
 
     def __init__(self, limits: ConvertLimits = ConvertLimits()):
         self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
-        # at the latest when this object or the program ends
+        # at the latest with this object or the program
         self._stop: weakref.finalize[..., Converter] | None = None
         self._lock = threading.Lock()
 
     def convert(self, data: bytes, extension: str) -> Converted:
-        """What the converter says of a file: its text, or why it has none; raises BadInput where it says
-        nothing within the limits.
+        """Convert a file in the converter process and return its text, or why it has none.
+
+        Raises BadInput if there is no answer within the limits.
         """
         seconds = self.limits.time_for(len(data), extension)
         head = json.dumps({"extension": extension, "memory_mb": self.limits.memory_mb}).encode()
@@ -103,15 +100,15 @@ class Converter:
             except _Ended:
                 self._end()
                 raise BadInput("makes the program that reads it crash") from None
-            except BaseException:  # an interrupt: its answer would be taken for that of the next file
+            except BaseException:  # interrupted: the answer would be read for the next file
                 self._end()
                 raise
-            if "spent" in reply:  # what took all memory may not have given it back
+            if "spent" in reply:  # memory that was used up may not be freed
                 self._end()
             return reply
 
     def close(self) -> None:
-        """End the process; a later file starts another."""
+        """Stop the process. The next file starts a new one."""
         with self._lock:
             self._end()
 
@@ -142,12 +139,15 @@ class Converter:
 
 @cache
 def converter_of(process_id: int) -> Converter:
-    """The converter of this process, whose number is given because a fork needs one of its own."""
+    """Return the converter of this process. A fork has another process id and so gets its own."""
     return Converter()
 
 
 def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> Converted:
-    """What a process answers, which is ended after so many seconds; raises _Ended."""
+    """Send a request to a process and return its answer, and kill it after `seconds`.
+
+    Raises _Ended if it ended without an answer.
+    """
     assert process.stdin is not None and process.stdout is not None
     with ended_after(seconds, process.kill) as late:
         try:
@@ -163,22 +163,18 @@ def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> 
 
 
 def _stopped(process: subprocess.Popen[bytes], parent: int) -> None:
-    """End a process, in the one that started it: a fork of that one, which comes here when it exits, has no
-    right to.
-    """
+    """Kill a process, unless this is a fork of the one that started it."""
     if os.getpid() == parent:
         process.kill()
         _let_go(process)
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the end of a process, and keep nothing of it; a thread does so from the start, since it may
-    end while nobody asks.
-    """
+    """Wait for a process to end and release its resources, in a thread, since it may end at any time."""
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            with suppress(OSError):  # what was still to be written to it
+            with suppress(OSError):  # unwritten data
                 pipe.close()
 
 
@@ -188,14 +184,14 @@ _NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")
 # or never end
 _NO_CHARSETS = {"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem"}
 _LARGEST = 50_000_000  # bytes of a file
-# of the byte order
+# byte order marks
 _MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # that no text holds but those of old terminals
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # only in texts of old terminals
 
 
 @dataclass(frozen=True)
 class Text:
-    """The text found in a file, the title it declares, and what had to be guessed to read it ('' if nothing)."""
+    """The text of a file, the title it declares, and what was guessed to read it ('' if nothing)."""
 
     text: str
     title: str = ""
@@ -203,23 +199,24 @@ class Text:
 
 
 def text_of(path: Path) -> Text:
-    """The text of a file: plain text as it is, PDF, HTML, Word, PowerPoint and Excel as Markdown.
+    """Read the text of a file: plain text unchanged, PDF, HTML, Word, PowerPoint and Excel as Markdown.
 
-    What is converted is so in a process of its own, which has its limits of time and memory. Raises BadInput
-    with the reason when it cannot be read, is empty, binary or larger than 50 MB; NotInstalled without the
+    Conversion runs in a separate process with limits of time and memory. Raises BadInput with the reason if
+    the file cannot be read, is empty, is binary or is larger than 50 MB, and NotInstalled without the
     converter.
     """
     try:
         data = read_regular(path, _LARGEST)
     except OSError as error:
-        plain = error.errno in (errno.EFBIG, errno.EINVAL)  # its words are ours
+        plain = error.errno in (errno.EFBIG, errno.EINVAL)  # the message is ours
         raise BadInput(str(error.strerror) if plain else f"cannot be opened ({error.strerror})") from error
     return text_from(data, path.suffix.lower())
 
 
 def text_from(data: bytes, extension: str, charset: str = "") -> Text:
-    """The text of what a file with this extension holds; `charset` is what its sender declares. Raises as
-    text_of does.
+    """Return the text in a file's data, given its extension. `charset` is the declared character set.
+
+    Raises as text_of does.
     """
     if not data.removeprefix(codecs.BOM_UTF8).strip() or data in _MARKS:
         raise BadInput("empty")
@@ -252,18 +249,20 @@ def _declared_charset(page: bytes) -> str:
 
 
 def _known_charset(declared: str) -> str:
-    """The name of a character set as Python knows it; "" for one that it does not know, or that is none."""
+    """Return Python's name of a character set, or "" for an unknown one."""
     try:
         found = codecs.lookup(declared.strip())
     except (LookupError, ValueError):
         return ""
-    is_text = getattr(found, "_is_text_encoding", True)  # base64 and its like make bytes of bytes
+    is_text = getattr(found, "_is_text_encoding", True)  # base64 and similar codecs map bytes to bytes
     return found.name if is_text and found.name.replace("-", "_") not in _NO_CHARSETS else ""
 
 
 def _decoded(data: bytes, declared: str = "") -> Text:
-    """The text of some bytes: UTF-8, or UTF-16 or UTF-32, or what is declared, or Windows-1252, or UTF-8 with
-    gaps; raises BadInput.
+    """Decode bytes to text.
+
+    Tries UTF-8, UTF-16 or UTF-32, the declared character set, Windows-1252, and UTF-8 with replacements.
+    Raises BadInput for binary data.
     """
     if wide := wide_encoding(data):
         return Text(

@@ -1,4 +1,4 @@
-"""Reading a folder of files, or one file, into passages that can be searched."""
+"""Reading a folder of files, or one file, into passages for search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, require
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Document
 
-# Cutting a text into passages where paragraphs, lines or sentences end.
+# Splitting of texts into passages at the ends of paragraphs, lines or sentences.
 
 _WORDS = 150
 
@@ -25,14 +25,15 @@ _CUTS = (
     re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-ZÀ-Þ0-9])|(?<=[。！？])"),  # sentences
     re.compile(r"\s+"),  # words
 )
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")  # a line that begins or ends code
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")  # a line that starts or ends a code block
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
 _GLUE = ("\n\n", "\n", " ", " ")
 
 
 def passages(text: str, words: int = _WORDS) -> list[str]:
-    """The text in pieces of at most `words` words, cut at the coarsest boundary that will do; nothing is lost
-    but white space.
+    """Split a text into passages of at most `words` words, at the coarsest boundary that works.
+
+    Only white space is lost.
     """
     packed: list[str] = []
     for glue, atom in _atoms(text.replace("\r\n", "\n").replace("\r", "\n").strip(), words, 0, ""):
@@ -44,47 +45,49 @@ def passages(text: str, words: int = _WORDS) -> list[str]:
 
 
 def first_heading(text: str) -> str:
-    """The first Markdown heading of a text outside of fenced code, at most 200 characters of it, or ''."""
+    """Return the first Markdown heading outside fenced code, at most 200 characters, or ''."""
     match = next(filter(None, map(_HEADING.match, _outside_code(text))), None)
     heading = match[1].strip() if match else ""
-    without_closing = heading.rstrip("#")  # "## Title ##" is closed, "C#" is not
+    without_closing = heading.rstrip("#")  # "## Title ##" has a closing sequence, "C#" does not
     return (without_closing.rstrip() if without_closing.endswith((" ", "\t")) else heading)[:200]
 
 
 def without_heading(text: str) -> str:
-    """A text without a Markdown heading on its first line, which is the title already; a text that is only a
-    heading stays.
+    """Remove a Markdown heading on the first line, which is already the title.
+
+    A text that is only a heading is unchanged.
     """
     rest = re.sub(r"\A\s*#{1,6}[ \t]+.+$\s*", "", text, count=1, flags=re.MULTILINE)
     return rest or text
 
 
 def _outside_code(text: str) -> Iterator[str]:
-    """The lines of a Markdown text that are not in fenced code."""
-    fence = ""  # that the code around this line began with
+    """Yield the lines of a Markdown text outside fenced code."""
+    fence = ""  # the opening fence of the current code block
     for line in text.split("\n"):
         mark = _FENCE.match(line)
         if fence:
             if mark and mark[1].startswith(fence) and not mark[2].strip():
                 fence = ""
-        elif mark and not (mark[1].startswith("`") and "`" in mark[2]):  # else it is code within a line
+        elif mark and not (mark[1].startswith("`") and "`" in mark[2]):  # otherwise inline code
             fence = mark[1]
         else:
             yield line
 
 
 def _fits(text: str, words: int) -> bool:
-    # ten characters count as a word where a script has no spaces, or a word has no end
+    # ten characters count as a word in scripts without spaces and in very long words
     return len(text) <= 10 * words and len(text.split()) <= words
 
 
 def _atoms(text: str, words: int, level: int, glue: str) -> Iterator[tuple[str, str]]:
-    """Parts that fit, each with what joins it to the part before: whole paragraphs, else lines, else
-    sentences, else words.
+    """Yield parts that fit, each with its separator from the previous part.
+
+    Parts are whole paragraphs, else lines, else sentences, else words.
     """
     if _fits(text, words):
         yield glue, text.strip()
-    elif level == len(_CUTS):  # one endless word
+    elif level == len(_CUTS):  # one very long word
         yield from (
             (glue if start == 0 else "", text[start : start + 10 * words])
             for start in range(0, len(text), 10 * words)
@@ -99,9 +102,7 @@ _READ = (*PLAIN, *CONVERTED)
 
 @dataclass(frozen=True)
 class Remark:
-    """What there is to say of one file: its path inside the folder, and why it was skipped or how it had to
-    be read.
-    """
+    """A note on one file: its relative path, and why it was skipped or how it was read."""
 
     path: str
     reason: str
@@ -112,9 +113,7 @@ class Remark:
 
 @dataclass(frozen=True, repr=False)
 class Library:
-    """The passages of a folder, the files that could not be read with the reasons, and the files whose text
-    had to be guessed.
-    """
+    """The passages of a folder, the unreadable files with reasons, and those with guessed text."""
 
     documents: tuple[Document, ...]
     skipped: tuple[Remark, ...] = ()
@@ -137,16 +136,15 @@ class Library:
 
 
 def read_documents(folder: str | Path) -> Library:
-    """One file, or every file of a folder, that holds text, in passages of at most about 150 words, ids
-    `path#number`, ordered by path.
+    """Read a file, or all files of a folder, as passages of at most about 150 words.
 
-    In a folder hidden files are skipped and links are not followed. A file has the ids it has in its folder.
-    Raises BadInput when nothing could be read, with the reasons, and NotInstalled when a file needs the
-    converter and it is not there.
+    Ids are `path#number`, ordered by path. In a folder, hidden files are skipped and links are not followed.
+    A single file has the ids that it has in its folder. Raises BadInput with the reasons if nothing could be
+    read, and NotInstalled if a file needs the converter and it is missing.
     """
     require(folder, (str, Path), "documents are read from a folder or a file, named by its path")
     folder = Path(folder)
-    with suppress(RuntimeError):  # nobody's home: then it is a folder of that name, or none
+    with suppress(RuntimeError):  # unknown user: it may be a folder of that name
         folder = folder.expanduser()
     if not folder.is_dir() and not folder.is_file():
         raise BadInput(f"{folder} is not a folder, nor a file; give one with {', '.join(_READ)} files")
@@ -176,8 +174,9 @@ def read_documents(folder: str | Path) -> Library:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Each file, and each folder passed over: its path, its name inside the folder, and why it must not be
-    opened ('' if it may).
+    """Yield each file and each skipped folder: its path, its relative name, and why it must not be opened.
+
+    The reason is '' for a file that may be opened.
     """
     refused: list[OSError] = []
     root = folder.resolve()
@@ -196,8 +195,9 @@ def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def _alone(path: Path) -> tuple[Path, str, str]:
-    """A file that was named itself, whatever its name and behind whatever link: as `_files` gives those of a
-    folder.
+    """Return the entry of a file that was named explicitly, like those of `_files`.
+
+    It may be hidden or a link.
     """
     return path, _inside(path, path.parent), _unread(path)
 
@@ -205,9 +205,9 @@ def _alone(path: Path) -> tuple[Path, str, str]:
 def _refusal(path: Path, root: Path) -> str:
     try:
         return _kind_of_refusal(path, root)
-    except OSError as error:  # a path that is too long, or in a folder that may not be entered
+    except OSError as error:  # path too long, or folder not accessible
         return f"cannot be opened ({error.strerror})"
-    except RuntimeError:  # how some versions of Python say it
+    except RuntimeError:  # raised by some versions of Python
         return "a link that leads back to itself"
 
 
@@ -228,9 +228,9 @@ def _unread(path: Path) -> str:
 
 
 def _hidden(name: str) -> bool:
-    return name.startswith((".", "~$"))  # ~$ is Word's lock file beside an open document
+    return name.startswith((".", "~$"))  # ~$ is Word's lock file next to an open document
 
 
 def _inside(path: Path, folder: Path) -> str:
-    """The name inside the folder as text; two names that differ in bytes that are no UTF-8 stay two."""
+    """Return the relative name as text. Names that differ only in bytes that are not UTF-8 stay distinct."""
     return os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "backslashreplace")

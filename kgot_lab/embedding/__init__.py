@@ -1,1 +1,1 @@
-"""Turn texts into vectors."""
+"""Text embedders and stored vectors."""

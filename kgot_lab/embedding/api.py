@@ -1,4 +1,4 @@
-"""Embeddings from a server that speaks the OpenAI protocol."""
+"""Embeddings from a server with the OpenAI protocol."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy,
 from kgot_lab.llm.keys import key_for
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
-_MOST_BYTES = 200_000  # of an answer for each text: 4,000 numbers take 90,000
+_MOST_BYTES = 200_000  # of an answer, for each text: 4,000 numbers take 90,000
 
 
 class API:
-    """Embeds texts with a model on a server: "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or
-    "http://HOST:PORT/v1#MODEL".
+    """An embedder on a server with the OpenAI protocol.
 
-    The key comes from the preset's environment variable and is in no text. Rate limits, time-outs and server
-    faults are tried again `retries` times with growing waits. Raises UnknownName; LLMError when the key is
-    missing, with the server's own message, or for an answer that does not fit; BadInput for a blank text,
-    which servers refuse, and for a proxy that cannot be used. `dimension` asks a server for shorter vectors;
-    without it the first answer says how long they are.
+    Named by "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or "http://HOST:PORT/v1#MODEL". The key comes from
+    the preset's environment variable and appears in no text. Rate limits, time-outs and server errors are
+    retried `retries` times with increasing waits. `dimension` requests shorter vectors. Without it the first
+    answer determines the dimension. Raises UnknownName for an unknown server, LLMError if the key is missing,
+    if the server reports an error, or if its answer does not fit, and BadInput for a blank text, which
+    servers refuse, and for a proxy that cannot be used.
     """
 
     def __init__(
@@ -51,20 +51,24 @@ class API:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the address, the model's name and the dimension: a server does not say which weights it
-        has.
+        """SHA-256 of the address, the model's name and the dimension.
+
+        A server does not identify its weights.
         """
         return hashlib.sha256(f"{self._preset.base_url}\0{self._model}\0{self._asked}".encode()).hexdigest()
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has; where nobody said, one word is sent to find out."""
+        """The dimension of the vectors. If unknown, one word is sent to find out."""
         if self._seen is None:
             self._vectors(["dimension"])
         return self._seen or 0
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension).
+
+        Raises BadInput for blank texts.
+        """
         texts = embeddable(texts)
         blank = [row for row, text in enumerate(texts) if not text.strip()]
         if blank:
@@ -102,15 +106,15 @@ class API:
         return [rows[place] for place in range(len(texts))]
 
     def _request(self, texts: list[str]) -> Any:
-        """Send one request. The client's errors stay inside: they hold the key."""
+        """Send one request. Client errors are not passed on, since they contain the key."""
         import openai
 
-        # not every server knows base64
+        # not every server supports base64
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._asked:
             body["dimensions"] = self._asked
         try:
-            # the client's own class costs more time than the request
+            # the client's own class takes longer than the request
             return self._client.post("/embeddings", body=body, cast_to=object)
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"
@@ -137,7 +141,7 @@ class API:
         }.get(status, "")
 
     def _keyless(self, text: str) -> str:
-        """A text without the key, nor anything that looks like one; servers echo keys in their messages."""
+        """Remove the API key, and anything that looks like one, from a text, since servers echo keys."""
         key = self._client.api_key
         return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text.replace(key, "…") if len(key) > 4 else text)[
             :600
@@ -148,7 +152,7 @@ class API:
 
 
 def _is_vector(row: object) -> bool:
-    """Whether something is a list of numbers that an array can take."""
+    """Return whether an object is a list of numbers that fit an array."""
     return isinstance(row, list) and all(
         type(number) is float or (type(number) is int and abs(number) < 2**63) for number in row
     )

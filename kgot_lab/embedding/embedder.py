@@ -1,4 +1,4 @@
-"""What an embedder is, and what its texts and vectors must be."""
+"""The embedder protocol, and requirements on its texts and vectors."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ Matrix = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Anything that turns texts into vectors of length 1. Vectors of two embedders compare only where
-    `digest` is the same.
+    """Anything that maps texts to vectors of length 1.
 
-    A text in which an embedder knows no word may have a vector of zeros: its cosine with everything is then
-    0.
+    Vectors of two embedders are comparable only if their `digest` is equal. A text without a known word may
+    have a vector of zeros, whose cosine with everything is 0.
     """
 
     @property
     def name(self) -> str: ...
     @property
-    def digest(self) -> str: ...  # SHA-256 of what decides the vectors
+    def digest(self) -> str: ...  # SHA-256 of everything that affects the vectors
     @property
     def dimension(self) -> int: ...
     def embed(self, texts: Sequence[str]) -> Matrix: ...  # (len(texts), dimension), rows of length 1 or 0
@@ -35,8 +34,9 @@ class Embedder(Protocol):
 def checked_embedder(
     embedder: object, parts: Sequence[str] = ("name", "digest", "dimension", "embed")
 ) -> None:
-    """Raise BadInput unless an object has the parts of an embedder that are needed; none is worked out, which
-    may take a server.
+    """Raise BadInput unless an object has the required attributes of an embedder.
+
+    None is evaluated, since that may call a server.
     """
     missing = [
         part for part in parts if getattr_static(embedder, part, None) is None and not hasattr(embedder, part)
@@ -49,15 +49,20 @@ def checked_embedder(
 
 
 def embeddable(texts: Sequence[str]) -> list[str]:
-    """The texts as an embedder may read them; raises BadInput for one text where several are meant."""
+    """Return the texts as an embedder can read them.
+
+    Raises BadInput for one text in place of a list.
+    """
     if isinstance(texts, str):
         raise BadInput(f"give a list of texts, not one text: embed([{texts[:40]!r}])")
     return [whole(text) for text in texts]
 
 
 def unit(vectors: ArrayLike, source: str) -> Matrix:
-    """The rows brought to length 1, in 32 bits; a row of zeros stays one. Raises BadInput for NaN or
-    infinity, naming the row.
+    """Normalise rows to length 1, in 32 bits. A row of zeros is unchanged.
+
+    Raises BadInput, which names the row, for NaN or infinity, and for vectors that are not a table of
+    numbers.
     """
     try:
         rows = np.asarray(vectors, np.float32)
@@ -78,23 +83,21 @@ def unit(vectors: ArrayLike, source: str) -> Matrix:
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
 
 
-# The order of scores: the highest first, ties by place. Sorted as whole numbers, which a processor does
-# many at a time.
+# Sorting of scores in descending order, ties by index. They are sorted as integers, which is vectorised.
 
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 def descending(scores: NDArray[Any]) -> NDArray[np.int64]:
-    """The places of some scores, the highest first, equal ones in the order they stand in; shape (n,). None
-    may be NaN.
+    """Return the indices that sort scores in descending order, with ties in input order, shape (n,).
 
-    As `np.argsort(-scores, kind="stable")`, in a half to a quarter of its time (benchmarks/join/lanes.py): an
-    unstable sort of whole numbers runs on the vector unit, and the place in their lower half makes each of
-    them another, so that there is only one order.
+    No score may be NaN. Equals `np.argsort(-scores, kind="stable")`, in a half to a quarter of the time
+    (benchmarks/join/lanes.py). An unstable sort of integers is vectorised, and the index in the lower half of
+    each integer makes them all distinct, so that there is only one order.
     """
     if scores.dtype == np.float32:
-        bits = (scores + np.float32(0)).view(np.uint32)  # + 0 makes 0 of -0
-        # Without its sign a float grows with its bits; so the highest gets the lowest number.
+        bits = (scores + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
+        # The bits of a positive float are in the order of its value, so the highest gets the lowest integer.
         return _by_number(
             np.where(bits >> np.uint32(31), bits, bits ^ np.uint32(0x7FFFFFFF)), np.arange(len(bits))
         )
@@ -105,7 +108,7 @@ def descending(scores: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _by_number(numbers: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places by their numbers, then by themselves; both below 2^32."""
+    """Sort indices by their numbers, then by themselves. Both must be below 2^32."""
     keys = (numbers.astype(np.uint64) << np.uint64(32)) | places.astype(np.uint64)
     keys.sort()
     return (keys & _LOW).astype(np.int64)
@@ -113,23 +116,22 @@ def _by_number(numbers: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.i
 
 # The product of many vectors with one, on the thread that asks for it.
 
-# OpenBLAS shares a product out among threads from 9,216 numbers on. On a busy computer its threads wait for
-# each other, awake: 8 ms in place of .3 for 6,119 rows of 384. So rows are multiplied in blocks below that,
-# all in one call of numpy.
+# OpenBLAS uses several threads from 9,216 numbers on. On a busy computer its threads spin while waiting for
+# each other: 8 ms in place of .3 for 6,119 rows of 384. So rows are multiplied in smaller blocks, all in one
+# call of numpy.
 _ALONE = 8_192
-_SHARED = 1 << 25  # numbers, 128 MB: from here on reading them takes so long that threads pay
+_SHARED = 1 << 25  # numbers, 128 MB: from here on threads are faster
 
 
 def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
-    """The product of each row with a vector, shape (n, d) with (d,) to (n,), as `matrix @ vector` to within
-    rounding.
+    """Multiply each row by a vector, (n, d) with (d,) to (n,), like `matrix @ vector` within rounding.
 
-    Below 128 MB, and of rows of at most 2,048 numbers, one thread works, whatever the settings of the BLAS
-    are, which are left as they are.
+    Below 128 MB, and for rows of at most 2,048 numbers, it runs on one thread, whatever the BLAS settings
+    are. It does not change them.
     """
     rows, width = matrix.shape
     fits = _ALONE // max(width, 1)
-    # so many rows that the kernel, which takes some at a time, adds up each as in the whole
+    # a multiple of the kernel's rows, so that each is summed as in the whole matrix
     block = fits - fits % (16 if fits >= 16 else 4)
     if block < 1 or rows <= block or matrix.size >= _SHARED or not matrix.flags.c_contiguous:
         return np.asarray(matrix @ vector)
@@ -140,24 +142,21 @@ def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
     return products
 
 
-# Which of very many vectors are near another, roughly: a bit for each dimension is read, a thirty-second of
-# the vector.
+# Approximate nearest vectors by sign bits: one bit a dimension, a thirty-second of the vector.
 
 CAN_COUNT_BITS = hasattr(np, "bitwise_count")  # from numpy 2.0 on
-_PLANES = 4  # bits for a number of the query, as in the paper: more is not nearer
-_ROWS = 16_384  # rows at a time: their bits stay in the second cache
+_PLANES = 4  # bits for a number of the query, as in the paper: more is no better
+_ROWS = 16_384  # rows at a time: their bits fit the L2 cache
 _WORD = 64  # bits
 
 
 class SignBits:
-    """The signs of vectors that were moved to their mean and turned at random (RaBitQ; Gao and Long 2024, doi
-    10.1145/3654970).
+    """Sign bits of centred and randomly rotated vectors (RaBitQ; Gao and Long 2024, doi 10.1145/3654970).
 
-    With o = the vector - mean, s = the signs of its turned numbers / sqrt(d) and y = the turned query, o .
-    query is near to
-    |o|^2 / (s . turned o) * (s . y): without bias, and off by some .04 in 384 dimensions. y is rounded to
-    sixteen steps, so that s . y is counted bit by bit. `matrix`: shape (n, d), rows of length 1 or 0. The
-    same matrix has the same bits.
+    With o = the vector - mean, s = the signs of its rotation / sqrt(d) and y = the rotated query, o . query
+    is approximated by |o|^2 / (s . rotated o) * (s . y). The estimate is unbiased, with an error of about .04
+    in 384 dimensions. y is quantised to sixteen levels, so that s . y is computed by counting bits. `matrix`:
+    shape (n, d), rows of length 1 or 0. The same matrix gives the same bits.
     """
 
     def __init__(self, matrix: Matrix) -> None:
@@ -181,8 +180,9 @@ class SignBits:
             self._scale[some] = np.einsum("ij,ij->i", moved, moved) / np.where(along > 0, along, 1)
 
     def nearest(self, vector: Matrix, count: int) -> NDArray[np.int64]:
-        """The rows of the `count` vectors that seem nearest to one, more where several seem as near, in their
-        order.
+        """Return the rows of the `count` vectors that seem nearest to a vector, in ascending order.
+
+        More rows are returned if several seem equally near.
         """
         rough = self.products(vector)
         if count >= len(rough):
@@ -190,7 +190,7 @@ class SignBits:
         return np.flatnonzero(rough >= np.partition(rough, -count)[-count])
 
     def products(self, vector: Matrix) -> NDArray[np.float32]:
-        """About the product of each row with a vector, less that of the mean, shape (n,)."""
+        """Approximate the product of each row with a vector, less that of the mean, shape (n,)."""
         turned = row_products(self._turn, vector)
         least = turned.min()
         step = (turned.max() - least) / (2**_PLANES - 1) or np.float32(1)
@@ -210,7 +210,7 @@ class SignBits:
         return found
 
     def _counted(self, some: slice, planes: list[NDArray[np.uint64]]) -> NDArray[np.float32]:
-        """For some rows, the levels of the query added up where their bit is set."""
+        """Sum, for some rows, the levels of the query at the bits that are set."""
         bits = self._bits[:, some]
         both = np.empty(bits.shape[1], np.uint64)
         count, few = np.empty((2, bits.shape[1]), np.uint8)

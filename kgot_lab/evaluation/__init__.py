@@ -1,1 +1,1 @@
-"""Score: runs, qrels, measures, significance, receipts and reports; knows of no system."""
+"""Evaluation: runs, qrels, measures, significance tests, stored results and reports, for any retriever."""

@@ -1,4 +1,4 @@
-"""What retrieval is measured on: documents, queries, and which documents are relevant to which query."""
+"""Retrieval data sets: documents, queries, and relevance judgements."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from kgot_lab.types import Document, Edge, Json, Query, Triple
 
 Qrels = Mapping[str, Mapping[str, int]]  # query id -> document id -> grade; above 0 is relevant
 
-HIGHEST_GRADE = 1_000_000  # the measures count in a table with a place for each grade up to the highest
+HIGHEST_GRADE = 1_000_000  # the measures allocate a table up to the highest grade
 
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
-    """Documents, queries and qrels, with what more is known of them.
+    """Documents, queries and qrels, with optional further data.
 
-    `types` says of what kind a query is; `triples` holds what a language model took from each document;
-    `locked` are the queries that are opened last; `classes` names the equivalence class of a document, where
-    two may stand for the same thing; `notes` says what was left out when the data were read; `isomorphic` are
-    the delta edges computed between the documents; `groups` names the group of a query, where some are not
-    independent, such as those that share a step; `excluded` are documents that are removed from the ranking
-    of a query: its own text, and what was not judged.
+    `types` is the type of a query. `triples` are those that a language model extracted from each document.
+    `locked` are the queries of the held-out test split. `classes` is the equivalence class of a document,
+    where two may stand for the same thing. `notes` says what was dropped when the data were read.
+    `isomorphic` are the delta edges computed between the documents. `groups` is the group of a query, where
+    some are not independent, such as those that share a step. `excluded` are documents to remove from the
+    ranking of a query: its own text, and what was not judged.
     """
 
     name: str
@@ -49,18 +49,18 @@ class Dataset:
     excluded: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def only(self, ids: Collection[str]) -> Dataset:
-        """The same documents with some of the queries."""
+        """Return a data set with the same documents and a subset of the queries."""
         kept = tuple(query for query in self.queries if query.id in ids)
         return replace(self, queries=kept, qrels={query.id: self.qrels[query.id] for query in kept})
 
     @property
     def develop(self) -> Dataset:
-        """The queries one may look at and tune on."""
+        """The queries of the dev split, for inspection and tuning."""
         return self.only([query.id for query in self.queries if query.id not in self.locked])
 
     @property
     def held_out(self) -> Dataset:
-        """The locked queries."""
+        """The queries of the held-out test split."""
         return self.only(self.locked)
 
     def __repr__(self) -> str:
@@ -72,8 +72,9 @@ class Dataset:
 
 
 def linked_by(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """For each item the least id of those that it is linked with, directly or through others, by something
-    that both hold.
+    """Map each item to the least id of its connected component.
+
+    Two items are connected if they share a value, directly or through others.
     """
     group = {id: id for id in held}
 
@@ -91,21 +92,23 @@ def linked_by(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def musique_steps(id: str) -> list[str]:
-    """The single questions that a question of MuSiQue was composed of, as its id names them:
-    2hop__34734_92852.
-    """
+    """Return the ids of the single-hop questions in the id of a MuSiQue question: 2hop__34734_92852."""
     return id.partition("__")[2].split("_")
 
 
 def content_id(title: str, text: str) -> str:
-    """An id that says nothing but which text it is: one that follows the order of the questions would tell a
-    tie where to look.
+    """Return an id that depends only on the title and text of a passage.
+
+    An id that followed the order of the questions would leak the answer to a tie.
     """
     return "p" + hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
 
 
 def query_parts(dataset: Dataset) -> dict[str, frozenset[str]]:
-    """The queries by part; where all are of one part there is no other."""
+    """Return the ids of the queries by split: all, develop and locked.
+
+    If all queries belong to one split, no other is returned. Without a held-out split the only part is "all".
+    """
     everything = frozenset(query.id for query in dataset.queries)
     if not dataset.locked:
         return {"all": everything}
@@ -115,11 +118,10 @@ def query_parts(dataset: Dataset) -> dict[str, frozenset[str]]:
 
 
 def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
-    """The qrels of the queries of a data set, grades as plain whole numbers, once it is sure that a perfect
-    system would score 1.
+    """Return the qrels with integer grades, after checking that a perfect system would score 1.
 
-    Raises BadInput for a query without qrels, or without a relevant document; for a document that the data
-    set does not have; and for what is no grade.
+    Raises BadInput if a query has no qrels or no relevant document, if a document is not in the data set, or
+    if a grade is not valid.
     """
     name = dataset.name
     known = {document.id for document in dataset.documents}
@@ -160,7 +162,7 @@ def _checked_grade(grade: object, query: str, document: str) -> int:
     return int(grade)  # type: ignore[call-overload, no-any-return]
 
 
-# Your own documents, queries and judgements as a data set: from a BEIR folder.
+# Data sets from a folder in BEIR format.
 
 if TYPE_CHECKING:
     pass
@@ -174,7 +176,7 @@ GRADE = ("grade", "score", "relevance", "rel", "label")
 
 
 class SourceRow(NamedTuple):
-    """Some named values, and where they stand: "corpus.jsonl, line 3"."""
+    """A row of named values and its location: "corpus.jsonl, line 3"."""
 
     where: str
     values: Mapping[str, Json]
@@ -184,15 +186,16 @@ class SourceRow(NamedTuple):
 
 
 def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise") -> Dataset:
-    """The data set in a folder laid out as BEIR has it (Thakur et al. 2021).
+    """Load a data set from a folder in BEIR format (Thakur et al. 2021).
 
-    corpus.jsonl holds a document a line with _id, text and perhaps title; queries.jsonl _id and text;
-    qrels/<split>.tsv, or qrels.tsv, query id, document id and grade between tabs, with or without a head.
-    Each may be gzipped (.gz).
+    corpus.jsonl has one document a line with _id, text and optionally title. queries.jsonl has _id and text.
+    qrels/<split>.tsv, or qrels.tsv, has query id, document id and grade, separated by tabs, with or without a
+    header. Each file may be gzipped (.gz).
 
-    Grades are whole numbers, and above 0 is relevant. A judgement of an unknown query or document raises, or
-    with missing="drop" is left out. A query without a relevant document cannot be scored and is left out as
-    well. What was left out is counted in the data set's `notes`. Raises BadInput.
+    Grades are integers, and above 0 is relevant. A judgement of an unknown query or document raises BadInput,
+    or is dropped with missing="drop". A query without a relevant document cannot be scored and is dropped
+    too. The data set's `notes` count what was dropped. Raises BadInput for a folder or file that is missing
+    or malformed.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -224,7 +227,7 @@ def _present(folder: Path, *names: str) -> Path:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Where a line stands, and the line: those that are not blank."""
+    """Yield the location and the text of each line that is not blank."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             require_narrow(file.peek(4096), path.name)
@@ -238,7 +241,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                     ) from None
                 if text.strip():
                     yield where, text
-    except (EOFError, zlib.error, OSError) as error:  # a gzip file that is none is an OSError
+    except (EOFError, zlib.error, OSError) as error:  # an invalid gzip file raises OSError
         raise BadInput(
             f"{path.name} cannot be read to its end ({error}); if it was downloaded, download it again"
         ) from error
@@ -265,7 +268,7 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
                 f"{where}: {len(parts)} columns; three are expected between tabs: query id, document id, grade"
             )
         if number == 0 and re.match(r"[A-Za-z]", parts[2]):
-            continue  # the head
+            continue  # the header
         yield SourceRow(
             where, {"query": parts[0].strip(), "document": parts[1].strip(), "grade": parts[2].strip()}
         )
@@ -275,7 +278,7 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
 
 
 class Judged(NamedTuple):
-    """That a document has a grade for a query, and where that stands."""
+    """The grade of a document for a query, and its location."""
 
     where: str
     query: str
@@ -291,8 +294,9 @@ def assembled(
     *,
     missing: str = "raise",
 ) -> Dataset:
-    """A data set of parts that fit each other; `missing` and what is left out as in from_beir. Raises
-    BadInput.
+    """Build a data set from documents, queries and judgements, and check that they match.
+
+    `missing` and the queries that are dropped are as in from_beir. Raises BadInput as from_beir does.
     """
     if missing not in ("raise", "drop"):
         raise BadInput(f"missing is 'raise' or 'drop', not {missing!r}")
@@ -375,7 +379,7 @@ def _text(row: SourceRow, names: Sequence[str], optional: bool = False) -> str:
     value = row.values[column]
     if isinstance(value, str):
         return value
-    if optional and str(value) in ("None", "nan", "<NA>"):  # as JSON and pandas have a title that is missing
+    if optional and str(value) in ("None", "nan", "<NA>"):  # a missing title in JSON or pandas
         return ""
     raise BadInput(f"{row.where}: {column} is {value!r}, not a text; give a text, or leave the row out")
 
@@ -404,24 +408,24 @@ def _grade(row: SourceRow) -> int:
     return int(number)
 
 
-# Public data sets, fetched by ir_datasets (MacAvaney et al. 2021): BEIR and some hundreds of others.
+# Public data sets, downloaded by ir_datasets (MacAvaney et al. 2021): BEIR and hundreds of others.
 
 ANY = "beir/scifact, or another id that ir_datasets knows"
 
 
 def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
-    """A data set by its ir_datasets id, fetched at the first use; where only "<name>/test" has judgements,
-    that one.
+    """Load a data set by its ir_datasets id, and download it on first use.
 
-    Judgements of documents that are not in the collection, as some sets have them, are left out and counted
-    in `notes`. Raises UnknownName (which lists `others` too), NotInstalled("bench"), or BadInput for a set
-    without judgements and for files that cannot be fetched or are broken: it says which file to put where, or
-    to delete. A failed fetch leaves nothing that a later one trips over.
+    If only "<name>/test" has judgements, that one is loaded. Judgements of documents outside the collection,
+    which some sets have, are dropped and counted in `notes`. Raises UnknownName for an unknown id (it lists
+    `others` too), NotInstalled("bench") without ir_datasets, and BadInput if a set has no judgements or its
+    files are broken or cannot be fetched. That error says which file to put where, or to delete. A failed
+    download leaves nothing that breaks the next one.
     """
     try:
         import ir_datasets
     except ImportError:
-        if "/" not in name:  # a slip in a bundled name is likelier than one of the few ids without a slash
+        if "/" not in name:  # more likely a typo in a bundled name
             raise UnknownName("data set", name, [*others, ANY]) from None
         raise NotInstalled("bench", "ir_datasets") from None
     except OSError as error:
@@ -435,7 +439,7 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
         return _read(name, source)
     except LabError:
         raise
-    except Exception as error:  # whatever a download, an archive or a parser raises: the remedy is the same
+    except Exception as error:  # any error of a download, archive or parser has the same remedy
         _check(name, files)
         raise BadInput(_remedy(name, files, error)) from error
 
@@ -468,7 +472,7 @@ def _read(name: str, source: Any) -> Dataset:
 
 
 def _document(each: Any) -> Document:
-    title = getattr(each, "title", "") if hasattr(each, "text") else ""  # a default text has the title in it
+    title = getattr(each, "title", "") if hasattr(each, "text") else ""  # a default text includes the title
     return Document(each.doc_id, _words(each), title or "")
 
 
@@ -476,11 +480,11 @@ def _words(each: Any) -> str:
     return str(each.text if hasattr(each, "text") else each.default_text())
 
 
-# --- when it does not work ---
+# --- errors ---
 
 
 class Source(NamedTuple):
-    """A file that a data set is read from: where it stands, where it comes from, and its MD5."""
+    """A file of a data set: its path, its URL, and its MD5."""
 
     path: Path
     url: str
@@ -488,10 +492,10 @@ class Source(NamedTuple):
 
 
 def _files(ir_datasets: ModuleType, name: str) -> Iterator[Source]:
-    """The files of a data set, by ir_datasets' own table of downloads."""
+    """Yield the files of a data set, from the download table of ir_datasets."""
     top, *parts = name.split("/")
     entry = ir_datasets.util.DownloadConfig.contents().get(top, {})
-    for part in ("/".join(parts[:2]), *parts):  # a few keys hold a slash
+    for part in ("/".join(parts[:2]), *parts):  # a few keys contain a slash
         entry = entry.get(part, entry)
     home = Path(ir_datasets.util.home_path())
     for each in [entry] if "url" in entry or "instructions" in entry else entry.values():

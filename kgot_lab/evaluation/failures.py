@@ -1,4 +1,4 @@
-"""Which question which system failed on, what it missed, and what stood there instead."""
+"""Failure analysis: the questions each system failed on, what it missed, and what it returned instead."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
 from kgot_lab.text.cleaning import harmless
 
 _UNTYPED = "(no type)"
-_SHOWN = 50  # questions a repr shows; `questions` has all
+_SHOWN = 50  # questions in a repr; `questions` has all
 
 
 @dataclass(frozen=True)
 class Missed:
-    """What one system missed for one question: titles of the relevant passages that were not found, and of
-    those found in their place.
-    """
+    """The titles of relevant passages that a system missed for a question, and of those returned instead."""
 
     missing: tuple[str, ...]
     instead: tuple[str, ...]
@@ -28,9 +26,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class FailedQuestion:
-    """One question with its type, the titles of its relevant passages, and what each system that failed
-    missed, by system.
-    """
+    """A question with its type, the titles of its relevant passages, and what each failing system missed."""
 
     id: str
     text: str
@@ -41,9 +37,7 @@ class FailedQuestion:
 
 @dataclass(frozen=True, repr=False)
 class Failures:
-    """Every question of a data set, with the systems that did not find all its relevant passages among the
-    first k.
-    """
+    """All questions of a data set, with the systems that missed a relevant passage in the first k."""
 
     dataset: str
     k: int
@@ -51,10 +45,9 @@ class Failures:
     questions: tuple[FailedQuestion, ...]
 
     def where(self, *, fails: str = "", works: str = "", type: str = "") -> Failures:
-        """Only the questions on which one system fails, another does not, of one type; what is not given does
-        not matter.
+        """Filter the questions by a system that fails, one that works, and question type.
 
-        Raises UnknownName for a system or a type that is not there.
+        An argument that is empty does not filter. Raises UnknownName for an unknown system or type.
         """
         for system in filter(None, (fails, works)):
             if system not in self.systems:
@@ -71,7 +64,7 @@ class Failures:
         return replace(self, questions=tuple(kept))
 
     def by_type(self) -> dict[str, dict[str, tuple[int, int]]]:
-        """For each type of question and each system: on how many it failed, and how many there are."""
+        """Return, for each question type and system, the number of failures and of questions."""
         total = Counter(question.type for question in self.questions)
         failed = Counter((question.type, system) for question in self.questions for system in question.missed)
         return {
@@ -80,7 +73,7 @@ class Failures:
         }
 
     def grid(self) -> Grid:
-        """Failures by type of question, as a table."""
+        """Return the failures by question type as a table."""
         counted = self.by_type()
         rows = [
             (Cell(system), *(Cell("{} of {}".format(*counted[type][system])) for type in counted),
@@ -91,7 +84,10 @@ class Failures:
         return Grid(title, ("system", *counted, "in all"), tuple(rows))
 
     def html(self, limit: int = _SHOWN) -> str:
-        """The table and then each question, folded, at most `limit`; all text is escaped."""
+        """Render the table, then at most `limit` failed questions, folded, as HTML.
+
+        All text is escaped.
+        """
         failed = [question for question in self.questions if question.missed]
         more = f"<p>… and {len(failed) - limit} more</p>" if len(failed) > limit else ""
         return "".join([self.grid().html, *(self._folded(question) for question in failed[:limit]), more])
@@ -123,8 +119,9 @@ class Failures:
 
 
 def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
-    """What each run missed among its first k hits for each question of a data set; raises BadInput for a run
-    kept less deep.
+    """Collect what each run missed in its first k hits, for each question of a data set.
+
+    Raises BadInput if a run stores fewer than k hits a query.
     """
     runs = tuple(runs)
     for run in runs:

@@ -1,4 +1,4 @@
-"""Measures of a run against the qrels, computed by ir_measures; the one that it lacks stands here."""
+"""Measures of a run against qrels, computed by ir_measures, and all@k, which it lacks."""
 
 from __future__ import annotations
 
@@ -12,31 +12,40 @@ from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.evaluation.runs import Run
 
 MEASURES = ("recall@2", "recall@5", "recall@10", "all@5", "ndcg@10", "mrr@10")
-# in ir_measures
+# names in ir_measures
 _OURS = {"recall": "R", "precision": "P", "success": "Success", "ndcg": "nDCG", "mrr": "RR", "map": "AP"}
 _CUT_NEEDED = {"recall", "precision", "success", "ndcg", "all"}
 
 
 @dataclass(frozen=True, repr=False)
 class Scores:
-    """What a system reached on each query, by measure and query id."""
+    """The scores of a system by measure and query id."""
 
     system: str
     dataset: str
     values: Mapping[str, Mapping[str, float]]
 
     def mean(self, measure: str) -> float:
-        """The mean over all queries; raises UnknownName for a measure that was not scored."""
+        """Return the mean of a measure over all queries.
+
+        Raises UnknownName if the measure was not scored.
+        """
         return statistics.fmean(self.per_query(measure).values())
 
     def per_query(self, measure: str) -> Mapping[str, float]:
-        """The value for each query id; raises UnknownName for a measure that was not scored."""
+        """Return the value of a measure for each query id.
+
+        Raises UnknownName if the measure was not scored.
+        """
         if measure not in self.values:
             raise UnknownName("measure", measure, self.values)
         return self.values[measure]
 
     def only(self, ids: Collection[str]) -> Scores:
-        """The same for some of the queries; raises BadInput when none is left."""
+        """Return the scores of a subset of the queries.
+
+        Raises BadInput if none is left.
+        """
         kept = {
             measure: {query: value for query, value in by.items() if query in ids}
             for measure, by in self.values.items()
@@ -54,14 +63,13 @@ class Scores:
 def score(
     run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, *, classes: Mapping[str, str] | None = None
 ) -> Scores:
-    """Score a run on every query of the qrels; one that the run lacks counts 0 (as `trec_eval -c` does),
-    others are left out.
+    """Score a run on every query of the qrels.
 
-    Measures are recall@k, all@k (1 if every relevant document is among the first k, else 0), ndcg@k, mrr,
-    mrr@k, precision@k, success@k and map, map@k. With `classes` (document id to class) the count is lenient:
-    a hit of the class of a relevant document counts, each class once. A query without any relevant document
-    counts 0, as in trec_eval. Raises UnknownName for a measure, BadInput for a cut deeper than the run was
-    kept.
+    A query that the run lacks counts 0 (as in `trec_eval -c`), and queries outside the qrels are ignored.
+    Measures are recall@k, all@k (1 if every relevant document is in the first k, else 0), ndcg@k, mrr, mrr@k,
+    precision@k, success@k, map and map@k. With `classes` (document id to class) scoring is lenient: a hit in
+    the class of a relevant document counts, each class once. A query without any relevant document counts 0,
+    as in trec_eval. Raises UnknownName for an unknown measure, and BadInput for a cutoff deeper than the run.
     """
     if not qrels:
         raise BadInput("there are no qrels to score against")
@@ -83,14 +91,15 @@ def score(
 
 
 def depth(measure: str) -> int:
-    """How many hits of a query a measure looks at, 0 for all of them; raises UnknownName for a measure,
-    BadInput for its cut.
+    """Return the cutoff of a measure, or 0 if it uses all hits of a query.
+
+    Raises UnknownName for an unknown measure and BadInput for an invalid cutoff.
     """
     return _parsed(measure)[1]
 
 
 def _reached(measure: str, run: Run) -> tuple[str, int]:
-    """A measure as its name and its cut; the run must reach as deep."""
+    """Split a measure into its name and cutoff, and check that the run is deep enough."""
     name, cut = _parsed(measure)
     if cut > run.kept:
         raise BadInput(
@@ -100,7 +109,7 @@ def _reached(measure: str, run: Run) -> tuple[str, int]:
 
 
 def _parsed(measure: str) -> tuple[str, int]:
-    """A measure as its name and its cut (0 where it has none)."""
+    """Split a measure into its name and its cutoff (0 without one)."""
     name, _, cut = measure.partition("@")
     if name not in {*_OURS, "all"}:
         raise UnknownName("measure", name, {*_OURS, "all"})
@@ -131,9 +140,8 @@ def _by_ir_measures(
     theirs = {
         measure: base @ cuts[measure][1] if cuts[measure][1] else base for measure, base in theirs.items()
     }
-    # trec_eval sorts by score and breaks ties by id from the end of the alphabet. Our rankings are in order
-    # already, with ties broken by id from its start, so the place in the ranking goes in as the score: whole
-    # numbers, no ties, our order.
+    # trec_eval sorts by score and breaks ties by descending id. Our rankings are already sorted, with ties by
+    # ascending id. So the rank is passed as the score: integers without ties, in our order.
     run = {
         query: {id: float(len(ids) - place) for place, id in enumerate(ids)} for query, ids in found.items()
     }
@@ -147,12 +155,13 @@ def _by_ir_measures(
     return {measure: values[measure] | measured[base] for measure, base in theirs.items()}
 
 
-# --- lenient ---
+# --- lenient scoring ---
 
 
 def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:
-    """The qrels with classes in place of documents; a class has the best grade among its documents. A
-    document without one is its own.
+    """Replace documents in qrels by their classes.
+
+    A class gets the best grade of its documents. A document without a class is its own.
     """
     graded: dict[str, dict[str, int]] = {}
     for query, grades in qrels.items():
@@ -164,8 +173,9 @@ def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:
 
 
 def _first_of_each(ids: Sequence[str], classes: Mapping[str, str]) -> list[str]:
-    """Hits as classes; a later hit of a class that was met keeps its place, so that k stays k, but stands for
-    nothing.
+    """Replace hits by their classes.
+
+    A repeated class keeps its rank, so that k is unchanged, but matches nothing.
     """
     met: set[str] = set()
     named = []

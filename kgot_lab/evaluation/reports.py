@@ -1,6 +1,4 @@
-"""A report: what every system reached on one data set, against the baseline, with everything needed to work
-it out again.
-"""
+"""Reports on one data set: the scores of all systems against the baseline, from stored results."""
 
 from __future__ import annotations
 
@@ -25,16 +23,16 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell, signed
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Json
 
-# a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)
+# prefixes that a spreadsheet reads as a formula (OWASP, CSV injection)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-PLAN = "plan.json"  # its name in a folder of receipts
-_DIGEST = re.compile(r" \([0-9a-f]{8}\)")  # behind the name of an embedder
-LENIENT = " lenient"  # behind the name of a measure that counts classes
+PLAN = "plan.json"  # its name in a folder of results
+_DIGEST = re.compile(r" \([0-9a-f]{8}\)")  # after the name of an embedder
+LENIENT = " lenient"  # suffix of a measure that counts classes
 
 
 @dataclass(frozen=True)
 class ReportRow:
-    """One number of a report: the mean of a measure over n queries, and its 95 % bootstrap interval."""
+    """A row of a report: the mean of a measure over n queries, and its 95 % bootstrap interval."""
 
     dataset: str
     system: str
@@ -48,11 +46,11 @@ class ReportRow:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What the systems reached on one data set; `comparisons` with the baseline are by part of the queries.
-    Prints as the table.
+    """The scores of systems on one data set, printed as tables.
 
-    `left_out` are systems that could not be built from these data, `again` those that had a receipt and were
-    run again now; each with why. `notes` are further remarks.
+    `comparisons` with the baseline are by part of the queries. `left_out` are systems that could not be built
+    for these data, and `again` those that were run again although they had stored results, each with the
+    reason. `notes` are further remarks.
     """
 
     dataset: Dataset
@@ -67,12 +65,13 @@ class Report:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the queries that are reported apart."""
+        """The parts of the queries that are reported separately."""
         return tuple(self.comparisons)
 
     def row(self, system: str, measure: str = "", part: str = "") -> ReportRow:
-        """The row of a system, by default for the primary measure and the first part; raises BadInput for one
-        that is not there.
+        """Return the row of a system, by default for the primary measure and the first part.
+
+        Raises BadInput if the report has no such row.
         """
         wanted = system, measure or self.plan.primary, part or self.parts[0]
         for row in self.rows:
@@ -81,7 +80,7 @@ class Report:
         raise BadInput(f"the report on {self.dataset.name} has no row for {', '.join(wanted)}")
 
     def grids(self) -> list[Grid]:
-        """The tables of the report: for each part what was reached, and the comparison with the baseline."""
+        """Return the tables of the report: for each part the scores and the comparison with the baseline."""
         made = []
         for number, part in enumerate(self.parts):
             made.append(self._reached(part, self.plan.measures, timed=number == 0))
@@ -122,18 +121,18 @@ class Report:
     # --- exports ---
 
     def markdown(self) -> str:
-        """The tables in Markdown."""
+        """Render the tables as Markdown."""
         return "\n\n".join([*(grid.markdown for grid in self.grids()), f"{self._told} {self._notes}"]) + "\n"
 
     def latex(self) -> str:
-        """The tables in LaTeX, for the booktabs package."""
+        """Render the tables as LaTeX, for the booktabs package."""
         return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {harmless(self._told)}"]) + "\n"
 
     def csv(self) -> str:
-        """The rows as CSV, with the embedder of a system, empty where its receipt names none, and the plan in
-        columns of their own.
+        """Render the rows as CSV, with columns for the embedder of each system and for the plan.
 
-        A text that a spreadsheet would take for a formula has a ' before it.
+        The embedder is empty if the system's results name none. A leading ' is added to a text that a
+        spreadsheet would read as a formula.
         """
         plan = {name: value for name, value in self.plan.as_json().items() if name != "measures"}
         named = {run.system: {"embedder": _embedder(run) or ""} for run in self.runs}
@@ -146,7 +145,7 @@ class Report:
         return text.getvalue()
 
     def json(self) -> str:
-        """Everything as JSON: the plan, the data, the systems, the rows and the comparisons."""
+        """Render the report as JSON: plan, data, systems, rows and comparisons."""
         systems = {
             run.system: {"description": run.description, **_rounded(run.latency._asdict()), **run.about}
             for run in self.runs
@@ -167,9 +166,7 @@ class Report:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader must know of the systems: which lack here, which rankings are older than the run that
-        ended, and the embedders.
-        """
+        """Notes for readers: missing systems, rankings older than the last run, and the embedders."""
         lacking = [f"Left out is {system}: {why}." for system, why in self.left_out.items()]
         older = [
             f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}"
@@ -185,10 +182,9 @@ class Report:
 
     @property
     def embedders(self) -> dict[str, tuple[str, ...]]:
-        """The systems by the embedder that their receipts name, that of the baseline first, or else the one
-        of most systems.
+        """The systems by their embedder, that of the baseline first, else that of most systems.
 
-        Systems without an embedder, and receipts that do not name one, are left out.
+        Systems without an embedder, or whose results do not name one, are omitted.
         """
         systems: dict[str, tuple[str, ...]] = {}
         for run in self.runs:
@@ -202,7 +198,7 @@ class Report:
 
     @property
     def _by(self) -> str:
-        """Whose vectors the systems of a table have, behind its title."""
+        """The embedder of the systems in a table, for its title."""
         first = next(iter(self.embedders), "")
         return f", vectors by {_DIGEST.sub('', first)}" if first else ""
 
@@ -237,12 +233,10 @@ class Report:
 
 
 def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
-    """Score the runs of some systems on the queries of one data set and compare them with the plan's
-    baseline.
+    """Score the runs of systems on one data set and compare them with the plan's baseline.
 
-    Queries are those of the data set given, the locked ones (where there are others too) reported apart.
-    Raises BadInput when two runs have one name, or a run lacks a query: a report that counts it 0 would call
-    an unfinished system a bad one.
+    The held-out queries are also reported separately if there are others too. Raises BadInput if two runs
+    have the same name, or a run lacks a query, since counting it 0 would make an unfinished system look bad.
     """
     runs = tuple(runs)
     if odd := set(dataset.qrels) ^ {query.id for query in dataset.queries}:
@@ -274,10 +268,10 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
 
 
 def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
-    """Work out every report again from a folder of receipts alone, with no model and no network.
+    """Recompute every report from a folder of stored results, without a model or network.
 
-    The folder holds plan.json and one folder per data set with a receipt per system; `load` gives a data set
-    by name. Raises BadInput for a broken receipt, or one that was made on other documents or qrels.
+    The folder holds plan.json and one folder for each data set, with a results file for each system. `load`
+    returns a data set by name. Raises BadInput for a broken results file, or one of other documents or qrels.
     """
     plan = Plan.load(folder / PLAN)
     groups = {inner: sorted(inner.glob("*.jsonl.gz")) for inner in sorted(folder.iterdir()) if inner.is_dir()}
@@ -299,10 +293,8 @@ def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
 
 
 def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
-    """The scores of a run; those that count classes stand beside the strict ones, where the data have
-    classes.
-    """
-    # in this order, on which a bootstrap depends
+    """Score a run, and add class-level scores if the data set has classes."""
+    # the bootstrap depends on this order
     qrels = {query.id: dataset.qrels[query.id] for query in dataset.queries}
     strict = score(run, qrels, plan.measures)
     if not dataset.classes:
@@ -325,7 +317,7 @@ def _rows(dataset: Dataset, part: str, scores: Mapping[str, Scores], plan: Plan)
 
 
 def _fits(run: Run, dataset: Dataset, where: str) -> None:
-    """Refuse a receipt made on other data than are here now."""
+    """Raise BadInput for results of other data than the current ones."""
     if run.dataset != dataset.name or set(run.hits) != {query.id for query in dataset.queries}:
         raise BadInput(
             f"{where} was made on other queries of {run.dataset} than the first receipt of its folder; run it again"
@@ -338,7 +330,7 @@ def _fits(run: Run, dataset: Dataset, where: str) -> None:
 
 
 def _embedder(run: Run) -> str:
-    """The name of the embedder that a receipt names, with some of its digest; empty for none."""
+    """Return the name and short digest of the embedder that a run records, or an empty text."""
     named = [each.rpartition(" ") for each in run.about.get(EMBEDDER_HASH, "").split("; ")]
     return " and ".join(f"{name} ({digest[:8]})" for name, _, digest in named if name)
 
@@ -349,13 +341,14 @@ def _times(run: Run) -> tuple[Cell, Cell]:
 
 
 def _no_formula(cell: Json) -> Json:
-    """A cell of CSV that a spreadsheet shows as it stands; numbers stay numbers."""
+    """Escape a CSV cell that a spreadsheet would read as a formula. Numbers are unchanged."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def _rounded(value: Json) -> Json:
-    """The value with numbers cut to six decimals, which any machine agrees on; what is no finite number
-    becomes null.
+    """Round the numbers in a JSON value to six decimals, so that all machines agree.
+
+    A number that is not finite becomes null.
     """
     if isinstance(value, dict):
         return {name: _rounded(inner) for name, inner in value.items()}
@@ -364,15 +357,15 @@ def _rounded(value: Json) -> Json:
     return value
 
 
-# A report told in rows: what systems reached, what each gained over the baseline, and two of them held
-# against each other.
+# Rows for reports: scores, gains over the baseline, and comparisons of two systems.
 
 
 def standings(
     report: Report, systems: Sequence[str], parts: Sequence[str] = ("all", "locked")
 ) -> list[dict[str, Json]]:
-    """A row for each system: its mean of the primary measure and its gain over the baseline, with interval
-    and p, by part of the data.
+    """Return a row for each system: its mean of the primary measure and its gain over the baseline.
+
+    The gain has its interval and p-value. There is a set of columns for each part of the data.
     """
     return [
         {"system": system}
@@ -382,29 +375,31 @@ def standings(
 
 
 def gain(report: Report, system: str, part: str = "all") -> str:
-    """The gain of a system over the baseline as a short text with its interval; empty for the baseline
-    itself.
+    """Format the gain of a system over the baseline with its interval.
+
+    Empty for the baseline itself.
     """
     if system == report.plan.baseline:
         return ""
     difference = report.comparisons[part][system].difference
-    # so that a cell does not break within it
+    # no line breaks in a cell
     return f"{signed(difference.mean)} ({span(difference)})".replace(" ", "\u00a0")
 
 
 def span(estimate: Estimate) -> str:
-    """An interval as a short text, with signs."""
+    """Format an interval with signs."""
     return f"{signed(estimate.low)} to {signed(estimate.high)}"
 
 
 def format_p(p: float) -> str:
-    """A p as a short text: one of hardly anything is said to be below .001."""
+    """Format a p-value with three decimals, or as "below .001"."""
     return "below .001" if p < 0.001 else decimal(p)
 
 
 def named_before(reports: Mapping[str, Report], system: str, part: str = "all") -> list[dict[str, Json]]:
-    """A row for each report: the gain of one system that was named beforehand, its p corrected for as many
-    tests as there are reports.
+    """Return a row for each report with the gain of one system that was named in advance.
+
+    Its p-value is corrected for as many tests as there are reports.
     """
     gaps = {name: report.comparisons[part][system] for name, report in reports.items()}
     corrected = holm([gap.p for gap in gaps.values()])
@@ -427,8 +422,9 @@ def named_before(reports: Mapping[str, Report], system: str, part: str = "all") 
 def head_to_head(
     report: Report, before: str, after: str, measure: str = "", *, ids: Collection[str] = ()
 ) -> Comparison:
-    """One system of a report against another instead of the baseline: by default by the primary measure, on
-    all queries.
+    """Compare two systems of a report with each other.
+
+    By default by the primary measure and on all queries.
     """
     scores = {
         system: report.scores[system].only(ids) if ids else report.scores[system]
@@ -448,7 +444,7 @@ def _part(report: Report, system: str, part: str) -> dict[str, str]:
 
 @dataclass(frozen=True, repr=False)
 class Sentences:
-    """Sentences that were made from figures; in a notebook they show as a paragraph each."""
+    """Sentences generated from figures, shown in a notebook as one paragraph each."""
 
     lines: tuple[str, ...]
 
@@ -459,16 +455,15 @@ class Sentences:
         return "".join(f"<p>{escaped_cell(line)}</p>" for line in self.lines)
 
 
-# Who came first: rounds in which some systems did the same, as something to guess before it is shown.
+# A ranking game: guess which system comes first in each round.
 
 
 @dataclass(frozen=True)
 class ContestRound:
-    """Who came first in a round, several where they are equal, by how much before the next, and that as a
-    sentence.
+    """The winner of a round, or several if equal, the lead over the next, and a sentence about it.
 
-    It is open, with nobody first, until two systems have done it; `n` is how many questions all that took
-    part have answered.
+    It is undecided, without a winner, until two systems have completed it. `n` is how many questions all
+    participants have answered.
     """
 
     on: str
@@ -480,8 +475,9 @@ class ContestRound:
 
 @dataclass(frozen=True)
 class Contest:
-    """The systems that take part, each with what it is, and the rounds; `asks` is the question, if it is not
-    who has the best measure.
+    """The systems in a ranking game, each with a description, and the rounds.
+
+    `asks` is the question, if it is not which system has the best measure.
     """
 
     systems: Mapping[str, str]
@@ -491,7 +487,7 @@ class Contest:
 
     @property
     def outcomes(self) -> Sentences:
-        """What came out, a sentence for each round."""
+        """The outcome of each round, as a sentence."""
         return Sentences(tuple(f"{each.on}: {each.told}" for each in self.rounds))
 
     def __repr__(self) -> str:

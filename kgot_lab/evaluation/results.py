@@ -1,9 +1,9 @@
-"""Receipts: the small files that hold what a run found, so that every number of a report can be worked out
-again without a model.
+"""Results files: per-query results of a run.
 
-A receipt is gzipped JSON lines: a head that says what was run on which data, by which code and embedder; a
-line for each query; and in a line at the end how long it took, when and where. All lines but the last are the
-same for every run of one system on the same data.
+With them every reported number can be recomputed without a model. A results file is gzipped JSON lines: a
+header that says what was run on which data, by which code and embedder, a line for each query, and a last
+line with the duration, date and machine. All lines but the last are identical for every run of one system on
+the same data.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.io.files import read_regular_text, write_whole
 from kgot_lab.types import Hit, Json
 
-KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
+KEEP = 20  # hits of a query in a results file: enough for recall@20
 RECEIPT_FORMAT = "recall receipt 2"
-_EARLIER_FORMAT = "recall receipt 1"  # it had all in the head, and named neither code nor embedder
-# in the head: what decides, with the data, what a system finds
+_EARLIER_FORMAT = "recall receipt 1"  # all in the header, without code or embedder
+# header fields that decide, with the data, what a system finds
 VERSION, EMBEDDER_HASH, ADDITIONS = ("version", "embedder", "additions")
-# in the last line: how many rankings are older than the run that wrote the receipt
+# in the last line: how many rankings are older than the run that wrote the file
 RESUMED = "from_a_stopped_run"
 _TIMES = ("median_seconds", "p95_seconds")
 _CIRCUMSTANCES = ("date", "machine", "versions", RESUMED)
@@ -44,10 +44,11 @@ _PACKAGES = ("kgot_lab", "numpy", "bm25s", "onnxruntime")
 
 
 def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
-    """Write a run as a receipt, at most `keep` hits of a query; the same run gives the same bytes. Scores
-    keep six digits.
+    """Write a run as a results file, at most `keep` hits a query.
+
+    The same run gives the same bytes. Scores are rounded to six digits.
     """
-    # of a published run none are known
+    # unknown for a published run
     times = [_six(seconds) if math.isfinite(seconds) else None for seconds in run.latency]
     kept = min(keep, run.kept)
     head = {
@@ -70,15 +71,15 @@ def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
     packed = io.BytesIO()
     with gzip.GzipFile(
         filename="", fileobj=packed, mode="wb", mtime=0
-    ) as file:  # neither name nor time of writing, for equal bytes
+    ) as file:  # no name or time, for identical bytes
         file.write((text + receipt_line(end)).encode())
     write_whole(path, packed.getvalue(), "the receipt")
 
 
 def load_receipt(path: Path) -> Run:
-    """Read a receipt, of this format or the one before.
+    """Read a results file, of this format or the previous one.
 
-    Raises BadInput for one that is broken or cut short: it names the file, which is to be deleted, and the
+    Raises BadInput for a broken or truncated file. The error names the file, which should be deleted, and the
     line.
     """
     head, rows = read_receipt(path)
@@ -111,9 +112,7 @@ def _run_of(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str, Js
 
 
 def fingerprints(dataset: Dataset) -> dict[str, str]:
-    """SHA-256 of the documents, of the questions and of the qrels (with classes, where there are some),
-    whatever order they are in.
-    """
+    """Return the SHA-256 of the documents, the queries and the qrels (with any classes), in any order."""
     documents = sorted((document.id, document.title, document.text) for document in dataset.documents)
     qrels = sorted((query, sorted(grades.items())) for query, grades in dataset.qrels.items())
     classes = sorted(dataset.classes.items())
@@ -126,8 +125,9 @@ def fingerprints(dataset: Dataset) -> dict[str, str]:
 
 
 def additions(dataset: Dataset) -> str:
-    """SHA-256 of what else of some data decides what systems find: triples, computed edges, which queries are
-    locked, and which documents are excluded.
+    """Return the SHA-256 of other data that affect what systems find.
+
+    These are triples, computed edges, held-out queries and excluded documents.
     """
     triples = sorted((id, list(map(repr, some))) for id, some in dataset.triples.items())
     parts = [triples, sorted(map(repr, dataset.isomorphic)), sorted(dataset.locked)]
@@ -136,8 +136,9 @@ def additions(dataset: Dataset) -> str:
 
 
 def circumstances() -> dict[str, str]:
-    """Today's date, the kind of machine and the versions: what a reader needs to judge a time, and nothing
-    about who ran it.
+    """Return the date, the kind of machine and the versions, for judging times.
+
+    Nothing identifies the user.
     """
     versions = [f"python {platform.python_version()}"]
     for package in _PACKAGES:
@@ -153,8 +154,9 @@ def circumstances() -> dict[str, str]:
 
 
 def read_receipt(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]]]:
-    """The head of a receipt, with what stands in its last line, and a row for each query; raises BadInput for
-    what is none.
+    """Read a results file: its header, merged with its last line, and a row for each query.
+
+    Raises BadInput if the file cannot be read or is not a results file.
     """
     try:
         raw = path.read_bytes()
@@ -181,9 +183,7 @@ def _lines_of(path: Path, raw: bytes) -> tuple[dict[str, Json], list[dict[str, J
 
 @contextmanager
 def to_be_deleted(path: Path) -> Iterator[None]:
-    """Add to an error about what a file of the benchmark holds which file to delete, and what becomes of it
-    then.
-    """
+    """Add to an error about a benchmark file which file to delete, and the effect."""
     try:
         yield
     except BadInput as error:
@@ -193,7 +193,10 @@ def to_be_deleted(path: Path) -> Iterator[None]:
 
 
 def json_row(line: bytes, where: str) -> dict[str, Json]:
-    """A line of a receipt; raises BadInput, which says where, for what is no JSON object."""
+    """Parse a line of a results file.
+
+    Raises BadInput, which names the line, if it is not a JSON object.
+    """
     try:
         row = json.loads(line)
     except ValueError as error:
@@ -204,8 +207,9 @@ def json_row(line: bytes, where: str) -> dict[str, Json]:
 
 
 def parsed_row(row: Mapping[str, Json], where: str) -> tuple[str, tuple[Hit, ...], float]:
-    """The query of a row, its hits, and the seconds it took where it says them; raises BadInput for what is
-    no such row.
+    """Return the query, the hits and the seconds of a row.
+
+    The seconds are NaN if the row has none. Raises BadInput if the row is malformed.
     """
     try:
         ids, scores = [str(id) for id in row["ids"]], [float(score) for score in row["scores"]]
@@ -218,12 +222,12 @@ def parsed_row(row: Mapping[str, Json], where: str) -> tuple[str, tuple[Hit, ...
 
 
 def receipt_row(query: str, hits: tuple[Hit, ...]) -> dict[str, Json]:
-    """What a receipt keeps of a query."""
+    """Build the row of a query in a results file."""
     return {"query": query, "ids": [hit.id for hit in hits], "scores": [_six(hit.score) for hit in hits]}
 
 
 def rounded_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Hits as a receipt keeps them."""
+    """Round the scores of hits as a results file does."""
     return tuple(Hit(hit.id, _six(hit.score)) for hit in hits)
 
 
@@ -232,7 +236,7 @@ def _six(number: float) -> float:
 
 
 def receipt_line(row: Mapping[str, Json]) -> str:
-    """A row as it is written."""
+    """Serialise a row as a line of a results file."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
@@ -240,21 +244,20 @@ def _digest(value: Json) -> str:
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
 
-# What is written down before a benchmark runs, so that no choice can follow the results.
+# The evaluation plan, written before a benchmark runs, so that no choice depends on the results.
 
 MARGIN = 0.02  # of the primary measure; fixed before the first run
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The baseline every system is compared with, the measure that decides, all measures, and how chance is
-    judged.
+    """The evaluation plan: baseline, primary measure, all measures, and how significance is tested.
 
-    Systems that are tuned are tuned for the primary measure; `margin` is how much better by it a lane has to
-    make a fusion on the tuning split for the gate to let it in. `ties`: a rule of runs.TIES. `rounds` and
-    `seed` are those of the tests and the bootstrap. `expected` is the system that the develop queries speak
-    for, named before the locked ones are opened. `assumed`: nobody gave a plan, these are the defaults.
-    Raises BadInput for what no benchmark can follow, UnknownName for a measure or a rule.
+    Systems are tuned for the primary measure. `margin` is the gain in it on the tuning split that a retriever
+    needs to be selected for a fusion. `ties`: a rule of runs.TIES. `rounds` and `seed` are those of the tests
+    and the bootstrap. `expected` is the best system on the dev split, named before the test split is
+    evaluated. `assumed`: no plan was given, and these are the defaults. Raises BadInput for an invalid plan,
+    and UnknownName for an unknown measure or rule.
     """
 
     baseline: str
@@ -280,7 +283,7 @@ class Plan:
             raise BadInput(
                 f"the measures of a plan are a list of names, as ('recall@5', 'mrr'), not {shortly(self.measures)}"
             )
-        # a list would not equal what is read from a file
+        # a list would not equal the tuple read from a file
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.primary not in self.measures:
             raise BadInput(
@@ -316,15 +319,19 @@ class Plan:
         return f"{whose} down before the run: {', '.join([*parts, *best])}"
 
     def as_json(self) -> dict[str, Json]:
-        """The plan as JSON values; that nobody gave it stands there only where it is so."""
+        """Return the plan as JSON values.
+
+        `assumed` is included only if it is true.
+        """
         values = asdict(self) | {"measures": list(self.measures)}
         return (
             values if self.assumed else {name: value for name, value in values.items() if name != "assumed"}
         )
 
     def write_down(self, path: Path) -> None:
-        """Save the plan before anything is measured; one that is there is left alone. Raises BadInput where
-        it is another one.
+        """Save the plan before anything is measured. An existing equal plan is left alone.
+
+        Raises BadInput if another plan is there.
         """
         if not path.exists():
             self.save(path)
@@ -341,12 +348,12 @@ class Plan:
             )
 
     def save(self, path: Path) -> None:
-        """Write the plan as JSON; raises BadInput where it cannot be written."""
+        """Write the plan as JSON. Raises BadInput if it cannot be written."""
         write_whole(path, json.dumps(self.as_json(), indent=1) + "\n", "the plan")
 
     @staticmethod
     def load(path: Path) -> Plan:
-        """Read what `save` wrote; raises BadInput."""
+        """Read a plan that `save` wrote. Raises BadInput if it cannot be read."""
         try:
             read = json.loads(read_regular_text(path))
         except (OSError, ValueError, RecursionError) as error:

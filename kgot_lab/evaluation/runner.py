@@ -1,8 +1,8 @@
-"""Running a system into its receipt: what is there is kept while version, embedder and data are the same, and
-run again where they changed. A system that declares no version is always run again.
+"""Run a system and store its results.
 
-While a run is under way its lines are kept in a plain file beside the receipt (`.partial`), so that it goes
-on where it was interrupted, and a lock (`.lock`) makes another process wait.
+Stored results are reused while version, embedder and data are the same, and replaced otherwise. A system
+without a declared version is always run again. During a run its lines are in a plain file next to the results
+(`.partial`), so that it can be resumed, and a lock (`.lock`) makes other processes wait.
 """
 
 from __future__ import annotations
@@ -43,44 +43,38 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.io.processes import one_at_a_time
 from kgot_lab.types import Hit, Json, Query
 
-# Whether a system is still the one it was: the version that it declares, and the embedders it searches
-# with.
+# Whether a system is unchanged: its declared version, and its embedders.
 
-_DEEPEST = 40  # from a stage to what it calls
+_DEEPEST = 40  # maximum depth of references from a stage
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
-_LONGEST = 100  # longer collections are data, which have their own digests
+_LONGEST = 100  # longer collections are data, which have digests
 
 
 def declared_version(system: object) -> str:
-    """Return the version that a stage, or what builds one, declares; "" for none, and then it is always run
-    again.
-    """
+    """Return the declared version of a stage or its builder, or "", which means it is always run again."""
     version = getattr(system, "version", "")
     return version if isinstance(version, str) else ""
 
 
 def embedders_in(system: object) -> list[object]:
-    """The embedders that a stage, or what builds one, holds: one for each digest, in the order of their
-    names.
+    """Return the embedders that a stage or its builder refers to, one for each digest, sorted by name.
 
-    Of one that a builder makes itself nothing is seen until the stage is built.
+    An embedder that a builder creates itself is visible only once the stage is built.
     """
     found = {str(getattr(value, "digest", "")): value for value in _embedders(system, {}, 0)}
     return sorted(found.values(), key=named_embedder)
 
 
 def named_embedder(embedder: object) -> str:
-    """An embedder as a receipt names it: its name and its digest."""
+    """Format an embedder as results files do: its name and its digest."""
     return f"{getattr(embedder, 'name', '')} {getattr(embedder, 'digest', '')}"
 
 
 def _embedders(value: object, seen: dict[int, object], depth: int) -> Iterator[object]:
-    """The embedders that a value leads to: through what functions close over, arguments, attributes and short
-    collections.
-    """
+    """Yield the embedders reachable from a value: closures, arguments, attributes and short collections."""
     if isinstance(value, _PLAIN) or id(value) in seen or depth > _DEEPEST:
         return
-    seen[id(value)] = value  # held, since the id of a value that is gone may be given to another
+    seen[id(value)] = value  # kept alive, since an id may be reused
     if callable(getattr(type(value), "embed", None)) and isinstance(getattr(value, "digest", None), str):
         yield value
         return
@@ -116,7 +110,7 @@ def _closed_over(function: FunctionType) -> Iterator[object]:
             continue
 
 
-# another value of one of these is another question put to a system, and not another system
+# fields that describe the task, not the system
 _ASKED = ("dataset", "documents", "questions", "qrels", "system", "kept", "queries")
 _SYSTEM = ("description", VERSION, EMBEDDER_HASH, ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
@@ -137,18 +131,17 @@ def run_to(
     ties: str = BY_ID,
     waits: Callable[[], object] = lambda: None,
 ) -> Run:
-    """Run a system on the queries of a data set into a receipt, going on where an earlier attempt was
-    interrupted.
+    """Run a system on the queries of a data set and store the results, resuming an interrupted run.
 
-    `system` may be what builds it, which is then called only where it is run. A receipt of the same system,
-    by its description, its declared version, its embedders and the data, is read instead; that of another is
-    replaced once the new one is whole. A system without a version is always run from the beginning. With one,
-    an interruption between two queries loses nothing; a line that was not written to its end is asked again,
-    and the receipt says how many rankings are from before. Nothing is kept of an attempt that the system's
-    own error ended. Where another process is at work on the receipt it is waited for, which `waits` is
-    told. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes from other data or is kept
-    to another depth; what the system raises of LabError, and LabError that names it and the query, and has
-    the error as its cause, for anything else.
+    `system` may be a builder, which is called only if the system is run. Stored results of the same system,
+    by description, declared version, embedders and data, are loaded instead. Those of another are replaced
+    once the new ones are complete. A system without a version is always run from the start. With one, an
+    interruption between two queries loses nothing. A line that was not completed is computed again, and the
+    results say how many rankings are from before. If the system's own error ends a run, nothing is kept. If
+    another process is running the same system, this one waits and calls `waits`. `ties` is a rule of
+    runs.TIES. Raises BadInput if the existing results are of other data or another depth. A LabError of the
+    system is passed on. Any other error is raised as a LabError that names system and query, with the error
+    as its cause.
     """
     version, wanted = declared_version(system), question_put(dataset, name, keep)
     if (kept := stored_run(path, system, dataset, wanted)) is not None:
@@ -156,7 +149,7 @@ def run_to(
     with one_at_a_time(path, waits):
         if (
             kept := stored_run(path, system, dataset, wanted)
-        ) is not None:  # another made it while it was waited for
+        ) is not None:  # another process made it meanwhile
             return kept
         stage = built(system, name)
         partial = path.with_name(f"{path.name}.partial")
@@ -169,7 +162,7 @@ def run_to(
 def run_whole(
     system: Retriever | Built, dataset: Dataset, *, name: str, keep: int = KEEP, ties: str = BY_ID
 ) -> Run:
-    """Run a system on all queries of a data set, with nothing kept on the way, for save_receipt.
+    """Run a system on all queries of a data set without intermediate files, for save_receipt.
 
     Raises what run_to raises.
     """
@@ -187,8 +180,9 @@ def run_whole(
 
 
 def built(system: Retriever | Built, name: str) -> Retriever:
-    """A system, built if it is what builds one; raises BadInput where that gives none, and LabError where it
-    fails.
+    """Build a system if it is a builder, else return it.
+
+    Raises BadInput if a builder does not return a stage, and LabError if it fails.
     """
     with _named(f"the system {name!r} could not be built"):
         made: Any = cast(Built, system)() if _builds(system) else system
@@ -198,7 +192,7 @@ def built(system: Retriever | Built, name: str) -> Retriever:
 
 
 def question_put(dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
-    """What is asked of a system: which data, and how many hits of each query."""
+    """Return the header fields that define a run: the data set, the system and the hits stored a query."""
     asks = {"format": RECEIPT_FORMAT, "dataset": dataset.name, **fingerprints(dataset)}
     return asks | {"system": name, "kept": keep, "queries": len(dataset.queries)}
 
@@ -206,12 +200,11 @@ def question_put(dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
 def stored_run(
     path: Path, system: Retriever | Built, dataset: Dataset, wanted: Mapping[str, Json]
 ) -> Run | None:
-    """What a receipt holds, where it is of this system; None where there is none, or one of another system or
-    version.
+    """Load the stored run of a system, or return None if there is none for its current version.
 
-    `wanted` is what question_put() gives. Of what builds a system the description is not compared, nor an
-    embedder that it makes itself: its version stands for them. Raises BadInput
-    for a receipt of other data, or kept to another depth.
+    `wanted` is the result of question_put(). For a builder, neither the description nor an embedder that it
+    creates itself is compared. Its version stands for them. Raises BadInput if the file is of other data or
+    another depth.
     """
     if not path.exists():
         return None
@@ -221,8 +214,9 @@ def stored_run(
 
 
 def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
-    """Why a system that has a receipt is run again, in words: "its version changed"; empty where it is not,
-    or has none.
+    """Explain why a system with stored results is run again, as in "its version changed".
+
+    Empty if it is not run again or has no stored results.
     """
     if not path.exists():
         return ""
@@ -244,8 +238,9 @@ def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str
 
 
 def _changes(head: Mapping[str, Json], system: Retriever | Built, dataset: Dataset) -> list[str]:
-    """What is not as the head of a receipt has it; of what a builder will make nothing is known but its
-    version and what it holds.
+    """List what differs from the header of a results file.
+
+    For a builder, only its version and what it refers to are known.
     """
     embedders, version = set(map(named_embedder, embedders_in(system))), declared_version(system)
     described = _builds(system) or head.get("description") == repr(system)
@@ -267,7 +262,7 @@ def _builds(system: Retriever | Built) -> bool:
 
 
 def _identity(system: Retriever | Built, stage: Retriever, dataset: Dataset, version: str) -> dict[str, Json]:
-    """What decides, with the data, what a system finds."""
+    """Return the header fields that decide, with the data, what a system finds."""
     embedders = _AND.join(sorted(set(map(named_embedder, (*embedders_in(system), *embedders_in(stage))))))
     return {
         "description": repr(stage),
@@ -287,7 +282,7 @@ def _same(path: Path, head: Mapping[str, Json], wanted: Mapping[str, Json]) -> N
 
 
 def _going_on(partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[str, Json], ties: str) -> Run:
-    """Ask the queries that a partial file does not hold, each into a line of it."""
+    """Run the queries that are missing from a partial file, one line each."""
     queries, known = unique(dataset.queries), {document.id for document in dataset.documents}
     done = _resumed(partial, fixed)
     older = len(done)
@@ -304,7 +299,7 @@ def _going_on(partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[
             except (
                 LLMError,
                 StoreUnavailable,
-            ):  # no fault of the system: a server is away, a budget is spent
+            ):  # not the system's fault: no server, no budget
                 raise
             except Exception:
                 lines.close()
@@ -343,26 +338,26 @@ def _made(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> 
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Say whose error one of a system's own code is, and keep it as the cause; those of this package say
-    enough.
+    """Attribute an error in a system's own code to the system, and keep it as the cause.
+
+    Errors of this package are passed on.
     """
     try:
         yield
     except LabError:
         raise
     except Exception as error:
-        if wants_memory(error):  # of which whoever runs the benchmark says what helps
+        if wants_memory(error):  # the caller gives advice
             raise
         raise LabError(f"{what}: {type(error).__name__}: {words_of(error)[:_TOLD]}") from error
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """No search is held up by a full collection, which walks every object of every index and would be timed
-    with it.
+    """Keep full garbage collections, which walk every object of every index, out of timed searches.
 
-    Nothing is collected before: that walk took longer than a small run, and a system that was run is gone
-    with the last name for it.
+    Nothing is collected first, because that took longer than a small run. A system is freed with its last
+    reference.
     """
     gc.freeze()
     try:
@@ -373,7 +368,10 @@ def _undisturbed() -> Iterator[None]:
 
 @contextmanager
 def _writing(partial: Path) -> Iterator[IO[str]]:
-    """The file that takes the lines of a run under way; raises LabError where it takes no more."""
+    """Open the partial results file of a run for appending.
+
+    Raises LabError if it cannot be written.
+    """
     try:
         with partial.open("a", encoding="utf-8") as lines:
             yield lines
@@ -385,8 +383,9 @@ def _writing(partial: Path) -> Iterator[IO[str]]:
 
 
 def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
-    """What a partial file holds by query id; a torn last line is cut off it, and one of another system is
-    deleted.
+    """Read the finished queries in a partial results file, by query id.
+
+    A torn last line is cut off. A file of another system is deleted.
     """
     partial.parent.mkdir(parents=True, exist_ok=True)
     raw = partial.read_bytes() if partial.exists() else b""

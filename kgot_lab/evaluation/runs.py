@@ -1,4 +1,4 @@
-"""A run: what one system found for every query, and how long it took."""
+"""Runs: the hits of one system for every query, and their times."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kgot_lab.types import Hit, Query, Ranking
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
 BY_ID, AS_RANKED = "by document id", "as the system ranks them"
-TIES = (BY_ID, AS_RANKED)  # how hits of one score are put in order
+TIES = (BY_ID, AS_RANKED)  # how hits of equal score are ordered
 
 
 class Retriever(Protocol):
-    """Anything that ranks documents for a query; its repr says what it does, and goes into the receipt."""
+    """Anything that ranks documents for a query. Its repr describes it and is stored with the results."""
 
     @property
     def name(self) -> str: ...
@@ -28,7 +28,7 @@ class Retriever(Protocol):
 
 
 class Latency(NamedTuple):
-    """Seconds a query took: half of the queries were faster than the median, 95 of 100 faster than the other."""
+    """The median and the 95th percentile of seconds a query."""
 
     median: float
     p95: float
@@ -41,9 +41,9 @@ class Latency(NamedTuple):
 class Run:
     """The best hits of one system for each query id, best first, at most `kept` of them.
 
-    `description` is the pipeline as it prints itself. `seconds` of each query are there after a run and not
-    in a stored one, where `latency` sums them up; neither counts when two runs are compared. `about` says
-    when, where and on which data it was made.
+    `description` is the repr of the pipeline. `seconds` of each query are known after a run but not in stored
+    results, where `latency` summarises them. Neither counts in comparisons of runs. `about` says when, where
+    and on which data the run was made.
     """
 
     system: str
@@ -56,7 +56,10 @@ class Run:
     about: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def ids(self, query: str) -> list[str]:
-        """The ids found for a query, best first; none for a query that was not run."""
+        """Return the ids found for a query, best first.
+
+        Empty for a query that was not run.
+        """
         return [hit.id for hit in self.hits.get(query, ())]
 
     def __repr__(self) -> str:
@@ -73,10 +76,10 @@ def run(
     keep: int = 100,
     progress: Progress | None = None,
 ) -> Run:
-    """Rank every query and keep the best `keep` hits of each; `progress` hears how many are done after each.
+    """Rank every query and keep the best `keep` hits of each.
 
-    Raises BadInput without a query, for query ids that are empty or occur twice, and where a system breaks
-    the rules of a ranking.
+    `progress` is called with the number of finished queries after each. Raises BadInput without a query, for
+    empty or duplicate query ids, and if a system's ranking is invalid.
     """
     queries = unique(queries)
     if keep < 1:
@@ -95,11 +98,11 @@ def run(
 def timed_search(
     system: Retriever, query: Query, keep: int, ties: str = BY_ID
 ) -> tuple[tuple[Hit, ...], float]:
-    """The best hits of a system for one query, ties broken by a rule of TIES, and the seconds it took.
+    """Run one query and return the best hits, with ties broken by a rule of TIES, and the seconds it took.
 
-    Raises BadInput for what is no ranking, for a hit that occurs twice, a score that is no number and hits
-    that do not go from the highest score down: all would be counted wrongly without a word; and what the
-    system raises, with a note of the query.
+    Raises BadInput if the result is not a ranking, if a hit occurs twice, if a score is not a number, or if
+    the scores are not in descending order: these would distort the measures silently. Exceptions of the
+    system are raised with a note that names the query.
     """
     began = time.perf_counter()
     try:
@@ -128,12 +131,10 @@ def timed_search(
 
 
 def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
-    """The first hits; where ties go by id, those of one score that stand together are in the order of their
-    ids.
-    """
+    """Return the first hits, with ties ordered by id if the rule says so."""
     first = list(hits[:keep])
     if ties == BY_ID and first:
-        # the tie at the end, all of it
+        # include the whole tie at the end
         first += takewhile(lambda hit: hit.score == first[keep - 1].score, islice(hits, keep, None))
         first = [
             hit
@@ -144,8 +145,9 @@ def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
 
 
 def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """The queries as they came, once it is sure that there are some, each with an id of its own; raises
-    BadInput.
+    """Return the queries as a tuple, after checking that there are some and their ids are unique.
+
+    Raises BadInput otherwise.
     """
     if not isinstance(queries, Iterable) or isinstance(queries, str):
         raise BadInput(f"queries are a list of Query(text, id), not {described_value(queries)}")
@@ -168,7 +170,7 @@ def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
 
 
 def latency(seconds: Sequence[float]) -> Latency:
-    """Median and 95th percentile (nearest rank) of some times; raises BadInput for none."""
+    """Compute the median and 95th percentile (nearest rank) of times. Raises BadInput for none."""
     if not seconds:
         raise BadInput("there are no times to take the median of")
     return Latency(statistics.median(seconds), sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1])

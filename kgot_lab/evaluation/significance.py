@@ -1,6 +1,4 @@
-"""Is a difference more than chance? Paired randomisation, bootstrap intervals, Holm, effect size, smallest
-detectable difference.
-"""
+"""Significance tests: paired randomisation, bootstrap intervals, Holm correction, effect sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, sign
 Numbers = NDArray[np.float64]
 
 ROUNDS = 10_000
-_SAME = 1e-9  # sums of the same values in another order differ by less
+_SAME = 1e-9  # sums in another order differ by less
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One system against the baseline on the same queries.
+    """A system against the baseline on the same queries.
 
     `difference` is the mean of the paired differences, `p_holm` is corrected for all rows of the table,
-    `effect` is Cohen's d_z, `detectable` the smallest true difference that this many queries would have shown
-    in 4 of 5 repetitions.
+    `effect` is Cohen's d_z, and `detectable` the smallest true difference that this many queries would show
+    with a power of 80 %.
     """
 
     system: str
@@ -55,7 +53,7 @@ class Comparison:
 
 @dataclass(frozen=True, repr=False)
 class Comparisons:
-    """Every system against one baseline on one measure; the p-values are one family."""
+    """All systems against one baseline on one measure. The p-values are one family."""
 
     baseline: str
     measure: str
@@ -63,14 +61,17 @@ class Comparisons:
     rows: tuple[Comparison, ...]
 
     def __getitem__(self, system: str) -> Comparison:
-        """The row of a system; raises UnknownName."""
+        """Return the row of a system.
+
+        Raises UnknownName if there is none.
+        """
         for row in self.rows:
             if row.system == system:
                 return row
         raise UnknownName("system", system, [row.system for row in self.rows])
 
     def grid(self, title: str = "") -> Grid:
-        """The comparisons as a table: a p below .05 after correction is bold."""
+        """Return the comparisons as a table, with corrected p-values below .05 in bold."""
         columns = (
             "system",
             "mean",
@@ -102,10 +103,11 @@ def compare(
     seed: int = 0,
     groups: Mapping[str, str] | None = None,
 ) -> Comparisons:
-    """Compare every system with the baseline, query by query, p-values corrected by Holm over all of them.
+    """Compare every system with the baseline by paired tests, with p-values corrected by Holm.
 
-    With `groups`, of each query its own, those of a group are drawn, and their signs flipped, together.
-    Raises UnknownName for the baseline, BadInput when the systems were not scored on the same queries.
+    With `groups`, the group of each query, the queries of a group are resampled, and their signs flipped,
+    together. Raises UnknownName for an unknown baseline, and BadInput if the systems were not scored on the
+    same queries.
     """
     if baseline not in scores:
         raise UnknownName("system", baseline, scores)
@@ -145,16 +147,16 @@ def compare(
     return Comparisons(baseline, measure, own[0], tuple(rows))
 
 
-# --- one method each ---
+# --- methods ---
 
 
 def sign_flip_p(differences: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0) -> float:
-    """Two-sided paired randomisation test: how often does a random flip of the signs give a mean at least
-    this far from 0?
+    """Compute the two-sided p-value of a paired randomisation test.
 
-    `differences` has one number per query. With few queries that differ (2 to their number is at most
-    `rounds`) every flip is tried and p is exact; else p = (1 + flips as far) / (1 + rounds), which is never 0
-    (Phipson and Smyth 2010). Smucker et al. 2007 find this test the right one for retrieval.
+    It is the share of random sign flips whose mean is at least as far from 0 as the observed one.
+    `differences` has one number a query. If 2 to the number of non-zero differences is at most `rounds`,
+    every flip is tried and p is exact. Otherwise p = (1 + flips as far) / (1 + rounds), which is never 0
+    (Phipson and Smyth 2010). Smucker et al. 2007 recommend this test for retrieval.
     """
     given = _vector(differences)
     moved = given[given != 0]
@@ -170,17 +172,18 @@ def sign_flip_p(differences: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0) 
 
 
 def interval(values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95) -> Estimate:
-    """The mean of one number per query and its bootstrap interval (BCa; see `intervals`)."""
+    """Compute the mean of one number a query and its BCa bootstrap interval (see `intervals`)."""
     return intervals(_vector(values)[None], rounds=rounds, seed=seed, confidence=confidence)[0]
 
 
 def intervals(
     values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95
 ) -> list[Estimate]:
-    """The mean of each row of `values`, shape (rows, queries), and its BCa bootstrap interval (Efron 1987).
+    """Compute the mean of each row of `values` and its BCa bootstrap interval (Efron 1987).
 
-    Queries are drawn with replacement, the same for every row. BCa shifts the percentiles for bias and skew,
-    which means near 1 have. Raises BadInput for less than 2 queries or a value that is no number.
+    `values` has the shape (rows, queries). Queries are drawn with replacement, the same ones for every row.
+    BCa corrects the percentiles for bias and skew, which means near 1 have. Raises BadInput for fewer than 2
+    queries or a value that is not finite.
     """
     table = np.asarray(values, np.float64)
     if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():
@@ -197,8 +200,9 @@ def intervals(
 def intervals_of(
     values: Numbers, groups: Sequence[str] | None, *, rounds: int = ROUNDS, seed: int = 0
 ) -> list[Estimate]:
-    """The mean of each row and its interval: of `intervals`, or of `grouped_interval` where the queries have
-    groups.
+    """Compute the mean of each row and its interval, by `intervals` or over groups of queries.
+
+    With `groups`, queries of one group are drawn together, as in `grouped_interval`.
     """
     if groups is None:
         return intervals(values, rounds=rounds, seed=seed)
@@ -213,11 +217,11 @@ def grouped_interval(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The mean of one number per query and its BCa bootstrap interval, where queries of a group are drawn
-    together.
+    """Compute the mean of one number a query and its BCa interval by a cluster bootstrap.
 
-    For queries that are not independent, such as those that share a step. Where each is a group of its own
-    this is `interval`. Raises BadInput for less than 2 groups or a value that is no number.
+    Queries of a group are drawn together. Use it for queries that are not independent, such as those that
+    share a step. If each query is its own group, the result is that of `interval`. Raises BadInput for fewer
+    than 2 groups or a value that is not finite.
     """
     (found,) = _grouped_intervals(
         np.asarray(values, np.float64)[None], groups, rounds=rounds, seed=seed, confidence=confidence
@@ -228,7 +232,7 @@ def grouped_interval(
 def _grouped_intervals(
     values: Numbers, groups: Sequence[str], *, rounds: int, seed: int, confidence: float
 ) -> list[Estimate]:
-    """One interval for each row of values, all from the same draws of groups."""
+    """Compute the interval of each row of values, all from the same draws of groups."""
     parts = [_by_group(row, groups) for row in values]
     sums, sizes = np.stack([part for part, _ in parts], axis=1), parts[0][1]
     count = len(sizes)
@@ -256,18 +260,18 @@ def _grouped_intervals(
 def grouped_p(
     differences: Sequence[float] | Numbers, groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0
 ) -> float:
-    """The randomisation test of `sign_flip_p` where the signs of a group are flipped together; raises
-    BadInput for less than 2 groups.
+    """Compute the p-value of `sign_flip_p` with the signs of each group flipped together.
+
+    Raises BadInput for fewer than 2 groups.
     """
     return sign_flip_p(_by_group(differences, groups)[0], rounds=rounds, seed=seed)
 
 
 def share(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
-    """A share, so many of so many, and its interval (Wilson 1927), for counts too large to draw from; of
-    nothing it is 0.
+    """Compute a proportion and its Wilson score interval (Wilson 1927).
 
-    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n). Raises BadInput unless 0 <= right <=
-    of.
+    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n). It needs no resampling, so it suits
+    large counts. The proportion of nothing is 0. Raises BadInput unless 0 <= right <= of.
     """
     if not 0 <= right <= of:
         raise BadInput(f"a share is so many of as many or more, not {right} of {of}")
@@ -280,8 +284,9 @@ def share(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """p-values corrected for being a family, in the order given (Holm 1979): the i-th smallest times (n - i +
-    1), never decreasing.
+    """Correct a family of p-values by Holm's method (Holm 1979), in the order of the input.
+
+    The i-th smallest is multiplied by n - i + 1, and the results never decrease.
     """
     corrected, least = [0.0] * len(ps), 0.0
     for place, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
@@ -291,8 +296,9 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def effect_size(differences: ArrayLike) -> float:
-    """Cohen's d_z: mean of the paired differences over their standard deviation; infinite where all are the
-    same and not 0.
+    """Compute Cohen's d_z: the mean of the paired differences over their standard deviation.
+
+    It is infinite if all differences are equal and not 0.
     """
     given = _vector(differences)
     mean, deviation = float(given.mean()), float(given.std(ddof=1))
@@ -302,17 +308,18 @@ def effect_size(differences: ArrayLike) -> float:
 
 
 def counts(differences: ArrayLike) -> tuple[int, int, int]:
-    """How many queries are won, tied and lost."""
+    """Count how many queries are won, tied and lost."""
     given = _vector(differences)
     wins, losses = int(np.count_nonzero(given > _SAME)), int(np.count_nonzero(given < -_SAME))
     return wins, len(given) - wins - losses, losses
 
 
 def smallest_detectable(differences: ArrayLike, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The smallest true mean difference that a two-sided test on as many queries finds with this power.
+    """Compute the smallest true mean difference that a two-sided test detects with this power.
 
-    (z(1 - alpha / 2) + z(power)) * sd / sqrt(n), the normal approximation for paired samples (Cohen 1988,
-    chapter 2; Webber, Moffat and Zobel 2008 for retrieval); sd is that of the differences at hand.
+    The test has as many queries as `differences`. (z(1 - alpha / 2) + z(power)) * sd / sqrt(n), the normal
+    approximation for paired samples (Cohen 1988, chapter 2; Webber, Moffat and Zobel 2008 for retrieval). sd
+    is that of `differences`.
     """
     given = _vector(differences)
     z = NormalDist().inv_cdf
@@ -334,7 +341,7 @@ def _as_far(sums: Numbers, observed: float) -> NDArray[np.bool_]:
 
 
 def _by_group(values: Sequence[float] | Numbers, groups: Sequence[str]) -> tuple[Numbers, Numbers]:
-    """The sum and the number of the values of each group."""
+    """Return the sum and the number of the values of each group."""
     rows: dict[str, list[float]] = {}
     for value, group in zip(values, groups, strict=True):
         rows.setdefault(group, []).append(value)
@@ -354,7 +361,10 @@ def _bca(values: Numbers, means: Numbers, confidence: float) -> Estimate:
 
 
 def _corrected(point: Estimate, jackknife: Numbers, means: Numbers, confidence: float) -> Estimate:
-    """An estimate with its interval; `jackknife` are the means without each part, less the mean of those."""
+    """Return an estimate with its BCa interval.
+
+    `jackknife` holds the leave-one-out means, less their mean.
+    """
     mean = point.mean
     if np.abs(jackknife).max() < _SAME / point.n:
         return point
@@ -377,7 +387,7 @@ def _cells(row: Comparison) -> tuple[Cell, ...]:
     gap = row.difference
     p_values = (Cell(format_p_value(row.p)), Cell(format_p_value(row.p_holm), sure))
     span = Cell(f"{signed(gap.low)} to {signed(gap.high)}")
-    # where no query differs, nothing is known of the power
+    # if no query differs, the power is unknown
     shown = decimal(row.detectable) if row.detectable else "–"
     tail = (
         Cell(f"{row.effect:+.2f}".replace("-", "−")),
@@ -387,17 +397,14 @@ def _cells(row: Comparison) -> tuple[Cell, ...]:
     return Cell(row.system), Cell(decimal(row.own.mean)), Cell(signed(gap.mean), sure), span, *p_values, *tail
 
 
-# Is a model right as often as it is sure? Reliability, expected calibration error, the risk of each share
-# of answers kept, ROC area.
+# Calibration of confidence: reliability, expected calibration error, risk-coverage curve, ROC area.
 
 BINS = 10
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """The answers whose confidence lies from `low` up to `high`: how many, how sure on average, and what
-    share of them is right.
-    """
+    """The answers with a confidence from `low` to `high`: number, mean confidence, and share correct."""
 
     low: float
     high: float
@@ -407,8 +414,9 @@ class Reliability:
 
 
 def reliability(confidence: Sequence[float], right: Sequence[float], bins: int = BINS) -> list[Reliability]:
-    """The answers in as many bins of equal width from 0 to 1, those that hold some; raises BadInput for what
-    is no pair of shares.
+    """Bin answers by confidence into `bins` bins of equal width from 0 to 1, without the empty ones.
+
+    Raises BadInput if the inputs are not pairs of shares.
     """
     pairs = _checked(confidence, right)
     found = []
@@ -421,18 +429,19 @@ def reliability(confidence: Sequence[float], right: Sequence[float], bins: int =
 
 
 def calibration_error(confidence: Sequence[float], right: Sequence[float], bins: int = BINS) -> float:
-    """The expected calibration error (Naeini et al. 2015): sum over bins of n / N * |right - sure|. Raises
-    BadInput for no answers.
+    """Compute the expected calibration error (Naeini et al. 2015).
+
+    It is the sum over bins of n / N * |right - sure|. Raises BadInput without answers.
     """
     table = reliability(confidence, right, bins)
     return sum(row.n * abs(row.right - row.sure) for row in table) / sum(row.n for row in table)
 
 
 def risk_curve(confidence: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:
-    """For each coverage k / N, the share of wrong answers among the k surest (Geifman and El-Yaniv 2017);
-    equally sure ones enter together.
+    """Compute the risk-coverage curve (Geifman and El-Yaniv 2017).
 
-    Raises BadInput for no answers.
+    For each coverage k / N, the share of wrong answers among the k most confident. Answers of equal
+    confidence enter together. Raises BadInput without answers.
     """
     pairs = _checked(confidence, right)
     levels = sorted({sure for sure, _ in pairs}, reverse=True)
@@ -444,8 +453,9 @@ def risk_curve(confidence: Sequence[float], right: Sequence[float]) -> list[tupl
 
 
 def risk_area(confidence: Sequence[float], right: Sequence[float]) -> float:
-    """The area under the risk for each coverage, 0 is best: the mean risk over all N coverages, a step for
-    each level of confidence.
+    """Compute the area under the risk-coverage curve (0 is best).
+
+    It is the mean risk over all N coverages, with one step for each level of confidence.
     """
     area, before = 0.0, 0.0
     for coverage, risk in risk_curve(confidence, right):
@@ -454,10 +464,10 @@ def risk_area(confidence: Sequence[float], right: Sequence[float]) -> float:
 
 
 def roc_area(higher: Sequence[float], lower: Sequence[float]) -> float:
-    """The area under the ROC curve: how often one of those that should be higher is, a tie counting half
-    (Hanley and McNeil 1982).
+    """Compute the area under the ROC curve (Hanley and McNeil 1982).
 
-    Raises BadInput where either side has none.
+    It is the probability that one of `higher` exceeds one of `lower`, a tie counting half. Raises BadInput if
+    either side is empty.
     """
     if not higher or not lower:
         raise BadInput("the area under a curve needs one value or more on either side")

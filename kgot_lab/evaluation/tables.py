@@ -1,4 +1,4 @@
-"""A table that prints itself as plain text, Markdown, HTML and LaTeX, the same in all four."""
+"""Tables that render as plain text, Markdown, HTML and LaTeX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_`[]<>"})
 
 
 class Cell(NamedTuple):
-    """A text, bold where it stands out."""
+    """A text, optionally bold."""
 
     text: str
     bold: bool = False
@@ -27,10 +27,10 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """A title, the names of the columns, and rows of cells; the first column is text and goes left, the
-    others right unless all are words.
+    """A title, column names, and rows of cells.
 
-    In HTML it has the class `css`, and no names above the columns when it is not `headed`.
+    The first column is aligned left, the others right unless they hold only words. In HTML it has the class
+    `css`, and no column names unless `headed`.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Grid:
 
     @property
     def text(self) -> str:
-        """Plain text, columns aligned; a star stands behind what is bold."""
+        """Plain text with aligned columns. Bold cells are marked by a star."""
         marked = [[harmless(cell.text) + "*" * cell.bold for cell in row] for row in self.rows]
         grid = [[harmless(column) for column in self.columns], *marked]
         widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
@@ -74,10 +74,10 @@ class Grid:
 
     @property
     def html(self) -> str:
-        """An HTML table; all text is escaped."""
+        """An HTML table with all text escaped."""
         left = "text-align:left;vertical-align:top" if self.words else "text-align:left"
         right = "text-align:right"
-        # Jupyter sets all cells to the right
+        # Jupyter aligns all cells right
         sides = [left, *[left if self.words else right] * (len(self.columns) - 1)]
 
         def row(cells: list[str], tag: str, more: str = "") -> str:
@@ -105,7 +105,7 @@ class Grid:
 
     @property
     def latex(self) -> str:
-        """A LaTeX table with the rules of the booktabs package."""
+        """A LaTeX table with booktabs rules."""
         lines = [" & ".join(map(_latex, self.columns)) + r" \\", r"\midrule"]
         lines += [
             " & ".join(_marked(cell, _latex, r"\textbf{{{}}}") for cell in row) + r" \\" for row in self.rows
@@ -121,25 +121,25 @@ class Grid:
 
 
 def decimal(number: float) -> str:
-    """A number with three decimals and no 0 in front of the point, as papers print recall."""
+    """Format a number with three decimals and no leading 0, as papers print recall."""
     if not math.isfinite(number):
         return "–" if math.isnan(number) else f"{number:+}"
     return f"{number:.3f}".replace("0.", ".", 1) if abs(number) < 0.9995 else f"{number:.3f}"
 
 
 def format_p_value(p: float) -> str:
-    """A p-value with three digits, below .001 only that."""
+    """Format a p-value with three digits, or as <.001."""
     return "<.001" if p < 0.001 else decimal(p)
 
 
 def signed(number: float) -> str:
-    """The same with its sign."""
+    """Format a number as `decimal` does, with its sign."""
     text = decimal(abs(number))
     return text if text == ".000" else f"{'−' if number < 0 else '+'}{text}"
 
 
 def escaped_cell(text: str) -> str:
-    """A text in which no character has a meaning in HTML."""
+    """Escape a text for HTML."""
     return html.escape(harmless(text), quote=True)
 
 

@@ -1,6 +1,4 @@
-"""Hold a graph still: its columns, what changed, its way in and out, and the truth that a parent process
-keeps.
-"""
+"""Property graphs: an immutable graph, diffs, conversions, snapshots and validation."""
 
 from kgot_lab.graph.property_graph import PropertyGraph
 

@@ -1,4 +1,4 @@
-"""What one table of values must add, remove and change to become another."""
+"""Diffs between graphs, and a mutable graph that diffs are applied to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Thing = TypeVar("Thing", bound=Node | Edge)
 
 @dataclass(frozen=True)
 class Changes(Generic[V]):
-    """Values only after, values only before, and pairs (before, after) that differ."""
+    """The values added, the values removed, and the pairs (before, after) that differ."""
 
     added: tuple[V, ...]
     removed: tuple[V, ...]
@@ -26,7 +26,7 @@ class Changes(Generic[V]):
 
 
 def changes(before: Mapping[K, V], after: Mapping[K, V], alike: Callable[[V, V], bool]) -> Changes[V]:
-    """What changes from one table to another, in the order of the tables."""
+    """Return the values added, removed and changed between two tables, in the order of the tables."""
     return Changes(
         tuple(value for key, value in after.items() if key not in before),
         tuple(value for key, value in before.items() if key not in after),
@@ -46,8 +46,9 @@ def patch(
     *,
     key: Callable[[Thing], K],
 ) -> None:
-    """Change a table of nodes or edges in place; raises BadInput when what to remove or change is not there,
-    or what to add is.
+    """Change a table of nodes or edges in place.
+
+    Raises BadInput if what to remove or change is missing, or what to add exists.
     """
     removed, changed, added = tuple(removed), tuple(changed), tuple(added)
     _refuse_twice(chain(map(key, removed), (key(before) for before, _ in changed), map(key, added)))
@@ -69,9 +70,7 @@ def patch(
 
 
 def require_each_once(diff: Diff) -> None:
-    """Raise BadInput when a diff names a node or an edge twice, in whichever of its parts: what it would
-    leave depends on their order.
-    """
+    """Raise BadInput if a diff names a node or an edge twice, since the result would depend on the order."""
     changed_nodes = (before.id for before, _ in diff.changed_nodes)
     changed_edges = (before.identity for before, _ in diff.changed_edges)
     _refuse_twice(chain((node.id for node in chain(diff.added_nodes, diff.removed_nodes)), changed_nodes))
@@ -91,8 +90,9 @@ def _refuse_twice(names: Iterable[Hashable]) -> None:
 
 
 def same_value(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two sets of properties are the same JSON: key order and tuple or list do not matter, 1, 1.0 and
-    true differ, NaN is NaN.
+    """Return whether two sets of properties are the same JSON.
+
+    Key order and tuple or list do not matter. 1, 1.0 and true differ. NaN equals NaN.
     """
     if one is other or not (one or other):
         return True
@@ -115,18 +115,20 @@ def _short(thing: object) -> str:
 
 
 def merged_properties(before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
-    """Properties after a change: by name, and None takes one away."""
+    """Merge changes into properties. A value of None removes a property."""
     return {name: value for name, value in {**before, **changes}.items() if value is not None}
 
 
-# A graph as three dictionaries: the truth a parent process keeps, against which every claim and every diff
-# is checked.
+# A mutable graph as three dictionaries: the parent process's copy, against which every diff is checked.
 
 Identity = tuple[str, str, str, str]
 
 
 def inverse(diff: Diff) -> Diff:
-    """The diff that undoes a diff; raises BadInput for what is none."""
+    """Return the diff that undoes a diff.
+
+    Raises BadInput if `diff` is not a Diff.
+    """
     require(diff, Diff, "what is taken back from a store is a Diff")
     return Diff(
         added_nodes=diff.removed_nodes,
@@ -139,14 +141,14 @@ def inverse(diff: Diff) -> Diff:
 
 
 def same_element(one: Node | Edge, other: Node | Edge) -> bool:
-    """Whether two elements are equal and keep 1, 1.0 and True apart, which Python's == does not."""
+    """Return whether two elements are equal, distinguishing 1, 1.0 and True, which Python's == does not."""
     return one == other and json.dumps(one.properties, sort_keys=True) == json.dumps(
         other.properties, sort_keys=True
     )
 
 
 class Truth:
-    """Nodes by id, edges by identity, and each node's edges."""
+    """A mutable graph: nodes by id, edges by identity, and each node's edges."""
 
     def __init__(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()):
         self.nodes: dict[str, Node] = {}
@@ -155,8 +157,9 @@ class Truth:
         self.apply(Diff(added_nodes=tuple(nodes), added_edges=tuple(edges)))
 
     def difference(self, nodes: Mapping[str, Node | None], edges: Mapping[Identity, Edge | None]) -> Diff:
-        """The exact diff that makes these elements so (None: absent); raises BadInput when the result would
-        be no graph.
+        """Return the exact diff that leads to these elements (None: absent).
+
+        Raises BadInput if the result would not be a valid graph.
         """
         diff = Diff(
             added_nodes=tuple(node for id, node in nodes.items() if node and id not in self.nodes),
@@ -182,9 +185,7 @@ class Truth:
         return diff
 
     def check(self, diff: Diff) -> None:
-        """Raise BadInput unless the diff fits this graph exactly, names nothing twice, and leaves no edge
-        without its ends.
-        """
+        """Raise BadInput unless a diff fits exactly, has no duplicates, and leaves no dangling edge."""
         require_each_once(diff)
         added = {node.id: None for node in diff.added_nodes}
         new = {edge.identity: None for edge in diff.added_edges}
@@ -216,12 +217,12 @@ class Truth:
                 raise _misfit(f"node {id!r} is removed but keeps an edge")
 
     def apply(self, diff: Diff) -> None:
-        """Make a diff true; raises BadInput, changing nothing, when it does not fit."""
+        """Apply a diff. Raises BadInput, without any change, if it does not fit."""
         self.check(diff)
         self.take(diff)
 
     def take(self, diff: Diff) -> None:
-        """Make a diff true that was checked."""
+        """Apply a diff that was checked."""
         for edge in diff.removed_edges:
             del self.edges[edge.identity]
             for end in {edge.source, edge.target}:
@@ -242,24 +243,23 @@ def _misfit(why: str) -> BadInput:
     return BadInput(f"the diff does not fit the graph: {why}")
 
 
-# What a fact of the graph was taken from: documents and sentences, noted on its edge, all of them.
+# Provenance of facts: all documents and sentences, in the properties of the edge.
 
 HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, not for the prompt
 
 
 @dataclass(frozen=True)
 class Support:
-    """A document that says a fact, by its id, and the sentence that does; the id is "" for a text that has
-    none.
-    """
+    """A document that states a fact, by its id, and the sentence. The id is "" for a text without one."""
 
     source: str
     sentence: str
 
 
 def supports_of(properties: Mapping[str, Json]) -> tuple[Support, ...]:
-    """The supports noted among an edge's properties: a text each where there is one, lists side by side where
-    there are several.
+    """Return the supports in an edge's properties.
+
+    `source` and `sentence` are a text each for one support, and parallel lists for several.
     """
     sources, said = _texts(properties.get("source")), _texts(properties.get("sentence"))
     longest = max(len(sources), len(said))
@@ -267,7 +267,7 @@ def supports_of(properties: Mapping[str, Json]) -> tuple[Support, ...]:
 
 
 def note(supports: Iterable[Support]) -> dict[str, Json]:
-    """The properties that note some supports, each once."""
+    """Build the properties that record supports, without duplicates."""
     once = tuple(dict.fromkeys(supports))
     sources, said = [support.source for support in once], [support.sentence for support in once]
     return (
@@ -278,22 +278,22 @@ def note(supports: Iterable[Support]) -> dict[str, Json]:
 
 
 def sentence_of(properties: Mapping[str, Json]) -> str:
-    """The latest sentence that says a fact; "" where none is noted."""
+    """Return the latest sentence that supports a fact, or "" if there is none."""
     return next((support.sentence for support in reversed(supports_of(properties)) if support.sentence), "")
 
 
 def sentences_of(edges: Iterable[Edge]) -> frozenset[str]:
-    """Every sentence that some facts were taken from."""
+    """Return all sentences that support some facts."""
     return frozenset(
         support.sentence for edge in edges for support in supports_of(edge.properties) if support.sentence
     )
 
 
 def merge_supports(diff: Diff) -> Diff:
-    """The same change, but for supports that edges lost by it: they note what they had, and what they gained.
+    """Return a diff in which changed edges keep their old supports and add the new ones.
 
-    Two pairs of texts may stand among an edge's properties in any order, as RDF has them: what was there is
-    taken for what it was.
+    Two pairs of texts may be in an edge's properties in any order, as in RDF. Pairs from before the change
+    are taken to be unchanged.
     """
     kept = [(before, after, _without_duplicates(before, after)) for before, after in diff.changed_edges]
     return replace(
@@ -310,7 +310,7 @@ def _without_duplicates(before: Edge, after: Edge) -> Edge:
 
 
 def _gained(had: Sequence[Support], now: Mapping[str, Json]) -> tuple[Support, ...]:
-    """The supports that came to some, which may have been written over, or be mixed among the new ones."""
+    """Return the supports that a change added, whether it replaced the old ones or was mixed with them."""
     sources, said = _texts(now.get("source")), _texts(now.get("sentence"))
     if not {support.source for support in had} <= set(sources) or not {
         support.sentence for support in had

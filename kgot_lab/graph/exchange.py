@@ -1,4 +1,4 @@
-"""A graph to and from NetworkX and pandas, without loss."""
+"""Lossless conversion of graphs to and from NetworkX and pandas."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ UNTYPED = "related_to"
 
 
 def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
-    """A MultiDiGraph: node attribute `label` (and `labels` when there are several), edge key type or
-    type#key, edge attribute `relation`.
+    """Convert a graph to a MultiDiGraph.
 
-    A property whose own name is one of these gets an underscore at its end. Raises BadInput when two edges
-    would get one key.
+    Nodes have the attribute `label` (and `labels` if there are several). The key of an edge is type or
+    type#key, and its attribute `relation` is the type. A property with one of these names gets a trailing
+    underscore. Raises BadInput if two edges would get the same key.
     """
     import networkx as nx
 
@@ -55,11 +55,12 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
 
 
 def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
-    """The graph of any NetworkX graph; ids become text, an undirected edge points the way it is listed.
+    """Convert any NetworkX graph.
 
-    Labels come from `labels` and `label`; an edge's type from the first of relation, relationship, label,
-    type that is a text, or from its key if that is a text, or is "related_to". Raises BadInput when two ids
-    have one text, such as 1 and "1".
+    Ids become text, and undirected edges keep the direction in which they are listed. Labels come from
+    `labels` and `label`. The type of an edge is the first text among relation, relationship, label and type,
+    else its key if that is a text, else "related_to". Raises BadInput if two ids have the same text, such as
+    1 and "1".
     """
     require_parts(graph, ("nodes", "edges", "is_multigraph"), "from_networkx takes a NetworkX graph")
     names: dict[str, Any] = {}
@@ -73,13 +74,19 @@ def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
 
 
 def _label_attributes(labels: tuple[str, ...]) -> dict[str, Json]:
-    """`label` alone is what most code looks for; it is the first of `labels`."""
+    """Return the label attributes of a node.
+
+    `label` is the first of `labels`, since most code reads only `label`.
+    """
     first = {"label": labels[0]} if labels else {}
     return first | ({"labels": list(labels)} if len(labels) > 1 else {})
 
 
 def _labels(data: Mapping[Any, Any]) -> tuple[str, ...]:
-    """A `label` that is not among `labels` was set later, in place of the first."""
+    """Read the labels of a node from its attributes.
+
+    A `label` that is not among `labels` was set later and replaces the first.
+    """
     one, many = _texts(data.get("label")), _texts(data.get("labels"))
     return many if set(one) <= set(many) else (*one, *many[1:])
 
@@ -98,7 +105,10 @@ def _keyed_edges(graph: Any) -> Iterator[tuple[Any, Any, Any, Mapping[Any, Any]]
 
 
 def _with_own_keys(listed: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -> Iterator[Edge]:
-    """Edges whose keys say no more than is needed: NetworkX numbers parallel edges whatever their types."""
+    """Yield edges with keys only where needed.
+
+    NetworkX numbers parallel edges regardless of type.
+    """
     taken: set[tuple[str, str, str, str]] = set()
     for source, target, nx_key, data in listed:
         attribute = next(
@@ -128,11 +138,11 @@ def _own_key(nx_key: Any, type: str) -> str:
 
 
 def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Nodes as id, labels and a column for each property; edges as source, type, target, key and a column for
-    each property.
+    """Convert a graph to a data frame of nodes and one of edges.
 
-    A property that a node or edge lacks is NaN. A property named like one of these columns gets an underscore
-    at its end.
+    Nodes have the columns id and labels, edges have source, type, target and key. Both have a column for each
+    property. A missing property is NaN. A property named like one of these columns gets a trailing
+    underscore.
     """
     import pandas as pd
 
@@ -154,12 +164,12 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
-    """The graph of two data frames; nodes need a column id, edges need source and target. An id of 2.0 is 2:
-    pandas makes it so.
+    """Convert a data frame of nodes (column id) and one of edges (columns source and target) to a graph.
 
-    Labels may be a list or one text in `labels` or `label`; the type may be in `type` or `relation` and is
-    else "related_to". Every other column is a property, left out where it is missing. Raises BadInput for a
-    column that is missing or there twice, and for a dangling edge.
+    An id of 2.0 becomes 2, since pandas turns integers into floats. Labels may be a list or one text in
+    `labels` or `label`. The type may be in `type` or `relation`, else it is "related_to". All other columns
+    are properties, omitted where they are missing. Raises BadInput for a missing or duplicate column, and for
+    a dangling edge.
     """
     _need(nodes, {"id"}, "nodes")
     _need(edges, {"source", "target"}, "edges")
@@ -216,14 +226,15 @@ def _text(row: Mapping[str, Json], name: str, default: str | None = None) -> str
 
 
 def id_text(value: object) -> str:
-    """An id as text; a whole number in a column of floats, which pandas makes of one with a gap, is written
-    as a whole number.
+    """Convert an id to text, with a whole float as an integer.
+
+    pandas makes floats of an integer column with gaps.
     """
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def unambiguous(names: Iterable[object], what: str) -> None:
-    """Raise BadInput where two columns of a data frame have one name."""
+    """Raise BadInput if two columns of a data frame have the same name."""
     if twice := [name for name, times in Counter(names).items() if times > 1]:
         raise BadInput(
             f"two columns of the data frame of {what} are called {shortly(twice[0])}; rename or drop one"
@@ -234,28 +245,24 @@ def _without(row: Mapping[str, Json], name: str) -> dict[str, Json]:
     return {other: value for other, value in row.items() if other != name}
 
 
-# --- names that are taken ---
+# --- reserved names ---
 
 
 def _escaped(properties: Mapping[str, Json], taken: frozenset[str]) -> dict[str, Json]:
-    """Properties that can stand beside the taken names: one of those, with any underscores at its end, gets
-    one more.
-    """
+    """Append an underscore to properties whose name, without trailing underscores, is reserved."""
     return {f"{name}_" if name.rstrip("_") in taken else name: value for name, value in properties.items()}
 
 
 def _unescaped(data: Mapping[Any, Json], taken: frozenset[str], *, drop: bool = True) -> dict[str, Json]:
-    """The properties again; a taken name itself is not one of them, unless told to keep it."""
+    """Undo `_escaped`. Properties with a reserved name are removed if `drop`."""
     pattern = re.compile(f"({'|'.join(sorted(taken))})_+")
     named = ((str(name), value) for name, value in data.items() if not (drop and name in taken))
     return {name[:-1] if pattern.fullmatch(name) else name: value for name, value in named}
 
 
-# A graph from whatever a person has at hand: ours, NetworkX's, triples, edges, or a pandas table of edges.
+# A graph from a PropertyGraph, NetworkX graph, triples, edges, or a pandas table of edges.
 
-COLUMNS: Mapping[
-    str, tuple[str, ...]
-] = {  # what the columns of a table of edges are called, the first name being ours
+COLUMNS: Mapping[str, tuple[str, ...]] = {  # the accepted column names of a table of edges, ours first
     "source": ("source", "subject", "from", "head", "start", "src", "node1"),
     "type": ("type", "relation", "relationship", "predicate", "label", "edge", "rel"),
     "target": ("target", "object", "to", "tail", "end", "dst", "destination", "node2"),
@@ -263,19 +270,20 @@ COLUMNS: Mapping[
 
 
 def is_networkx(what: object) -> bool:
-    """Whether this is a NetworkX graph; it can only be one where NetworkX is loaded."""
+    """Return whether an object is a NetworkX graph, without importing NetworkX."""
     return _is(what, "networkx", "Graph")
 
 
 def is_undirected(what: object) -> bool:
-    """Whether this is a NetworkX graph whose edges point nowhere; as a PropertyGraph each points the way it
-    is listed.
+    """Return whether an object is an undirected NetworkX graph.
+
+    In a PropertyGraph each of its edges gets the direction that it is listed in.
     """
     return is_networkx(what) and not what.is_directed()  # type: ignore[attr-defined]
 
 
 def is_frame(what: object) -> bool:
-    """Whether this is a pandas data frame."""
+    """Return whether an object is a pandas data frame."""
     return _is(what, "pandas", "DataFrame")
 
 
@@ -285,18 +293,17 @@ def _is(what: object, module: str, name: str) -> bool:
 
 
 def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
-    """The graph of a data frame with a row for each edge: columns source and target, perhaps type, by these
-    or near names.
+    """Convert a data frame with a row for each edge, in columns source, target and optionally type.
 
-    Near names are those of COLUMNS, in capitals or not; every other column is a property. Without a type an
-    edge is "related_to". Raises BadInput for a table without such columns, naming those it has, and for a row
-    without an end.
+    COLUMNS lists other accepted column names, in any case. All other columns are properties. Without a type
+    an edge is "related_to". Raises BadInput if source or target is missing, naming the columns there are, and
+    for a row without an end.
     """
     import pandas as pd
 
     unambiguous(edges.columns, "edges")
     renamed = edges.rename(columns={there: ours for ours, there in _edge_columns(edges).items()})
-    unambiguous(renamed.columns, "edges")  # Source and source
+    unambiguous(renamed.columns, "edges")  # "Source" and "source"
     ends = (
         pd.concat([renamed[end].astype(object) for end in ("source", "target")])
         .dropna()
@@ -307,7 +314,7 @@ def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
 
 
 def _edge_columns(edges: pd.DataFrame) -> dict[str, Any]:
-    """The column that is meant by each of our names."""
+    """Find the column of the data frame for each of source, target and type."""
     by_name = {str(column).strip().lower(): column for column in edges.columns}
     found = {
         ours: next((by_name[name] for name in names if name in by_name), None)
@@ -322,8 +329,9 @@ def _edge_columns(edges: pd.DataFrame) -> dict[str, Any]:
 
 
 def could_be_triple(what: object) -> bool:
-    """Whether this is a triple, or a tuple or list, which is meant for one: from_triples says what is wrong
-    with it.
+    """Return whether an object is a Triple, or a tuple or list meant as one.
+
+    from_triples says what is wrong with it.
     """
     return isinstance(what, Triple | tuple | list)
 
@@ -340,8 +348,9 @@ GRAPHS = "a PropertyGraph, a NetworkX graph, triples (subject, relation, object)
 
 
 def as_graph(what: object) -> PropertyGraph:
-    """The graph that is meant: itself, or that of a NetworkX graph, of triples, of edges, of a pandas table
-    of edges; raises BadInput.
+    """Convert a NetworkX graph, triples, edges or a data frame of edges to a PropertyGraph.
+
+    A PropertyGraph is returned unchanged. Raises BadInput for anything else.
     """
     if isinstance(what, PropertyGraph):
         return what

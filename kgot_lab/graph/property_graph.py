@@ -1,4 +1,4 @@
-"""The one in-memory graph that every analysis reads: columns of nodes and typed edges, and their adjacency."""
+"""The in-memory property graph that every analysis reads: columns of nodes and typed edges, and adjacency."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-# The parts of a graph held in columns: sequences made on demand, and sparse rows.
+# The columns of a graph: lazy sequences, and sparse rows.
 
 Ints = NDArray[np.int32]
 _T = TypeVar("_T")
@@ -33,9 +33,7 @@ Int = TypeVar("Int", np.int32, np.int64)
 
 
 class Csr(NamedTuple):
-    """Compressed sparse rows: the neighbours of node row r are indices[indptr[r]:indptr[r + 1]], reached over
-    edges[...].
-    """
+    """Compressed sparse rows: row r has the neighbours indices[indptr[r]:indptr[r + 1]], over edges[...]."""
 
     indptr: NDArray[np.int64]
     indices: Ints
@@ -43,7 +41,7 @@ class Csr(NamedTuple):
 
 
 class Items(Sequence[_T], Generic[_T]):
-    """A sequence whose items are made when they are looked at."""
+    """A sequence whose items are created on access."""
 
     def __init__(self, length: int, make: Callable[[int], _T]):
         self._rows, self._make = range(length), make
@@ -79,15 +77,15 @@ def frozen(values: NDArray[Int]) -> NDArray[Int]:
     return values
 
 
-# A graph as a few lines of text: how much there is, what is used most, and the first facts.
+# The text summary of a graph: counts, most frequent labels and relations, and the first facts.
 
-_SHOWN = 5  # labels, relations and facts that are named
+_SHOWN = 5  # number of labels, relations and facts shown
 _LINE = 140  # characters of a line
 _NAME = 40  # characters of a label or a relation
 
 
 def summary(graph: PropertyGraph) -> str:
-    """The counts, on one line."""
+    """Format the counts of a graph on one line."""
     counts = (
         (len(graph), "node"),
         (len(graph.edges), "edge"),
@@ -98,8 +96,9 @@ def summary(graph: PropertyGraph) -> str:
 
 
 def printed(graph: PropertyGraph) -> str:
-    """The counts, the labels and relations used most, and the first facts; no text of the graph begins a line
-    of its own.
+    """Format the counts, the most frequent labels and relations, and the first facts of a graph.
+
+    No text of the graph starts a line of its own.
     """
     most_used = [
         f"{what}: {_named(counts)}"
@@ -119,7 +118,7 @@ def _named(counts: Mapping[str, int]) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    """A text on one line that does nothing to a terminal, cut where it is too long."""
+    """Return a text on one line, without terminal control codes, truncated to `most` characters."""
     line = harmless(text)
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
@@ -131,11 +130,10 @@ _NOTHING: Properties = {}  # shared by every node and edge without properties; n
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PropertyGraph:
-    """A graph that never changes: nodes with labels and properties, typed edges with properties; build it
-    with `of` or a `from_…`.
+    """An immutable graph: nodes with labels and properties, typed edges with properties.
 
-    Row r of the node columns is one node, row e of the edge columns one edge; `sources` and `targets` hold
-    node rows.
+    Build it with `of` or a `from_…` method. Row r of the node columns is one node, row e of the edge columns
+    one edge. `sources` and `targets` hold node rows.
     """
 
     ids: tuple[str, ...]
@@ -148,7 +146,7 @@ class PropertyGraph:
     edge_properties: tuple[Properties, ...]
     edge_keys: tuple[str, ...]
 
-    # --- building ---
+    # --- construction ---
 
     @classmethod
     def of(
@@ -158,10 +156,10 @@ class PropertyGraph:
         *,
         dangling: Literal["refuse", "add"] = "refuse",
     ) -> PropertyGraph:
-        """The graph of some nodes and edges; the same one given twice counts once.
+        """Build a graph from nodes and edges. Exact duplicates count once.
 
-        Raises BadInput when two nodes or edges share an identity and differ, and, unless dangling="add" makes
-        bare nodes of them, when an edge ends at a node that is not there.
+        Raises BadInput if two nodes or edges share an identity but differ, and if an edge ends at an unknown
+        node, unless dangling="add" creates such nodes without labels and properties.
         """
         for what, given in (("nodes", nodes), ("edges", edges)):
             require(given, Iterable, f"the {what} of a graph are a list")
@@ -176,49 +174,54 @@ class PropertyGraph:
 
     @classmethod
     def from_triples(cls, triples: Iterable[Triple | tuple[str, str, str]]) -> PropertyGraph:
-        """The graph of some triples, or of tuples of three texts: bare nodes, one edge for each different
-        triple.
+        """Build a graph from triples, or tuples of three texts.
 
-        Raises BadInput for what is no triple.
+        The nodes have no labels or properties. Each distinct triple is one edge. Raises BadInput for anything
+        that is not a triple.
         """
         require(triples, Iterable, "triples are a list of (subject, relation, object)")
         return cls.of((), (Edge(*_three_texts(triple)) for triple in triples), dangling="add")
 
     def to_triples(self) -> tuple[Triple, ...]:
-        """One triple for each edge, in edge order; nodes without edges have none."""
+        """Return one triple for each edge, in edge order.
+
+        Nodes without edges are lost.
+        """
         return tuple(Triple(source, relation, target) for source, relation, target, _ in self._identities())
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph[Any]) -> PropertyGraph:
-        """The graph of any NetworkX graph; see `kgot_lab.graph.exchange.from_networkx` for what its
-        attributes mean.
+        """Convert any NetworkX graph.
+
+        See `kgot_lab.graph.exchange.from_networkx` for the meaning of its attributes.
         """
         from kgot_lab.graph import exchange
 
         return exchange.from_networkx(graph)
 
     def to_networkx(self) -> nx.MultiDiGraph[str]:
-        """A NetworkX MultiDiGraph that `from_networkx` reads back without loss."""
+        """Convert to a NetworkX MultiDiGraph that `from_networkx` reads back without loss."""
         from kgot_lab.graph import exchange
 
         return exchange.to_networkx(self)
 
     @classmethod
     def from_pandas(cls, nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
-        """The graph of two data frames, one row a node and one row an edge; see
-        `kgot_lab.graph.exchange.from_pandas`.
+        """Build a graph from a data frame of nodes and one of edges.
+
+        See `kgot_lab.graph.exchange.from_pandas`.
         """
         from kgot_lab.graph import exchange
 
         return exchange.from_pandas(nodes, edges)
 
     def to_pandas(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Data frames of the nodes and of the edges that `from_pandas` reads back without loss."""
+        """Convert to data frames of nodes and edges that `from_pandas` reads back without loss."""
         from kgot_lab.graph import exchange
 
         return exchange.to_pandas(self)
 
-    # --- looking ---
+    # --- access ---
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -234,54 +237,61 @@ class PropertyGraph:
 
     @property
     def nodes(self) -> Sequence[Node]:
-        """All nodes, made when looked at."""
+        """All nodes, created on access."""
         return Items(len(self.ids), self._node)
 
     @property
     def edges(self) -> Sequence[Edge]:
-        """All edges, made when looked at."""
+        """All edges, created on access."""
         return Items(len(self.edge_keys), self._edge)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """What a reader would call each node, in node order."""
+        """The display name of each node, in node order."""
         return tuple(node.text for node in self.nodes)
 
     def node(self, id: str) -> Node:
-        """The node with this id; raises UnknownName."""
+        """Return the node with this id.
+
+        Raises UnknownName if there is none.
+        """
         return self._node(self.row(id))
 
     def row(self, id: str) -> int:
-        """The row of a node in the columns; raises UnknownName, naming at most twenty of the ids there are."""
+        """Return the row of a node in the columns.
+
+        Raises UnknownName, which lists at most twenty ids, if there is none.
+        """
         try:
             return self._row_of[id]
-        except (KeyError, TypeError):  # a list is the id of nothing
+        except (KeyError, TypeError):  # a list is not hashable
             raise UnknownName("node", id, islice(self.ids, 20)) from None
 
     def labels(self) -> dict[str, int]:
-        """How many nodes carry each label, most used first."""
+        """Count the nodes with each label, most frequent first."""
         return _by_use(Counter(label for labels in self.node_labels for label in labels))
 
     def types(self) -> dict[str, int]:
-        """How many edges there are of each type, most used first."""
+        """Count the edges of each type, most frequent first."""
         counts = np.bincount(self.type_codes, minlength=len(self.type_names)).tolist()
         return _by_use({name: count for name, count in zip(self.type_names, counts, strict=True) if count})
 
     @cached_property
     def out_csr(self) -> Csr:
-        """Outgoing adjacency: for each node its targets, in edge order."""
+        """Outgoing adjacency: the targets of each node, in edge order."""
         return csr(self.sources, self.targets, len(self))
 
     @cached_property
     def in_csr(self) -> Csr:
-        """Incoming adjacency: for each node the sources that point at it, in edge order."""
+        """Incoming adjacency: the sources of each node's incoming edges, in edge order."""
         return csr(self.targets, self.sources, len(self))
 
     def neighbours(
         self, id: str, direction: Direction = "out", types: Collection[str] | None = None
     ) -> tuple[Edge, ...]:
-        """The edges that leave a node, enter it, or both (a loop once), perhaps only of some types; raises
-        UnknownName.
+        """Return the edges that leave a node, enter it, or both, optionally only of some types.
+
+        A loop is returned once. Raises UnknownName for an unknown node.
         """
         row = self.row(id)
         numbers = [
@@ -293,14 +303,20 @@ class PropertyGraph:
         return tuple(edge for edge in edges if types is None or edge.type in types)
 
     def degree(self, id: str, direction: Direction = "both") -> int:
-        """How many edge ends touch a node; a loop has two, as in NetworkX. Raises UnknownName."""
+        """Return the degree of a node. A loop counts twice, as in NetworkX.
+
+        Raises UnknownName for an unknown node.
+        """
         row = self.row(id)
         return sum(int(csr.indptr[row + 1] - csr.indptr[row]) for csr in self._csrs(direction))
 
-    # --- smaller and other graphs ---
+    # --- subgraphs and diffs ---
 
     def subgraph(self, ids: Iterable[str]) -> PropertyGraph:
-        """These nodes and every edge between two of them, in the order of this graph; raises UnknownName."""
+        """Return the subgraph induced by nodes, in the order of this graph.
+
+        Raises UnknownName for an unknown node, and BadInput for one id in place of a list.
+        """
         if isinstance(ids, str):
             raise BadInput(f"give a list of ids, not one id: [{shortly(ids)}]")
         rows = np.unique(np.array([self.row(id) for id in ids], dtype=np.int32))
@@ -320,8 +336,9 @@ class PropertyGraph:
         )
 
     def neighbourhood(self, ids: Iterable[str], hops: int = 1) -> PropertyGraph:
-        """The subgraph within some hops of the given nodes, whichever way the edges point; raises
-        UnknownName.
+        """Return the subgraph within `hops` edges of the nodes, ignoring edge direction.
+
+        Raises UnknownName for an unknown node.
         """
         require_count(hops, 0, "hops")
         frontier = reached = {self.row(id) for id in ids}
@@ -334,8 +351,9 @@ class PropertyGraph:
         return self.subgraph(self.ids[r] for r in reached)
 
     def diff(self, other: PropertyGraph) -> Diff:
-        """What must change in this graph to make it the other one. 1, 1.0 and True are different values; a
-        list and a tuple are not.
+        """Compute the diff from this graph to another.
+
+        1, 1.0 and True are different values. A list and a tuple are not.
         """
         require(other, PropertyGraph, "a graph is compared with another PropertyGraph")
         nodes = changes(
@@ -361,8 +379,10 @@ class PropertyGraph:
         )
 
     def apply(self, diff: Diff) -> PropertyGraph:
-        """The graph after a diff; raises BadInput when the diff does not fit: its old values must be here,
-        its additions must not.
+        """Return the graph after a diff.
+
+        Raises BadInput if the diff does not fit: its old values must be in the graph and its additions must
+        not.
         """
         require(diff, Diff, "what is applied to a graph is a Diff")
         nodes = {node.id: node for node in self.nodes}
@@ -386,9 +406,7 @@ class PropertyGraph:
 
     @cached_property
     def digest(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges: the same for equal graphs,
-        whatever their order.
-        """
+        """The first 16 hexadecimal digits of the SHA-256 of all nodes and edges, in any order."""
         nodes = ([node.id, node.labels, node.properties] for node in self.nodes)
         edges = ([edge.identity, edge.properties] for edge in self.edges)
         lines = sorted(json.dumps(element, sort_keys=True, default=dict) for element in (*nodes, *edges))
@@ -426,7 +444,7 @@ class PropertyGraph:
 
 
 class _Columns:
-    """Columns while they grow."""
+    """Columns under construction."""
 
     def __init__(self) -> None:
         self.row_of: dict[str, int] = {}
@@ -488,7 +506,10 @@ class _Columns:
 
 
 def _three_texts(triple: object) -> tuple[str, str, str]:
-    """The parts of a triple; raises BadInput for what is none."""
+    """Return the three parts of a triple.
+
+    Raises BadInput for anything that is not a triple.
+    """
     parts = (triple.subject, triple.relation, triple.object) if isinstance(triple, Triple) else triple
     if isinstance(parts, tuple | list) and len(parts) == 3 and all(isinstance(part, str) for part in parts):
         return parts[0], parts[1], parts[2]

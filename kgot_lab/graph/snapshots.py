@@ -1,8 +1,8 @@
-"""Graph snapshots as the Knowledge Graph of Thoughts project stores them: JSON lines, in the form of Neo4j's
-APOC or of NetworkX.
+"""Graph snapshots of the Knowledge Graph of Thoughts project.
 
-An APOC relationship has an id, which becomes the edge's key. An edge whose key cannot serve as that id is
-written with a fresh id and one more field, "key", so that reading back gives the same graph.
+They are JSON lines in the format of Neo4j's APOC or of NetworkX. The id of an APOC relationship becomes the
+key of the edge. An edge whose key is not a valid id is written with a new id and a field "key", so that
+reading returns the same graph.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _NODE_KEYS = {"type", "id", "labels", "properties"}
 
 
 def read_snapshot(path: Path | str) -> PropertyGraph:
-    """The graph in a snapshot of either form; an empty file is an empty graph.
+    """Read the graph in a snapshot of either format. An empty file is an empty graph.
 
-    An edge end that has no line of its own is made from the copy inside the edge. Raises BadInput, naming
-    file and line.
+    An edge end without a line of its own is built from the copy inside the edge. Raises BadInput, which names
+    file and line, for a malformed snapshot.
     """
     nodes: dict[str, Node] = {}
     ends: dict[str, Node] = {}
@@ -67,8 +67,8 @@ def read_snapshot(path: Path | str) -> PropertyGraph:
 def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "apoc") -> None:
     """Write a graph as a snapshot that `read_snapshot` reads back without loss.
 
-    Raises BadInput for a value that is not JSON and for a file that cannot be written; a snapshot that was
-    there then stays.
+    Raises BadInput for a value that is not JSON and for a file that cannot be written. An existing snapshot
+    is then unchanged.
     """
     if variant not in _FORMS:
         raise UnknownName("snapshot variant", variant, _FORMS)
@@ -79,7 +79,10 @@ def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "a
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """The lines that are not blank, each with its place; only \\n ends a line, since JSON may hold other separators."""
+    r"""Yield the location and text of each line that is not blank.
+
+    Only \n ends a line, since JSON may contain other separators.
+    """
     try:
         text = utf8_text(read_regular(path), path)
     except OSError as error:
@@ -124,7 +127,7 @@ def _properties(record: Record, place: str) -> Mapping[str, Json]:
 def _edge(
     record: Record, source: Node, target: Node, place: str, taken: Mapping[tuple[str, str, str, str], Edge]
 ) -> Edge:
-    """The edge of a record, its key changed if another edge already has its identity."""
+    """Build the edge of a record, with a new key if another edge already has its identity."""
     label, own = record.get("label"), record.get("key", record.get("id"))
     if not isinstance(label, str):
         raise BadInput(f"{place}: a relationship without label")
@@ -186,8 +189,9 @@ _FORMS: dict[str, Callable[[PropertyGraph], str]] = {"apoc": _apoc, "networkx": 
 
 
 def _with_ids(edges: Iterable[Edge]) -> Iterator[tuple[Edge, str]]:
-    """Each edge with its relationship id: its key if that is a decimal number nobody had before, else the
-    next number no key uses.
+    """Yield each edge with its relationship id.
+
+    The id is its key, if that is a decimal number not yet used, else the next number that is no key.
     """
     keys = {edge.key for edge in edges}
     fresh = (id for id in map(str, count()) if id not in keys)
@@ -219,11 +223,10 @@ def _json(record: Record, separators: tuple[str, str]) -> str:
         ) from None
 
 
-# Names for the nodes of graphs that other programs wrote, whose ids are numbers or IRIs that no question
-# mentions.
+# Names for nodes of other programs' graphs, whose ids are numbers or IRIs that no question mentions.
 
-SOURCE_ID = "source_id"  # the property that keeps the id a node had
-# what most vocabularies call a name, rdfs:label and foaf:name among them
+SOURCE_ID = "source_id"  # the property with a node's old id
+# common properties for names, such as rdfs:label and foaf:name
 _NAMES = ("name", "label", "title", "prefLabel")
 # 17, n17 in GraphML of Neo4j, 4:5e0c…:17 as Neo4j's element ids
 _NUMBER = re.compile(r"n?\d+|\d+:[\w-]+:\d+")
@@ -232,19 +235,18 @@ _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
 
 @dataclass(frozen=True)
 class NamedGraph:
-    """A graph whose nodes go by their names, and a sentence on what was renamed; "" where nothing was."""
+    """A graph with names as node ids, and a sentence on what was renamed, or ""."""
 
     graph: PropertyGraph
     note: str = ""
 
 
 def with_names_as_ids(graph: PropertyGraph) -> NamedGraph:
-    """The graph in which nodes with a number or an IRI for an id have their name for one; the old id is their
-    property `source_id`.
+    """Replace ids that are numbers or IRIs by the names of the nodes.
 
-    A name that several nodes have is told apart by the old id; a node without a name keeps its number, or
-    goes by the local name of its IRI. Relations, labels and properties that are IRIs go by their local names
-    where those mean one IRI only.
+    The old id becomes the property `source_id`. A name that several nodes share is made unique by the old id.
+    A node without a name keeps its number, or gets the local name of its IRI. Relations, labels and
+    properties that are IRIs are replaced by their local names where these are unambiguous.
     """
     ids = _new_ids(graph)
     types = _local_names(graph.type_names)
@@ -290,7 +292,7 @@ def _note(named: int, nodes: int, types: int) -> str:
 
 
 def _new_ids(graph: PropertyGraph) -> dict[str, str]:
-    """The id that each node gets whose own is a number or an IRI, where there is a better one."""
+    """Return the new id of each node whose id is a number or an IRI, if there is a better one."""
     wanted: dict[str, str] = {}
     for node in graph.nodes:
         if _NUMBER.fullmatch(node.id) or _is_iri(node.id):
@@ -313,7 +315,7 @@ def _new_ids(graph: PropertyGraph) -> dict[str, str]:
 
 
 def _name(properties: Mapping[str, Json]) -> str:
-    """The name among properties, whatever vocabulary they are of; "" where there is none."""
+    """Return the name among properties of any vocabulary, or "" if there is none."""
     by_word = {
         (_local(word) if _is_iri(word) else word): value for word, value in reversed(list(properties.items()))
     }
@@ -326,7 +328,7 @@ def _name(properties: Mapping[str, Json]) -> str:
 
 
 def _local_names(iris: Iterable[str]) -> dict[str, str]:
-    """The local name of each IRI where no other word goes by it."""
+    """Return the local name of each IRI, if no other word has that name."""
     words = set(iris)
     local = {word: _local(word) for word in words if _is_iri(word)}
     several = Counter(local.values())
@@ -338,5 +340,5 @@ def _is_iri(text: str) -> bool:
 
 
 def _local(iri: str) -> str:
-    """What stands behind the last #, / or : of an IRI; "" where that is nothing, and for what is no IRI."""
+    """Return the part of an IRI after its last #, / or :, or "" if there is none or it is not an IRI."""
     return unquote(re.split("[#/:]", iri.rstrip("#/"))[-1]) if _is_iri(iri) else ""

@@ -1,5 +1,6 @@
-"""The gate of every graph: what may enter is checked once and copied, so that nobody who holds the original
-can change the graph.
+"""Validation of graph elements.
+
+Each element is checked once and copied, so that later changes to the original have no effect.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ from typing import Literal, TypeVar
 from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
 from kgot_lab.types import Diff, Edge, Json, Node
 
-# bytes of one node or edge as JSON in UTF-8: more than a passage of any document takes
+# maximum bytes of a node or edge as JSON in UTF-8, more than any passage needs
 MOST_KEPT = 16_000_000
 DEEPEST_VALUE = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
-_MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
+_MOST_BITS = 14_000  # of an integer: with more bits, Python cannot parse its digits
 _HOLDERS = (list, dict, tuple)
-_SHORT, _SMALL = 100_000, 2**63  # characters, and whole numbers, that are fit at a glance
-_FEW = 5  # texts that name an element and are fit at a glance
-_MANY = 2_000_000  # characters of an element, each of at most 6 bytes in JSON: so many surely are few enough
+_SHORT, _SMALL = 100_000, 2**63  # limits of the fast check: characters, and integers
+_FEW = 5  # limit of the fast check: texts that identify an element
+_MANY = 2_000_000  # characters of an element, each of at most 6 bytes in JSON: always within the limit
 Element = TypeVar("Element", Node, Edge)
 
 
 def fit_diff(diff: object) -> Diff:
-    """A diff of its own copies of what it adds and changes; raises BadInput for what is none, or what no
-    store can keep exactly.
+    """Return a diff with validated copies of what it adds and changes.
+
+    Raises BadInput if it is not a Diff, or if a store cannot keep it exactly.
     """
     if not isinstance(diff, Diff):
         raise BadInput(f"what is applied to a store is a Diff, not {described_value(diff)}")
@@ -46,7 +48,10 @@ def fit_diff(diff: object) -> Diff:
 
 
 def fit_node(given: object) -> Node:
-    """A copy of a node that can be kept exactly; raises BadInput."""
+    """Return a copy of a node that a store can keep exactly.
+
+    Raises BadInput if it cannot.
+    """
     if (
         type(given) is Node
         and type(given.labels) is tuple
@@ -62,7 +67,10 @@ def fit_node(given: object) -> Node:
 
 
 def fit_edge(given: object) -> Edge:
-    """A copy of an edge that can be kept exactly; raises BadInput."""
+    """Return a copy of an edge that a store can keep exactly.
+
+    Raises BadInput if it cannot.
+    """
     if (
         type(given) is Edge
         and given.key == ""
@@ -83,8 +91,10 @@ def fit_edge(given: object) -> Edge:
 
 
 def fit_text(text: object, what: str, *, blank: bool = False) -> str:
-    """A text that can be kept; raises BadInput, naming what it is, for another value, a blank, half a
-    surrogate pair, or one too long.
+    """Return a text that a store can keep.
+
+    Raises BadInput, which names what the text is, for another type, a blank text (unless `blank`), half a
+    surrogate pair, or a text that is too long.
     """
     if not isinstance(text, str) or not (blank or text.strip()):
         raise BadInput(f"{what} is a text{'' if blank else ' that is not blank'}, not {shortly(text)}")
@@ -99,8 +109,10 @@ def fit_text(text: object, what: str, *, blank: bool = False) -> str:
 
 
 def fit_value(value: object, of: str, deep: int = 0) -> Json:
-    """A copy of a value that is JSON, a tuple becoming a list; raises BadInput, naming what it is of, for
-    NaN, sets, bytes and the like.
+    """Return a copy of a JSON value, with tuples as lists.
+
+    Raises BadInput, which names what the value belongs to, for NaN, sets, bytes and other values that are not
+    JSON.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -123,7 +135,7 @@ def fit_value(value: object, of: str, deep: int = 0) -> Json:
 
 
 def copied(value: Json) -> Json:
-    """A value whose lists and dicts are its own, tuples and whatever is in none of these as they are."""
+    """Copy a value with its nested lists, dicts and tuples. Other objects are shared."""
     if isinstance(value, dict):
         return {
             name: copied(inner) if isinstance(inner, _HOLDERS) else inner for name, inner in value.items()
@@ -134,7 +146,7 @@ def copied(value: Json) -> Json:
 
 
 def copied_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
-    """Properties as a dict that shares nothing with the original that can change."""
+    """Copy properties so that the copy shares no mutable value with the original."""
     return (
         {name: copied(value) if isinstance(value, _HOLDERS) else value for name, value in properties.items()}
         if properties
@@ -143,18 +155,20 @@ def copied_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def copied_node(node: Node) -> Node:
-    """A node to hand out: whoever changes its properties changes no graph."""
+    """Copy a node, so that changing its properties does not change the graph."""
     return Node(node.id, node.labels, copied_properties(node.properties))
 
 
 def copied_edge(edge: Edge) -> Edge:
-    """An edge to hand out: whoever changes its properties changes no graph."""
+    """Copy an edge, so that changing its properties does not change the graph."""
     return Edge(edge.source, edge.type, edge.target, copied_properties(edge.properties), edge.key)
 
 
 def require_labels(node: Node) -> tuple[str, ...]:
-    """The labels of a node; raises BadInput for one text, whose letters would be taken for labels, and for
-    what are no texts.
+    """Return the labels of a node.
+
+    Raises BadInput for one text in place of several, whose characters would become labels, and for labels
+    that are not texts.
     """
     if isinstance(node.labels, str | bytes) or not isinstance(node.labels, Iterable):
         raise BadInput(
@@ -168,7 +182,7 @@ def require_labels(node: Node) -> tuple[str, ...]:
 
 
 def _require_element(element: object, kind: type[Element]) -> Element:
-    """A node or an edge whose parts are of the right types, whatever is in them."""
+    """Check the types of the parts of a node or an edge, not their contents."""
     if not isinstance(element, kind):
         wanted = "Node(id, labels, properties) in its nodes and Edge(source, type, target) in its edges"
         raise BadInput(f"a diff holds {wanted}, not {described_value(element)}")
@@ -190,7 +204,10 @@ def _require_element(element: object, kind: type[Element]) -> Element:
 
 
 def _of_fit_size(element: Element, named: tuple[object, ...], of: str) -> Element:
-    """An element and what names it, where both together are not too large to be kept; raises BadInput."""
+    """Return an element if it and its identifiers are small enough to be stored.
+
+    Raises BadInput otherwise.
+    """
     size = len(json.dumps([*named, element.properties], ensure_ascii=False, separators=(",", ":")).encode())
     if size > MOST_KEPT:
         raise BadInput(f"{of} takes {size:,} bytes as JSON; {MOST_KEPT:,} can be kept in one node or edge")
@@ -198,7 +215,10 @@ def _of_fit_size(element: Element, named: tuple[object, ...], of: str) -> Elemen
 
 
 def _is_plain(*texts: object) -> bool:
-    """Whether these are texts that need no second look; most are, and looking costs more than keeping them."""
+    """Return whether these are texts that need no further checks.
+
+    Most are, and a full check costs more than storing them.
+    """
     return len(texts) <= _FEW and all(
         type(text) is str and text.isascii() and 0 < len(text) <= _SHORT and not text.isspace()
         for text in texts
@@ -206,7 +226,7 @@ def _is_plain(*texts: object) -> bool:
 
 
 def _has_plain(properties: object) -> bool:
-    """Whether these are properties that need no second look."""
+    """Return whether these are properties that need no further checks."""
     if type(properties) is not dict:
         return False
     letters = 0
@@ -238,27 +258,29 @@ def _fit_name(name: object, of: str) -> str:
 
 
 def _firsts(pairs: Iterable[object]) -> Iterable[object]:
-    """The first of each pair; raises BadInput for what is no pair."""
+    """Yield the first of each pair.
+
+    Raises BadInput for anything that is not a pair.
+    """
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise BadInput(f"a changed node or edge is a pair (before, after), not {described_value(pair)}")
         yield pair[0]
 
 
-# A vocabulary: which types of nodes and edges a graph may have, what edges join, and which properties
-# belong to them.
+# Vocabularies: the types of nodes and edges in a graph, what edges join, and their properties.
 
 # a time is ISO 8601: a date, or a date with a time and a zone
 PropertyKind = Literal["text", "number", "time", "any"]
-ANY_TYPE = "*"  # as the end of an edge: a node of any type of the vocabulary
+ANY_TYPE = "*"  # an edge end of any type in the vocabulary
 
 
 @dataclass(frozen=True)
 class PropertyRule:
-    """A property: its kind, its values where they are few, its bounds, and the other property it goes with.
+    """A rule for a property: its kind, allowed values, bounds, and the property it depends on.
 
     With `goes_with=("type", "signal")` it belongs to nodes whose type is signal: on others it is an error,
-    missing there a warning.
+    and on these its absence is a warning.
     """
 
     name: str
@@ -271,7 +293,7 @@ class PropertyRule:
 
 @dataclass(frozen=True)
 class NodeType:
-    """A type of node; properties that no rule names are free."""
+    """A type of node. Properties without a rule are unrestricted."""
 
     name: str
     meaning: str
@@ -280,9 +302,7 @@ class NodeType:
 
 @dataclass(frozen=True)
 class Ends:
-    """What an edge may join: a type and another; `only` gives the properties that need certain values between
-    these two.
-    """
+    """The node types that an edge may join. `only` restricts property values between these two."""
 
     source: str
     target: str
@@ -291,10 +311,10 @@ class Ends:
 
 @dataclass(frozen=True)
 class EdgeType:
-    """A type of edge: the ends it may have, and its properties. One that says the same both ways is stored
-    once, in the order of ids.
+    """A type of edge: its possible ends and its properties.
 
-    Of a `single` one a node has one at a time: a later one takes the place of the earlier.
+    A symmetric edge is stored once, with its ends sorted by id. A node has one edge of a `single` type at a
+    time, and a later one replaces it.
     """
 
     name: str
@@ -307,8 +327,9 @@ class EdgeType:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The types of a kind of graph; `instead` says for an edge type that is not one of them what to write in
-    its place.
+    """The node and edge types of a kind of graph.
+
+    `instead` maps an edge type that is not one of them to its replacement.
     """
 
     name: str
@@ -317,11 +338,17 @@ class Vocabulary:
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def node_type(self, name: str) -> NodeType:
-        """A node type by its name; raises UnknownName, which lists them."""
+        """Return a node type by its name.
+
+        Raises UnknownName, which lists the types, if there is none.
+        """
         return _named(name, self.node_types, f"node type of {self.name}")
 
     def edge_type(self, name: str) -> EdgeType:
-        """An edge type by its name; raises UnknownName, which lists them."""
+        """Return an edge type by its name.
+
+        Raises UnknownName, which lists the types, if there is none.
+        """
         return _named(name, self.edge_types, f"edge type of {self.name}")
 
     @property
@@ -330,13 +357,13 @@ class Vocabulary:
         return tuple(kind.name for kind in self.edge_types if kind.single)
 
     def in_order(self, edge: Edge) -> Edge:
-        """An edge as it is stored: one that says the same both ways in the order of its ends."""
+        """Return an edge as it is stored: the ends of a symmetric type are sorted."""
         symmetric = any(kind.symmetric and kind.name == edge.type for kind in self.edge_types)
         ends = sorted((edge.source, edge.target)) if symmetric else (edge.source, edge.target)
         return Edge(ends[0], edge.type, ends[1], edge.properties)
 
     def extended(self, *more: NodeType | EdgeType) -> Vocabulary:
-        """The same vocabulary with more types."""
+        """Return the vocabulary with additional types."""
         nodes = tuple(each for each in more if isinstance(each, NodeType))
         edges = tuple(each for each in more if isinstance(each, EdgeType))
         return replace(self, node_types=(*self.node_types, *nodes), edge_types=(*self.edge_types, *edges))

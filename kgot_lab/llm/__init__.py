@@ -1,6 +1,4 @@
-"""Ask a language model: one protocol, `llm(Prompt) -> Reply`, for models on this computer, on servers, on
-tape and in scripts.
-"""
+"""Language models behind one protocol, `llm(Prompt) -> Reply`: local, on servers, recorded and scripted."""
 
 from __future__ import annotations
 
@@ -25,15 +23,16 @@ def connect(
     say: Callable[[str], None] | None = None,
     **options: Any,
 ) -> LLM:
-    """The model that a short text names.
+    """Create the model that a specification names.
 
-    "local" or "local:FILE.gguf"; "openai:MODEL", "anthropic:MODEL", "gemini:MODEL",
-    "openrouter:MODEL", "ollama:MODEL", the address of a server and a model, "http://localhost:8000/v1#MODEL",
-    or "recorded:FILE" with a tape or a trace ("recorded:FILE#MODEL" where two models answered). With
-    `models`, a file that `load_models` reads or what it gave, also a name in there. With `tape`, replies are
-    kept in that file, and what it holds is not asked again. `say` is told of waits for a server. Options go
-    to the class behind it. Nothing is sent yet. Raises UnknownName, BadInput when the model is left out,
-    LLMError when a key is missing, ModelMissing, TraceError when a file of replies cannot be used.
+    "local" or "local:FILE.gguf", "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL",
+    "ollama:MODEL", the address of a server and a model, "http://localhost:8000/v1#MODEL", or "recorded:FILE"
+    with a tape or a trace ("recorded:FILE#MODEL" if it holds two models). With `models`, a file that
+    `load_models` reads or its result, also a name in there. With `tape`, replies are recorded in that file,
+    and recorded prompts are not sent again. `say` is called with a message when a server makes it wait.
+    Options are passed to the class of the model. Nothing is sent yet. Raises UnknownName for an unknown name,
+    BadInput if the model is left out, LLMError if a key is missing, ModelMissing if there is no model file,
+    and TraceError if a file of replies cannot be used.
     """
     require(spec, str, "a model is named by a text, such as local, openai:MODEL or http://host/v1#MODEL")
     named = _models(models)
@@ -48,8 +47,10 @@ def connect(
 
 
 def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
-    """The kind of model that a text names, if it is whole; raises UnknownName, also knowing the names in
-    `more`, and BadInput.
+    """Return the kind of model in a specification, if it is complete.
+
+    Raises UnknownName, which also lists the names in `more`, for an unknown kind, and BadInput for an
+    incomplete one.
     """
     from kgot_lab.llm.presets import ENDPOINTS, likely_name, server_at
 
@@ -73,8 +74,9 @@ def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
 
 
 def traced_name(spec: str, settings: Settings | None = None) -> str:
-    """The name by which the model of a text goes in traces and tapes, with its settings; raises LabError
-    where it has no file.
+    """Return the name, with settings, of a model in traces and tapes.
+
+    Raises LabError if the model's file is missing.
     """
     kind, rest = check_spec(spec), _kind(spec)[1]
     if kind == "recorded":
@@ -93,7 +95,7 @@ def traced_name(spec: str, settings: Settings | None = None) -> str:
 
 
 def _kind(spec: str) -> tuple[str, str]:
-    """The kind of model that a text names, and the rest of it; capitals do not matter in http and https."""
+    """Split a specification into the kind of model and the rest. http and https are case-insensitive."""
     kind, _, rest = spec.partition(":")
     return (kind.lower() if kind.lower() in {"http", "https"} else kind), rest
 
@@ -132,7 +134,7 @@ def _named(
 
 
 def _server(spec: str, key_variable: str) -> tuple[Endpoint, str]:
-    """The server and the model of a text; with a key in another variable, if one is named."""
+    """Return the server and the model of a specification, with an alternative key variable if named."""
     from dataclasses import replace
 
     from kgot_lab.llm.presets import ENDPOINTS, ollama_address, server_at

@@ -1,4 +1,4 @@
-"""Limits on what may be spent, and an estimate beforehand."""
+"""Budgets for calls of models, and cost estimates."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from kgot_lab.llm.streaming import in_steps, streamed
 from kgot_lab.llm.structured import NotesOfSteps, checked_reply, record_once
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
-IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
-LEAST_SECONDS = 0.001  # of a request whose budget is used up: clients take no time of 0
-# low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
+IMAGE_TOKENS = 48_200  # maximum tokens of an image: 8 tiles of gpt-4o-mini; other models use 5,000 or less
+LEAST_SECONDS = 0.001  # timeout of a request when the budget is used up: clients do not accept 0
+# low on purpose, so that prompts are never underestimated; English has about 4
 LETTERS_PER_TOKEN = 3
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may be spent: calls, tokens (read and written), seconds, US dollars; None means no limit.
-    Raises BadInput.
+    """The limits of calls, tokens (read and written), seconds and US dollars, None for no limit.
+
+    Raises BadInput for an invalid limit.
     """
 
     calls: int | None = None
@@ -45,7 +46,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Rate:
-    """How fast a model is, in tokens a second, and what it charges; None where nobody knows. Raises BadInput."""
+    """The speed of a model, in tokens a second, and its price, None if unknown.
+
+    Raises BadInput for an invalid number.
+    """
 
     reading: float = 130.0  # the local 1.5B model on two cores
     writing: float = 30.0
@@ -56,13 +60,13 @@ class Rate:
         require_amount(self.writing, "tokens written a second", some=True)
 
     def seconds(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """How long a call of this size takes."""
+        """Estimate the duration of a call of this size."""
         return prompt_tokens / self.reading + completion_tokens / self.writing
 
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What a number of calls will take; dollars are None where the price is not known."""
+    """The estimated cost of calls. Dollars are None if the price is unknown."""
 
     calls: int
     prompt_tokens: int
@@ -79,9 +83,7 @@ class CostEstimate:
 def estimate(
     calls: Mapping[str, int], sizes: Mapping[str, tuple[int, int]], rate: Rate = Rate()
 ) -> CostEstimate:
-    """What calls will take, from how many there are of each role, and each role's usual tokens (read,
-    written).
-    """
+    """Estimate the cost of calls from their number and usual tokens (read, written) by role."""
     read = sum(count * sizes[role][0] for role, count in calls.items())
     written = sum(count * sizes[role][1] for role, count in calls.items())
     dollars = rate.price.of(read, written) if rate.price else None
@@ -90,7 +92,7 @@ def estimate(
 
 @runtime_checkable
 class Priced(Protocol):
-    """A model that asks a price of so much for a token; None where nobody knows it."""
+    """A model with a price, None if unknown."""
 
     @property
     def price(self) -> Price | None: ...
@@ -98,46 +100,43 @@ class Priced(Protocol):
 
 @runtime_checkable
 class Reckons(Protocol):
-    """A model that may ask more than once for one reply, and knows the most that takes."""
+    """A model that may send several requests for one reply, and knows the maximum usage of that."""
 
     def worst(self, prompt: Prompt) -> Usage: ...
 
 
 @runtime_checkable
 class Accountable(Protocol):
-    """A model whose calls are charged to an account, as those of a Budgeted one are; None where there is
-    none.
-    """
+    """A model whose calls are charged to an account, such as a Budgeted one, or None."""
 
     @property
     def spending(self) -> Spending | None: ...
 
 
 def charged_account(llm: LLM | None) -> Spending | None:
-    """The account that the calls of a model are charged to, through whatever is wrapped around it; None where
-    there is none.
-    """
+    """Return the account that calls of a model are charged to, through any wrappers, or None."""
     return llm.spending if isinstance(llm, Accountable) else None
 
 
 def requested_price(llm: LLM) -> Price | None:
-    """What a model charges, through whatever is wrapped around it; None where it does not say, since a price
-    unknown is not nothing.
+    """Return the price of a model, through any wrappers.
+
+    None if the price is unknown, which is not the same as free.
     """
     return llm.price if isinstance(llm, Priced) else None
 
 
 def worst_of(llm: LLM, prompt: Prompt) -> Usage:
-    """The most tokens that one call of a model can take, and what they cost where the price is known."""
+    """Return the most tokens that one call of a model can use, and their cost if the price is known."""
     most = llm.worst(prompt) if isinstance(llm, Reckons) else Usage(tokens_of(prompt), prompt.max_tokens)
     return replace(most, cost=(requested_price(llm) or FREE).of(most.prompt_tokens, most.completion_tokens))
 
 
 class Spending:
-    """What is spent of one budget, by however many models and threads; calls under way are reckoned at their
-    worst.
+    """The usage under one budget, by any number of models and threads.
 
-    Seconds are those in which at least one call was under way, so two calls at once count once.
+    Running calls count with their maximum. Seconds are those in which at least one call was running, so two
+    simultaneous calls count once.
     """
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic):
@@ -146,31 +145,27 @@ class Spending:
         self._changed = threading.Condition()
         self._calls, self._spent, self._busy = 0, Usage(), 0.0
         self._unanswered = 0.0
-        self._running: list[Usage] = []  # the worst of each call under way
-        self._since = 0.0  # when the first of those began
+        self._running: list[Usage] = []  # the maximum usage of each running call
+        self._since = 0.0  # start of the first running call
 
     @property
     def calls(self) -> int:
-        """How many calls were made."""
+        """The number of calls made."""
         return self._calls
 
     @property
     def spent(self) -> Usage:
-        """What was spent so far, calls under way left out but for their time."""
+        """The usage so far, without running calls except for their time."""
         with self._changed:
             return replace(self._spent, seconds=self._seconds())
 
     @property
     def unanswered(self) -> float:
-        """US dollars among those spent that nobody told: the most that requests which were not answered may
-        have cost.
-        """
+        """The dollars spent on requests without an answer, as an upper bound."""
         return self._unanswered
 
     def count_unanswered(self, dollars: float) -> None:
-        """Count the most that a request may have cost of which nobody tells the cost; only where dollars are
-        limited.
-        """
+        """Count the maximum cost of a request whose cost is unknown. Only if dollars are limited."""
         if self.budget.dollars is not None:
             with self._changed:
                 self._unanswered += dollars
@@ -178,23 +173,22 @@ class Spending:
 
     @property
     def seconds_left(self) -> float:
-        """How long the calls under way may still take, in seconds; without a limit that is infinite."""
+        """The seconds that running calls may still take, infinite without a limit."""
         with self._changed:
             return (
                 math.inf if self.budget.seconds is None else max(0.0, self.budget.seconds - self._seconds())
             )
 
     def require_rest(self, worst: Usage, wait: float = 0.0) -> None:
-        """Raise OverBudget where a call under way, asking once more after a wait in seconds, would pass the
-        seconds or could the dollars.
+        """Raise OverBudget if a retry of a running call, after a wait in seconds, could pass the budget.
 
-        Its requests may have cost more than the call was reckoned at.
+        Its earlier requests may have cost more than the call's estimate.
         """
         if (left := self.seconds_left) <= wait:
             told = f"the server did not answer in time: of the {self.budget.seconds:,.6g} seconds of the budget {left:,.3g} are left"
             raise OverBudget(f"{told}. Raise the budget, or ask a server that answers sooner.")
         with self._changed:
-            running = Usage.total(self._running).cost  # this call's worst is among them
+            running = Usage.total(self._running).cost  # includes this call's maximum
             if (
                 self._unanswered
                 and self.budget.dollars is not None
@@ -205,26 +199,29 @@ class Spending:
                 raise OverBudget(f"{told}, and {over}. Raise the budget, or give the server more time.")
 
     def charge(self, usage: Usage, *, calls: int = 1) -> None:
-        """Count what was spent elsewhere, as by a model inside a tool; raises nothing, since it is spent."""
+        """Count usage from elsewhere, as of a model inside a tool.
+
+        It never raises, since the usage is already spent.
+        """
         with self._changed:
             self._add(usage, calls)
             self._busy += usage.seconds
 
     @contextmanager
     def call(self, worst: Usage) -> Iterator[Callable[[Usage], None]]:
-        """A call that takes no more than `worst`; what it really took is told to the function that this
-        gives. Raises OverBudget.
+        """Reserve budget for a call, and yield a function that records its actual usage.
 
-        Where only the calls under way stand in its way, it waits for them: they seldom take as much as they
-        might.
+        The call uses at most `worst`. It waits while only running calls stand in the way, since they rarely
+        use their maximum. Raises OverBudget if the call would pass the budget.
         """
         with record_once(self) as used, self.under_way(worst, used):
             yield used.append
 
     @contextmanager
     def under_way(self, worst: Usage, used: Sequence[Usage]) -> Iterator[None]:
-        """The same of a call that is noted elsewhere, as one in steps is; what it really took stands in the
-        list at its end.
+        """Reserve budget for a call that is recorded elsewhere, such as a streamed one.
+
+        The actual usage is in `used` at the end.
         """
         with self._changed:
             while self._over(worst, self._running):
@@ -248,12 +245,13 @@ class Spending:
         self._calls, self._spent = self._calls + calls, self._spent + usage
 
     def _seconds(self) -> float:
-        """Seconds in which a call was under way, those of the calls that still are included."""
+        """Return the seconds in which a call was running, including those that still are."""
         return self._busy + (self._clock() - self._since if self._running else 0.0)
 
     def _over(self, worst: Usage, running: Sequence[Usage]) -> str:
-        """What a call could pass besides those under way, or "": calls under way add up, but for their
-        seconds.
+        """Return the limit that a call could pass together with the running ones, or "".
+
+        Running calls add up, except for their seconds.
         """
         budget, spent, reserved = self.budget, self._spent, Usage.total(running)
         seen = spent.prompt_tokens + spent.completion_tokens
@@ -287,39 +285,37 @@ class Spending:
         return f"<spent: {', '.join(parts)}{unanswered}>"
 
 
-# The calls under way in this thread, each with its worst: a model knows nothing of the budgets around it.
+# The running calls of this context, with their maximum usage: a model does not know the budgets around it.
 _UNDER_WAY: ContextVar[tuple[tuple[Budgeted, Usage], ...]] = ContextVar("under_way", default=())
 
 
 def may_be_charged(dollars: float) -> None:
-    """Tell the budgets around a model that a request may have cost so much, though no answer says so."""
+    """Report the possible cost of a request without an answer to the budgets around a model."""
     for llm, _ in _UNDER_WAY.get():
         llm.count_unanswered(dollars)
 
 
 def may_retry(wait: float = 0.0) -> None:
-    """Raise OverBudget where a model that asks once more for the same reply, after a wait in seconds, could
-    pass a budget around it.
-    """
+    """Raise OverBudget if a retry, after a wait in seconds, could pass a surrounding budget."""
     for llm, worst in _UNDER_WAY.get():
         llm.spending.require_rest(worst, wait)
 
 
 def seconds_left() -> float:
-    """How long a request may take before it passes a budget around its model, in seconds; infinite where none
-    limits them.
+    """Return how many seconds a request may take within the budgets around its model.
+
+    Infinite if none limits them.
     """
     return min((llm.spending.seconds_left for llm, _ in _UNDER_WAY.get()), default=math.inf)
 
 
 class Budgeted:
-    """A model that stops before it would spend too much: OverBudget is raised before the call that could pass
-    the budget.
+    """A model with a budget. OverBudget is raised before a call that could exceed it.
 
-    The next call is reckoned at its worst: the prompt's length, all that the reply may have, and the seconds
-    a token has taken so far. Several models share a budget when they are given one Spending. Where dollars
-    are limited, a request that was not answered, by a time-out or because the call was interrupted, counts as
-    the most it may have cost, since its server may charge it all the same.
+    The next call is estimated at its maximum: the length of the prompt, the longest reply, and the average
+    seconds a token. Models share a budget through a common Spending. If dollars are limited, a request
+    without an answer, after a time-out or an interrupt, counts with its maximum cost, since the server may
+    charge it all the same.
     """
 
     def __init__(self, llm: LLM, budget: Budget | Spending):
@@ -327,36 +323,36 @@ class Budgeted:
         if isinstance(llm, Budgeted) and llm.spending is self.spending:
             raise BadInput(f"{llm.name} is kept to this budget already, and would be counted twice")
         self._llm = llm
-        self.calls, self.spent = 0, Usage()  # its own share
+        self.calls, self.spent = 0, Usage()  # its own usage
         self._lock = threading.Lock()
 
     @property
     def budget(self) -> Budget:
-        """The most that it, and all that spend with it, may spend."""
+        """The budget of this model and of all that share its Spending."""
         return self.spending.budget
 
     @property
     def name(self) -> str:
-        """The name of the model behind it."""
+        """The name of the wrapped model."""
         return self._llm.name
 
     @property
     def price(self) -> Price | None:
-        """What the model behind it charges."""
+        """The price of the wrapped model."""
         return requested_price(self._llm)
 
     @property
     def engine(self) -> str:
-        """What runs the model behind it, for the head of a tape."""
+        """The engine of the wrapped model, for the header of a tape."""
         return self._llm.engine if isinstance(self._llm, FromFile) else ""
 
     @property
     def sha256(self) -> str:
-        """The hash of the model behind it, for the head of a tape."""
+        """The hash of the wrapped model, for the header of a tape."""
         return self._llm.sha256 if isinstance(self._llm, FromFile) else ""
 
     def worst(self, prompt: Prompt) -> Usage:
-        """The most that one call can take."""
+        """Return the maximum usage of one call."""
         return worst_of(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
@@ -369,7 +365,7 @@ class Budgeted:
                 took(error.spent or Usage())
                 self._count(error.spent or Usage())
                 raise
-            except BaseException:  # stopped, perhaps while a server was writing
+            except BaseException:  # interrupted, perhaps while a server was generating
                 self.count_unanswered(worst.cost)
                 raise
             took(reply.usage)
@@ -377,11 +373,11 @@ class Budgeted:
         return reply
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The reply in pieces as the model writes it, or in words where it cannot, and last the Reply.
+        """Stream the reply in pieces, or word by word if the model cannot stream, and the Reply last.
 
-        One that is closed before its end, or breaks off, counts as the most it can take: nobody tells what it
-        took. Other calls are kept to the budget as if it took that, so one that is not read to its end has to
-        be closed.
+        A stream that is closed early or breaks off counts with its maximum usage, because the actual usage is
+        unknown. Until then other calls are limited as if it used that, so close a stream that is not read to
+        its end.
         """
         worst = self._affordable(prompt)
         notes, reply, begun = NotesOfSteps(self.spending), None, False
@@ -399,13 +395,13 @@ class Budgeted:
                                 yield part
                     assert reply is not None
                     notes.used.append(reply.usage)
-                except LLMError as error:  # what may have cost dollars is counted by the model that asked
+                except LLMError as error:  # possible cost is counted by the model that sent the request
                     spent = error.spent or Usage()
                     notes.used.append(
                         replace(worst, seconds=spent.seconds, cost=spent.cost) if begun else spent
                     )
                     raise
-                except BaseException:  # closed, perhaps while a server was writing
+                except BaseException:  # closed, perhaps while a server was generating
                     notes.used.append(replace(worst, cost=0.0))
                     self.count_unanswered(worst.cost)
                     raise
@@ -416,8 +412,9 @@ class Budgeted:
         yield reply
 
     def _affordable(self, prompt: Prompt) -> Usage:
-        """The most that one call can take, once it is sure that its dollars can be counted where they are
-        limited; raises OverBudget.
+        """Return the maximum usage of one call.
+
+        Raises OverBudget if dollars are limited but the price is unknown.
         """
         if self.budget.dollars is not None and self.price is None:
             how = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
@@ -428,7 +425,7 @@ class Budgeted:
 
     @contextmanager
     def _around(self, worst: Usage) -> Iterator[None]:
-        """What is asked within this is asked for a call of this model."""
+        """Mark requests made inside as parts of a call of this model."""
         before = _UNDER_WAY.set((*_UNDER_WAY.get(), (self, worst)))
         try:
             yield
@@ -441,7 +438,7 @@ class Budgeted:
             yield
 
     def count_unanswered(self, dollars: float) -> None:
-        """Count what a request may have cost that was not answered, where dollars are limited."""
+        """Count the possible cost of a request without an answer, if dollars are limited."""
         self.spending.count_unanswered(dollars)
         if self.budget.dollars is not None:
             with self._lock:
@@ -458,7 +455,7 @@ class Budgeted:
 
 
 def tokens_of(prompt: Prompt) -> int:
-    """How many tokens a prompt has at most, reckoned from its letters."""
+    """Estimate the maximum number of tokens of a prompt from its length."""
     letters = sum(len(message.text.encode()) for message in prompt.messages) + len(str(prompt.schema or ""))
     images = sum(len(message.images) for message in prompt.messages)
     return letters // LETTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images

@@ -1,5 +1,6 @@
-"""How a server is asked, as far as it is known by now: what it refused is not sent again. Why a request
-failed, and what that means.
+"""What is known of a server's capabilities, and the classification of failed requests.
+
+A parameter that a server refused is not sent again.
 """
 
 from __future__ import annotations
@@ -19,54 +20,53 @@ _UNKNOWN = (
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
     r"|must be verified"
 )
-# Parameters a server may refuse, and how its words name them; Ollama's error says only that the model "does
-# not support thinking".
+# Parameters that a server may refuse, and patterns of its messages. Ollama says only that the model "does not
+# support thinking".
 _OPTIONAL = {
     "temperature": "temperature",
     "seed": "seed",
     "reasoning_effort": "reasoning_effort|reasoning effort|thinking",
 }
 
-# The same of what only an answer that comes piece by piece is asked with; OpenAI lets some models stream to
-# verified organizations alone.
+# The same for streaming. OpenAI allows streaming of some models only to verified organizations.
 _STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bstream(ing)?\b"}
 
-# OpenAI says 403 where a model tells no logprobs, and llama-cpp-python's server 500; asked for or not is all
-# there is to refuse.
+# Without logprobs OpenAI returns 403, and llama-cpp-python's server 500.
 _NO_LOGPROBS = {400, 403, 422, 500, 501}
-# that our own reasons begin with
+# prefix of our own reasons
 _KINDS = ("no answer within", "no connection", "the answer ends before its end", "the reply is empty")
-_PASSING = {408, 409, 429}  # below 500, what another try may mend
-_GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the second is Cloudflare's
+_PASSING = {408, 409, 429}  # below 500, statuses that are retried
+_GATEWAY_TIMEOUTS = {504, 524}  # a gateway gave up on the server; the second is Cloudflare's
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why one request failed, and whether trying again may help; `wait` is what the server asked for, in
-    seconds.
+    """Why a request failed, and whether to retry.
 
-    The reason may hold the key, which servers and clients repeat: it is taken out where the reason is told.
+    `wait` is the delay that the server requested, in seconds. The reason may contain the key, which servers
+    and clients repeat. It is removed where the reason is shown.
     """
 
     reason: str
     status: int = 0  # HTTP status, 0 if there was no answer
     again: bool = False
     wait: float | None = None
-    advice: str = ""  # what to do, where that is known better than by the status
-    perhaps_charged: bool = False  # whether the server may have answered all the same, and have its price
-    broke_off: bool = False  # whether something of the answer was told before
+    advice: str = ""  # what to do, if known better than by the status
+    perhaps_charged: bool = False  # whether the server may have answered and charged
+    broke_off: bool = False  # whether a part of the answer was passed on
 
     @property
     def kind(self) -> str:
-        """What kind of failure it was, without a word of the server's."""
+        """The kind of failure, without the server's words."""
         if self.status:
             return f"HTTP {self.status}"
         return next((kind for kind in _KINDS if self.reason.startswith(kind)), "no answer that can be used")
 
 
 class ServerMessage(str):
-    """A line on a request that failed; `unquoted` is the same without the server's own words, which a log is
-    not to hold.
+    """A message about a failed request.
+
+    `unquoted` omits the server's own words, which a log must not contain.
     """
 
     unquoted: str
@@ -78,14 +78,16 @@ class ServerMessage(str):
 
 
 def without_quotes(told: str) -> str:
-    """What a model says of its waits, without the words of its server."""
+    """Return a message about waits without the server's words."""
     return told.unquoted if isinstance(told, ServerMessage) else told
 
 
 @dataclass(frozen=True)
 class Manner:
-    """The ways of asking for a schema that are left, best first, what max_tokens is called, what is left out,
-    and the room to think.
+    """The request format for a server.
+
+    The remaining ways to request a schema, best first, the name of max_tokens, omitted parameters, and the
+    allowance for reasoning.
     """
 
     ways: tuple[str, ...]
@@ -96,8 +98,9 @@ class Manner:
     def after(
         self, refusal: Refusal, prompt: Prompt, attempt: int, *, streams: bool = False
     ) -> Manner | None:
-        """The next manner to try with a prompt, or None where nothing that the server does not take was
-        found.
+        """Return the next request format to try after a refusal.
+
+        None if the refusal names nothing that the server does not support.
         """
         told, refused = refusal.reason.lower(), refusal.status in {400, 422}
         if (
@@ -131,13 +134,13 @@ class Manner:
             and refused
             and re.search(r"max_(completion_)?tokens|context length|context window|output tokens", told)
         ):
-            # it asks for more than the model can ever write
+            # the model cannot generate that many tokens
             return replace(self, allowance=0, left_out=(*self.left_out, "allowance"))
         return None
 
 
 def requested_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds in a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3)."""
+    """Parse a Retry-After header to seconds: a number, or an HTTP date (RFC 9110, 10.2.3)."""
     told = headers.get("retry-after", "")
     if re.fullmatch(r"\d+(\.\d*)?", told, re.ASCII):
         return float(told)
@@ -148,7 +151,7 @@ def requested_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def _refused(refusal: Refusal, name: str) -> bool:
-    """Whether a server says that it does not take a parameter, as against not taking its value as too large."""
+    """Return whether a server does not support a parameter, rather than finding its value too large."""
     told = refusal.reason.lower()
     return (
         refusal.status in {400, 422}
@@ -159,7 +162,7 @@ def _refused(refusal: Refusal, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Sending:
-    """Where a request was sent, how many seconds it had, and how long a server may ask to wait."""
+    """Where a request was sent, its timeout, and the longest delay that a server may request."""
 
     address: str
     seconds: float
@@ -167,7 +170,7 @@ class Sending:
 
 
 def refusal_of(error: Exception, sending: Sending) -> Refusal:
-    """What an error of the client means for a request."""
+    """Classify an error of the client."""
     import openai
 
     if isinstance(error, openai.APITimeoutError):
@@ -175,23 +178,26 @@ def refusal_of(error: Exception, sending: Sending) -> Refusal:
             f"no answer within {sending.seconds:.3g} s", again=True, perhaps_charged=_arrived(error)
         )
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
-    if isinstance(cause, UnusableBody):  # it came, and was perhaps charged
+    if isinstance(cause, UnusableBody):  # received, and perhaps charged
         return Refusal(str(cause), perhaps_charged=True, advice="Look at the server, or use another one.")
     if isinstance(error, openai.APIConnectionError):
         return _no_connection(error, sending.address)
     if isinstance(error, openai.APIStatusError):
         return _status_refusal(error, sending.longest_asked)
-    if isinstance(error, UnicodeEncodeError):  # half of a surrogate pair
+    if isinstance(error, UnicodeEncodeError):  # a lone surrogate
         return Refusal(
             f"the prompt cannot be sent: {error}",
             advice="Take that letter out of the prompt. Nothing was sent.",
         )
-    # it is not JSON, or nested without end
+    # not JSON, or nested too deeply
     return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
 
 
 def broken_off(refusal: Refusal, error: Exception | None = None) -> Refusal:
-    """The same of an answer of which something was told already: nothing mends that, and it may be charged."""
+    """Return the refusal for an answer that broke off after some of it was passed on.
+
+    It is not retried and may have been charged.
+    """
     import openai
 
     reason = refusal.reason
@@ -204,8 +210,9 @@ def broken_off(refusal: Refusal, error: Exception | None = None) -> Refusal:
 
 
 def refused_in_answer(answer: Json) -> Refusal | None:
-    """Why an answer with the status 200 is none: a gateway tells the error of the server behind it, whose
-    status is the error's code.
+    """Return the error inside an answer of status 200, or None.
+
+    A gateway reports errors of the server behind it in this way, with the status as the error's code.
     """
     told = _error_in(answer)
     if told is None:
@@ -227,8 +234,9 @@ def refused_in_answer(answer: Json) -> Refusal | None:
 
 
 def _error_in(answer: Json) -> tuple[str, int] | None:
-    """The message and the status of an error that an answer holds, 0 where its code is no status; None where
-    it holds none.
+    """Return the message and status of an error in an answer, or None.
+
+    The status is 0 if the error's code is not a status.
     """
     error = answer.get("error") if isinstance(answer, Mapping) else None
     if not error:
@@ -239,19 +247,18 @@ def _error_in(answer: Json) -> tuple[str, int] | None:
 
 
 def _arrived(error: Exception) -> bool:
-    """Whether a request may have reached the server that did not answer it; the client's classes come from
-    httpx or httpx2.
+    """Return whether an unanswered request may have reached the server.
+
+    The client's exception classes come from httpx or httpx2.
     """
     return type(error.__cause__).__name__ in {"ReadTimeout", "ReadError", "RemoteProtocolError"}
 
 
 def _no_connection(error: Exception, address: str) -> Refusal:
-    """Why there is no connection, and whether there may be one soon: what fails in agreeing on TLS fails
-    every time.
-    """
+    """Explain a failed connection and whether to retry. TLS failures are permanent."""
     cause = str(error.__cause__ or error) or "the connection broke"
     told, seen = f"no connection to {address}{through_proxy(address)}: {cause}", error.__cause__
-    # what the proxy itself said, which waiting does not mend
+    # the proxy's own answer, not worth a retry
     if (variable := proxy_variable(address)) and re.match(r"4\d\d\b", cause):
         return Refusal(
             told, advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY."
@@ -271,7 +278,7 @@ def _no_connection(error: Exception, address: str) -> Refusal:
 
 
 def _status_refusal(error: Any, longest_asked: float) -> Refusal:
-    spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that no waiting mends
+    spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that a retry does not solve
     reason = f"HTTP {error.status_code}: {_message(error)}"
     wait = requested_wait(error.response.headers)
     if wait is not None and wait > longest_asked:
@@ -283,7 +290,7 @@ def _status_refusal(error: Any, longest_asked: float) -> Refusal:
 
 
 def _message(error: Any) -> str:
-    """The server's own words."""
+    """Return the server's own error message."""
     body: Json = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)

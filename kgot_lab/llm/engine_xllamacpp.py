@@ -1,9 +1,8 @@
 """The engine of the local model: xllamacpp, a wheel that needs no compiler.
 
 It runs llama.cpp's server in a thread of this process. The server listens on a Unix socket in a folder that
-only this user can enter, so there is no network port; where Python has no such sockets, on a port of this
-computer that wants a key. A call that is interrupted closes its connection, and the server gives the reply
-up.
+only this user can enter, so there is no network port. If Python has no such sockets, it listens on a local
+port that requires a key. An interrupted call closes its connection, and the server stops generating.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
 
 _LONGEST_SOCKET = 100  # characters in the path of a Unix socket; some systems take no more than 104
 _QUIET = -1  # the server logs nothing
-# the model's own probability of each token, not that of the draw
+# the model's own probability of each token, before sampling
 _TOLD: dict[str, Json] = {"n_probs": 1, "post_sampling_probs": False}
-_LEAST_LOGPROB = -103.28  # of the smallest number that the engine counts with: for what is less likely it tells the logarithm of nothing
+_LEAST_LOGPROB = -103.28  # log of the engine's smallest number; less likely tokens get log(0)
 
 
 class Xllamacpp:
-    """A model file opened by xllamacpp; raises LLMError when it cannot be loaded."""
+    """A model file loaded by xllamacpp. Raises LLMError if it cannot be loaded."""
 
     def __init__(self, path: Path, context: int, threads: int, chunk: int):
         self._folder = _private_folder()
@@ -53,8 +52,8 @@ class Xllamacpp:
             ) from None
         self._client = _client(server.listening_address, self._folder, key)
         self._numbers = count()
-        # also when the program ends without `close`: a server that still runs while the interpreter is taken
-        # down may abort the process
+        # also if the program ends without `close`: a server that runs during interpreter shutdown may abort
+        # the process
         self._end = weakref.finalize(self, _end, [server], self._client, self._folder)
 
     def tokens(self, text: str) -> list[int]:
@@ -87,7 +86,7 @@ class Xllamacpp:
                 response.read()
                 raise self._refused(response)
             for line in body_lines(response.iter_raw()):
-                # or a line between two, or the word for an error, whose reason follows
+                # or a blank line, or the event of an error, whose reason follows
                 if not line.startswith(b"data: "):
                     continue
                 answer = json.loads(line.removeprefix(b"data: "))
@@ -128,7 +127,10 @@ class Xllamacpp:
         return self._ask("/completion", {"prompt": tokens, "cache_prompt": True, **options})
 
     def _ask(self, path: str, body: dict[str, Json]) -> Any:
-        """What the server answers; raises LLMError with its own words."""
+        """Send a request to the server and return its answer.
+
+        Raises LLMError with the server's message if it fails.
+        """
         with self._engine_errors():
             reply = self._client.post(path, json=body)
             answer = reply.json()
@@ -154,7 +156,7 @@ class Xllamacpp:
 
 
 class _Parked:
-    """A file with what a model has read; it goes when nobody holds this any more."""
+    """A file with a saved model state, deleted when it is no longer referenced."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -162,7 +164,7 @@ class _Parked:
 
 
 def _asked(stop: list[str], prompt: Prompt, seed: int) -> dict[str, Json]:
-    """How a reply is to be written, for the server."""
+    """Build the generation parameters for the server."""
     shape = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
     drawn = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
     return {
@@ -186,8 +188,9 @@ def _written(answer: Json, prompt: Prompt) -> Written:
 
 
 def _logprob(answer: Json) -> float | None:
-    """The logprob of an answer; None where it does not tell that of each token: of a letter in several tokens
-    only the last is told.
+    """Return the log-probability of an answer.
+
+    None if it is not reported for each token. Of a character in several tokens, only the last is reported.
     """
     told = answer.get("completion_probabilities", [])
     if len(told) != answer["tokens_predicted"]:
@@ -196,7 +199,7 @@ def _logprob(answer: Json) -> float | None:
 
 
 def _private_folder() -> Path:
-    """A new folder that only this user can enter, with a path short enough for a socket in it."""
+    """Create a folder that only this user can enter, with a path short enough for a socket."""
     folder = Path(tempfile.mkdtemp(prefix="kgot-"))
     if len(str(folder)) + len("/socket.sock") <= _LONGEST_SOCKET or not Path("/tmp").is_dir():
         return folder
@@ -205,13 +208,11 @@ def _private_folder() -> Path:
 
 
 def _settings(path: Path, context: int, threads: int, chunk: int, folder: Path, key: str) -> Any:
-    """How the server is to be: one prompt in memory, whole chunks, nothing kept or reused that we do not ask
-    for.
-    """
+    """Return the server settings: one prompt in memory, whole chunks, no caching or reuse of its own."""
     settings = _module().CommonParams()
     settings.model.path = str(path)
     settings.n_ctx, settings.n_batch, settings.n_ubatch = context, chunk, chunk
-    settings.n_parallel = 1  # the context would be split among several
+    settings.n_parallel = 1  # more would split the context
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
     settings.cache_ram_mib, settings.cache_idle_slots, settings.n_ctx_checkpoints = 0, False, 0
     settings.fit_params = settings.warmup = settings.ui = settings.prefill_assistant = False
@@ -225,7 +226,7 @@ def _settings(path: Path, context: int, threads: int, chunk: int, folder: Path, 
 def _module() -> Any:
     try:
         import xllamacpp
-    except ImportError as error:  # the wheel takes OpenMP from the system, which a small container lacks
+    except ImportError as error:  # the wheel needs the system's OpenMP, which small containers lack
         raise LLMError(
             f"xllamacpp is installed and cannot start ({error}); on Debian and Ubuntu: apt install libgomp1"
         ) from None
@@ -233,7 +234,7 @@ def _module() -> Any:
 
 
 def _client(address: str, folder: Path, key: str) -> httpx.Client:
-    """A client that talks to this server alone and waits as long as a reply takes."""
+    """Create a client for this server only, without a timeout."""
     import httpx
 
     asked = {"Authorization": f"Bearer {key}"}
@@ -244,7 +245,7 @@ def _client(address: str, folder: Path, key: str) -> httpx.Client:
 
 
 def _end(server: list[Any], client: httpx.Client, folder: Path) -> None:
-    """Stop the server, by letting go of it, and leave nothing behind."""
+    """Stop the server by releasing it, and delete its files."""
     client.close()
     server.clear()
     shutil.rmtree(folder, ignore_errors=True)

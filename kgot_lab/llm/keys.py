@@ -1,4 +1,4 @@
-"""Keys of servers: which one goes where, and texts in which nothing of it is left."""
+"""API keys of servers, and their removal from texts."""
 
 from __future__ import annotations
 
@@ -18,26 +18,24 @@ from kgot_lab.errors import LLMError
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.presets import Endpoint
 
-# Keys from a file .env, so that they stand neither in a shell's history nor in a file that is shared.
+# Keys from a .env file, so that they are neither in a shell's history nor in shared files.
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
-# What changes how programs run, or where they connect, is not for a file that may have come with a folder
-# from elsewhere.
+# A .env file may come with a downloaded folder. So it must not change how programs run or where they connect.
 _STEERS = re.compile(
     r"PATH|HOME|SHELL|IFS|ENV|TMPDIR|(PYTHON|LD_|DYLD_|BASH_|GIT_|NODE_|_?JAVA|SSL_|CURL_).*"
-    r"|.*(_PROXY|_CA_BUNDLE|_BASE_URL|_HOST|_ENDPOINT|_HEADERS)",  # the last four: where a key is sent, and what goes with it
+    r"|.*(_PROXY|_CA_BUNDLE|_BASE_URL|_HOST|_ENDPOINT|_HEADERS)",  # the last four decide where a key is sent, and with what
     re.IGNORECASE,
 )
 
 
 def load_env(path: str | Path = ".env") -> tuple[str, ...]:
-    """Set the environment variables that a file names and that are not set; their names, in order, none where
-    there is no file.
+    """Set the environment variables in a .env file that are not yet set, and return their names in order.
 
-    A line is NAME=VALUE, also after `export`; the value may be in quotes, then over several lines, and #
-    begins a comment. Nothing is expanded. Names that steer programs, such as PATH, HTTPS_PROXY or
-    OPENAI_BASE_URL, are passed over. What cannot be read, a line or the file, is passed over too, with a
-    warning that tells the numbers of the lines and no value.
+    A line is NAME=VALUE, optionally after `export`. A quoted value may span several lines, and # starts a
+    comment. Nothing is expanded. Names that control programs, such as PATH, HTTPS_PROXY or OPENAI_BASE_URL,
+    are ignored. A line or file that cannot be read is ignored with a warning that gives line numbers and no
+    value. Without a file the result is empty.
     """
     try:
         found, _ = _read(Path(path))
@@ -54,8 +52,9 @@ def load_env(path: str | Path = ".env") -> tuple[str, ...]:
 
 
 def not_read(path: str | Path = ".env") -> str:
-    """Which lines of a file cannot be read, by their numbers, as a sentence; "" where all can, or there is no
-    file that can.
+    """Return a sentence with the numbers of the lines in a .env file that cannot be parsed.
+
+    It is "" if all can, or if there is no readable file.
     """
     try:
         _, lines = _read(Path(path))
@@ -71,8 +70,9 @@ def not_read(path: str | Path = ".env") -> str:
 
 
 def _read(path: Path) -> tuple[dict[str, str], list[int]]:
-    """The values in a file by their names, and the numbers of the lines that are none; raises OSError,
-    UnicodeDecodeError.
+    """Read the values in a .env file, and the numbers of the lines that cannot be parsed.
+
+    Raises OSError or UnicodeDecodeError if the file cannot be read.
     """
     try:
         lines = read_regular_text(path, "utf-8-sig").replace("\r\n", "\n").split("\n")
@@ -88,7 +88,7 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
             continue
         told = _LINE.fullmatch(line)
         value, more = (None, 0) if told is None else _value(told[2], lines, place)
-        if told is None or value is None or "\0" in value:  # which no environment takes
+        if told is None or value is None or "\0" in value:  # not allowed in an environment
             unread.append(number)
         else:
             found[told[1]] = value
@@ -97,8 +97,9 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
 
 
 def _value(told: str, lines: list[str], place: int) -> tuple[str | None, int]:
-    """A value without its quotes or the comment after it, and how many lines from `place` it takes; None
-    where a quote has no end.
+    """Parse a value without its quotes or trailing comment, and count the further lines it takes.
+
+    The value is None if a quote is not closed.
     """
     quote = told[:1]
     if quote not in {"'", '"'}:
@@ -113,19 +114,20 @@ def _value(told: str, lines: list[str], place: int) -> tuple[str | None, int]:
     return ("\n".join([*parts, last]) if not rest.strip() or rest.lstrip().startswith("#") else None), more
 
 
-NO_KEY = "none"  # what a server that needs no key is sent
-_PIECE = 8  # characters of a key that are not shown in a row: servers tell the beginning of a wrong one
-_WORD = 4  # a key of so few letters is found inside many a word, which does not show it
+NO_KEY = "none"  # sent to a server that needs no key
+_PIECE = 8  # maximum consecutive characters of a key to show: servers repeat the start of a wrong key
+_WORD = 4  # a key this short occurs inside ordinary words
 _HOLDS_KEY = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
 _A_WORD = re.compile("[A-Za-z][a-z]{0,14}")
-_MOST = 6_000  # characters of a message that are looked at
-# unlike lower(), it leaves every letter in its place
+_MOST = 6_000  # characters of a message that are searched
+# unlike lower(), it keeps the index of every character
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def key_for(preset: Endpoint) -> str:
-    """The key that a server is sent; raises LLMError, without the key, when it is missing or no header can
-    carry it.
+    """Return the API key for a server.
+
+    Raises LLMError, without showing the key, if it is missing or cannot be sent in a header.
     """
     key = os.environ.get(preset.key_variable, "").strip()
     if not key and preset.key_needed:
@@ -134,7 +136,7 @@ def key_for(preset: Endpoint) -> str:
         raise LLMError(
             f"{preset.name} needs a key: set the environment variable {preset.key_variable}{why}. Nothing was sent."
         )
-    # RFC 9110, 5.5; other letters are allowed there, and no client or server agrees on them
+    # RFC 9110, 5.5; other characters are allowed, but clients and servers disagree on them
     if not re.fullmatch("[ -~]*", key):
         wrong = f"the key in the environment variable {preset.key_variable} holds a line break or another letter that no request can carry"
         raise LLMError(f"{wrong}: copy it again, on one line and in plain letters. Nothing was sent.")
@@ -142,8 +144,9 @@ def key_for(preset: Endpoint) -> str:
 
 
 def without_key(text: str, key: str) -> str:
-    """A text, at most its first 6,000 characters, without a key or a piece of it, however spelt, nor anything
-    that looks like a key.
+    """Truncate a text to 6,000 characters and remove a key from it.
+
+    Pieces of the key, its encodings and anything that looks like a key are removed too.
     """
     text = re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text[:_MOST])
     if key == NO_KEY:
@@ -165,23 +168,22 @@ def without_key(text: str, key: str) -> str:
 
 
 def with_key_masked(text: str, key: str) -> str:
-    """A reply, whole, in which a key that a server repeats is …; one of fewer than eight letters is left, as
-    a word is.
+    """Replace a key that a server repeats in a reply by ….
+
+    A key of fewer than eight characters is left, since it may be a word.
     """
     return _spelt_as(_forms_to_mask(key)).sub("…", text)
 
 
 class PiecesMasked:
-    """As `with_key_masked`, of a reply that comes piece by piece: what may be the beginning of the key waits
-    for the next.
-    """
+    """Masks a key like `with_key_masked` in a streamed reply, holding back what may be its beginning."""
 
     def __init__(self, key: str):
         self._forms, self._held = _forms_to_mask(key), ""
         self._spelt = _spelt_as(self._forms)
 
     def after(self, piece: str) -> str:
-        """What can be told, now that this piece has come."""
+        """Return the text that can be passed on after this piece."""
         self._held += piece
         told: list[str] = []
         while True:
@@ -193,20 +195,21 @@ class PiecesMasked:
                 at = match.end()
             if at <= end:
                 break
-            # a key goes on into what might have begun another: what is left is looked at anew
+            # a key overlaps the possible start of another: search the rest again
             self._held = self._held[at:]
         told.append(self._held[at:end])
         self._held = self._held[end:]
         return "".join(told)
 
     def rest(self) -> str:
-        """What was held back, at the end of the reply."""
+        """Return the text that was held back, at the end of the reply."""
         held, self._held = self._held, ""
         return self._spelt.sub("…", held)
 
     def _open(self) -> int:
-        """Where in what is held the first letter stands that may begin the key, or a longer form of it, and
-        go on in the next piece.
+        """Return the index in the held text where the key, or a longer form of it, may begin.
+
+        It may continue in the next piece.
         """
         if not self._forms:
             return len(self._held)
@@ -222,7 +225,10 @@ class PiecesMasked:
 
 
 def _forms_to_mask(key: str) -> list[str]:
-    """How a key may be spelt in a reply, the longest form first; none of a key that is not masked."""
+    """Return the encodings of a key to mask in a reply, longest first.
+
+    There are none for a key that is not masked.
+    """
     return [] if key == NO_KEY or len(key) < _PIECE else sorted(set(_spellings(key)), key=len, reverse=True)
 
 
@@ -231,11 +237,10 @@ def _spelt_as(forms: list[str]) -> re.Pattern[str]:
 
 
 def without_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """A text in which the values of the environment's variables that hold keys by their names (…_KEY,
-    …_TOKEN, …) are three dots.
+    """Mask the values of environment variables that hold keys by their names (…_KEY, …_TOKEN, …).
 
-    One that is a mere word, as in POSTGRES_PASSWORD=postgres, is left: texts that speak of that would lose
-    it.
+    A value that is a plain word, as in POSTGRES_PASSWORD=postgres, is left, because texts that use the word
+    would lose it.
     """
     seen = text.translate(_LOWER)
     for name, value in (os.environ if environment is None else environment).items():
@@ -252,12 +257,14 @@ def without_known_keys(text: str, environment: Mapping[str, str] | None = None) 
 
 
 def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
-    """The key as a header; for addresses that are not OpenAI's, less what its client adds from the
-    environment for OpenAI.
+    """Return the authorization header for a server.
+
+    For addresses other than OpenAI's, headers that the client adds from the environment for OpenAI are
+    removed.
     """
     import openai
 
-    told = {"Authorization": f"Bearer {key}"}  # said here, since OPENAI_CUSTOM_HEADERS may hold another
+    told = {"Authorization": f"Bearer {key}"}  # explicit, since OPENAI_CUSTOM_HEADERS may set another
     host = (urlsplit(preset.base_url).hostname or "").rstrip(".")
     if host == "openai.com" or host.endswith(".openai.com"):
         return told
@@ -275,9 +282,7 @@ def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
 
 
 def _spellings(key: str) -> Iterator[str]:
-    """A key in lower case, as it is and as messages spell it: escaped, in percent signs, as hexadecimal
-    digits, in base64.
-    """
+    """Yield a key in lower case, plain and encoded: escaped, percent-encoded, hexadecimal, base64."""
     yield key.translate(_LOWER)
     spelt = [
         repr(key)[1:-1],
@@ -287,7 +292,7 @@ def _spellings(key: str) -> Iterator[str]:
         quote(key, safe=""),
         key.encode().hex(),
     ]
-    # what stands before it, such as "Bearer ", moves the key against the groups of three that base64 makes
+    # a prefix such as "Bearer " shifts the key within base64's groups of three
     for before in range(3):
         coded = base64.b64encode(b"\0" * before + key.encode()).decode().rstrip("=")
         whole = coded[(4 * before + 2) // 3 : len(coded) if (before + len(key)) % 3 == 0 else -1]

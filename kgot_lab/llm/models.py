@@ -1,6 +1,4 @@
-"""The models of a lab in one file that can be shared: a name for each, what it is, what it charges, how it is
-asked.
-"""
+"""A shareable file of models: for each a name, the model, its price and its settings."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ _KEY_FIELD = re.compile(
 )
 _KEY_LIKE = re.compile(r"(sk-|AIza|gsk_|xai-|hf_|tvly-|Bearer )[\w-]{8,}")
 _NO_KEY = "a key does not belong in a file that is shared; name the environment variable that holds it, as in key_variable: OPENAI_API_KEY"
-# fields that only a model on a server has
+# fields of models on servers only
 _SERVER = {"price", "patience", "key_variable", "reasoning_effort"}
 
 
@@ -37,7 +35,7 @@ def _keyless(text: str) -> str:
 
 
 def _variable(name: str) -> str:
-    # the shape of a key, and no name of a variable
+    # looks like a key, not like the name of a variable
     if len(name) >= 32 and re.search("[a-z]", name) and re.search(r"\d", name):
         raise ValueError(_NO_KEY)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
@@ -68,7 +66,7 @@ class _Patience(_Part):
 
 
 class ModelEntry(_Part):
-    """What a file says of one model; `model` is what `connect` takes, the rest is as in Settings, Price and Patience."""
+    """An entry of a models file. `model` is as in `connect`, the rest as in Settings, Price and Patience."""
 
     model: _Text
     price: _Price | None = None  # US dollars a million tokens
@@ -83,12 +81,13 @@ class ModelEntry(_Part):
 
     @property
     def kind(self) -> str:
-        """The word that its model begins with: local, recorded, http, openai."""
+        """The first word of the model: local, recorded, http, openai."""
         return self.model.partition(":")[0].lower()
 
     def options(self) -> dict[str, Any]:
-        """The options for the class behind it; raises BadInput for a field that means nothing to such a
-        model.
+        """Return the options for the class of the model.
+
+        Raises BadInput for a field that does not apply to it.
         """
         told = self.model_dump(exclude_none=True, exclude={"model"})
         away = {"recorded": set(told), "local": _SERVER}.get(self.kind, set())
@@ -107,7 +106,7 @@ class ModelEntry(_Part):
 
 @dataclass(frozen=True, repr=False)
 class Models(Mapping[str, ModelEntry]):
-    """The models that a file names; `connect(name, models=…)` opens one."""
+    """The models in a file. `connect(name, models=…)` opens one."""
 
     entries: Mapping[str, ModelEntry]
     source: str = ""
@@ -128,13 +127,14 @@ class Models(Mapping[str, ModelEntry]):
 
 
 def load_models(path: str | Path) -> Models:
-    """The models that a YAML file names; raises BadInput with the file, the entry and the field that cannot
-    be used.
+    """Load the models in a YAML file.
+
+    Raises BadInput, which names file, entry and field, for an invalid one.
     """
     import yaml
 
     class OnceOnly(yaml.SafeLoader):
-        """Refuses a name that comes twice, of which YAML's own reader would silently keep the last."""
+        """A YAML loader that refuses duplicate names, of which YAML's own loader silently keeps the last."""
 
         def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
             names = [key.value for key, _ in node.value]
@@ -158,10 +158,10 @@ def load_models(path: str | Path) -> Models:
 
 
 def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
-    """The name in `models` of the entry that a trace or a tape means: an own name, or the one it goes by, of
-    several the first.
+    """Return the name in `models` of the entry that a trace or tape refers to.
 
-    Raises UnknownName. An entry whose file is gone goes by no name.
+    The reference is an entry's own name or its name in traces. If several match, the first is returned. An
+    entry whose file is gone has no name in traces. Raises UnknownName if none matches.
     """
     from kgot_lab.llm import traced_name
 
@@ -177,8 +177,9 @@ def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
 
 
 def models_from(data: object, source: str) -> Models:
-    """The models in what a YAML file holds, a mapping from names to what each is; raises BadInput with
-    `source`, entry and field.
+    """Parse the models in the data of a YAML file, a mapping from names to entries.
+
+    Raises BadInput, which names `source`, entry and field, for an invalid one.
     """
     if not isinstance(data, Mapping) or not data:
         raise BadInput(
@@ -198,7 +199,7 @@ def _name(name: object, source: str) -> str:
 
 
 def _entry(told: object, place: str) -> ModelEntry:
-    """One checked entry; a message never shows a value, which might be a key."""
+    """Validate one entry. Messages never show a value, which might be a key."""
     from kgot_lab.llm import check_spec
 
     if not isinstance(told, Mapping):

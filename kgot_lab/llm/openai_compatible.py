@@ -1,6 +1,4 @@
-"""Models on servers that speak the OpenAI protocol or Ollama's, with retries one can see and a key nobody
-can.
-"""
+"""Models on servers with the OpenAI protocol or Ollama's, with visible retries and protected keys."""
 
 from __future__ import annotations
 
@@ -37,42 +35,43 @@ __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "Se
 _PATIENT, _AS_PROMPTED = Patience(), Settings()
 _EMPTY = "the reply is empty"
 _READS, _WRITES = "reads", "writes"
-_BOTH = frozenset({_READS, _WRITES})  # what of a call's tokens a server may leave untold
+_BOTH = frozenset({_READS, _WRITES})  # the token counts that a server may not report
 
 
 @dataclass
 class _Asking:
-    """One call while it lasts: the prompt as it is sent, requests so far, replies that came back empty, and
-    what those cost.
-    """
+    """The state of a call: the prompt as sent, the requests so far, empty replies, and their usage."""
 
     prompt: Prompt
-    streams: bool = False  # whether it is answered piece by piece
+    streams: bool = False  # whether the answer is streamed
     attempt: int = 1
     empty: int = 0
     spent: Usage = Usage()
     started: float = field(default_factory=time.perf_counter)
 
     def charged(self, reply: Reply) -> Reply:
-        """The reply with all that the call cost."""
+        """Return the reply with the total usage of the call."""
         return replace(
             reply, usage=replace(self.spent + reply.usage, seconds=time.perf_counter() - self.started)
         )
 
 
 class OpenAICompatible:
-    """Answers with a model on a server.
+    """A model on a server.
 
-    Retries rate limits, time-outs, broken connections, server faults and empty replies with growing, jittered
-    waits, and tells `say` of each. What the server refuses (a seed, a temperature, a response format,
-    logprobs) is left out from then on and listed in `left_out`. A model that thinks before it speaks gets
-    room for that on top of max_tokens; what it thinks is counted and not in the text. How likely the model
-    held a reply is the sum of what the server tells of its tokens: OpenAI leaves out the end mark,
-    llama.cpp's server all but the last token of a letter that takes several. It is None where a server tells
-    nothing or refuses to. A server of this computer is asked without a proxy, another through the one that
-    the environment names. Raises BadInput for a proxy that cannot be used; LLMError at once when there is no
-    key that can be sent, else with the server's own message and what to do, but never the key. In a name are
-    the settings that differ from the usual ones, since they change replies.
+    Rate limits, time-outs, broken connections, server errors and empty replies are retried with increasing,
+    jittered waits, and `say` is called for each. What the server refuses (a seed, a temperature, a response
+    format, logprobs) is omitted from then on and listed in `left_out`. A reasoning model gets additional
+    tokens on top of max_tokens. Its reasoning is counted but is not in the text.
+
+    The log-probability of a reply is the sum over the tokens that the server reports: OpenAI omits the end
+    token, llama.cpp's server all but the last token of a character that takes several. It is None if the
+    server reports nothing or refuses.
+
+    A local server is contacted directly, others through the proxy in the environment. The name contains the
+    settings that differ from the defaults, since they change replies. Raises BadInput for a proxy that cannot
+    be used. Raises LLMError at once if there is no valid key, else with the server's message and advice, but
+    never with the key.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class OpenAICompatible:
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)
         self.requests = 0
-        self._untold = False  # whether it was said that the server tells no tokens
+        self._untold = False  # whether missing token counts were reported
         self._sleep, self._say = sleep, say
         self._wire = WIRES[preset.wire]
         self._thinks = reasons(model) or settings.reasoning_effort not in {"", "none"}
@@ -117,17 +116,18 @@ class OpenAICompatible:
 
     @property
     def cost_known(self) -> bool:
-        """Whether this model's price is known; where it is not, usage says cost 0."""
+        """Whether the price is known. Otherwise usage has cost 0."""
         return self.price is not None
 
     @property
     def left_out(self) -> list[str]:
-        """What this server does not take and is not sent any more."""
+        """The parameters that this server refused and that are no longer sent."""
         return list(self._manner.left_out)
 
     def worst(self, prompt: Prompt) -> Usage:
-        """The most tokens that one call may take: every reply but the last comes back empty, and each is
-        given twice the room.
+        """Return the maximum usage of one call.
+
+        In the worst case every reply but the last is empty, and each retry gets twice the tokens.
         """
         tries, asked = self.patience.empty, self.settings.applied(prompt)
         return Usage(tokens_of(asked) * tries, (asked.max_tokens + self._manner.allowance) * (2**tries - 1))
@@ -139,11 +139,11 @@ class OpenAICompatible:
         return asking.charged(reply)
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The reply in pieces as it is written, and last the Reply; while the model thinks the pieces are
-        empty. Raises LLMError.
+        """Stream the reply in pieces, and the Reply last. Pieces are empty while the model reasons.
 
-        Requests are tried again until the first piece has come: an answer that breaks off after that is an
-        error. Closing the iterator closes the connection, by which servers know that they may stop.
+        Requests are retried until the first piece has arrived. After that a broken answer is an error.
+        Closing the iterator closes the connection, so that the server can stop. Raises LLMError if the call
+        fails.
         """
         asking = _Asking(self.settings.applied(prompt), streams=True)
         with _timed(asking):
@@ -155,7 +155,10 @@ class OpenAICompatible:
         self._client.close()
 
     def _answer(self, asking: _Asking) -> Reply:
-        """The reply, asked for as often as patience allows; raises LLMError."""
+        """Request the reply, with retries.
+
+        Raises LLMError if the retries are used up or the refusal is final.
+        """
         while True:
             manner = self._manner
             outcome = self._request(asking, manner)
@@ -164,7 +167,7 @@ class OpenAICompatible:
             self._before_the_next(outcome, manner, asking)
 
     def _answer_on(self, asking: _Asking) -> Generator[str, None, Reply]:
-        """The same, told while it comes."""
+        """Stream the reply, with retries."""
         while True:
             manner = self._manner
             outcome = yield from self._request_on(asking, manner)
@@ -173,7 +176,7 @@ class OpenAICompatible:
             self._before_the_next(outcome, manner, asking)
 
     def _before_the_next(self, outcome: Refusal, manner: Manner, asking: _Asking) -> None:
-        """Make ready for another request after one that failed; raises LLMError where there is to be none."""
+        """Prepare for a retry after a failed request. Raises LLMError if there is to be none."""
         if outcome.perhaps_charged:
             self._count_worst(asking, manner)
         if self._gave_way(outcome, manner, asking) and not outcome.broke_off:
@@ -194,7 +197,7 @@ class OpenAICompatible:
         asking.attempt += 1
 
     def _most(self, asking: _Asking, refusal: Refusal) -> int:
-        """How many requests there are at most for a call, if each fails as this one did."""
+        """Return the maximum number of requests for a call, if each fails as this one did."""
         empty = asking.empty and not refusal.status and refusal.reason.startswith(_EMPTY)
         return (
             min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty)
@@ -203,8 +206,9 @@ class OpenAICompatible:
         )
 
     def _request(self, asking: _Asking, manner: Manner) -> Reply | Refusal:
-        """Send one request; its reply, or why there is none. Errors of the client stay inside: they hold the
-        key.
+        """Send one request, and return its reply or refusal.
+
+        Client errors are not passed on, since they contain the key.
         """
         import openai
 
@@ -218,7 +222,7 @@ class OpenAICompatible:
         )
 
     def _request_on(self, asking: _Asking, manner: Manner) -> Generator[str, None, Reply | Refusal]:
-        """The same, with what is said of the answer while it comes."""
+        """Send one streaming request and yield the text of the answer."""
         client, body, sending = self._ready(asking, manner)
         hides = self._thinks and self.settings.reasoning_effort != "none" and not self.preset.thinks_apart
         answer = StreamedAnswer(self._wire, self._client.api_key, hides=hides)
@@ -231,7 +235,7 @@ class OpenAICompatible:
         return broken_off(outcome) if isinstance(outcome, Refusal) and answer.begun else outcome
 
     def _ready(self, asking: _Asking, manner: Manner) -> tuple[Any, dict[str, Json], Sending]:
-        """The client for the next request, its body, and how long it has."""
+        """Return the client for the next request, its body, and its timeout."""
         with self._lock:
             self.requests += 1
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
@@ -243,16 +247,16 @@ class OpenAICompatible:
         return client, body, Sending(self.preset.base_url, seconds, self.patience.longest_asked)
 
     def _outcome(self, raw: RawReply | str, asking: _Asking, manner: Manner) -> Reply | Refusal:
-        """The reply in an answer that came, or what it lacks."""
+        """Return the reply in an answer, or the refusal if it has none."""
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
-        if untold := _untold(raw):  # it does not say, which is not the same as nothing
+        if untold := _untold(raw):  # unknown is not zero
             self._count_worst(asking, manner, untold)
             self._say_untold(untold)
         return self._reply(raw, _room(asking, manner), asking)
 
     def _say_untold(self, untold: frozenset[str]) -> None:
-        """Say once that this server tells no tokens, or only those it reads or those it writes."""
+        """Report once that this server does not count tokens, or only the prompt's or only the reply's."""
         with self._lock:
             said, self._untold = self._untold, True
         if said:
@@ -269,15 +273,16 @@ class OpenAICompatible:
             )
 
     def _count_worst(self, asking: _Asking, manner: Manner, untold: frozenset[str] = _BOTH) -> None:
-        """Count in budgets what a request may have cost that nobody told the cost of: what it reads, what it
-        writes, or both.
+        """Count the possible cost of a request with unknown usage in budgets.
+
+        The usage of the prompt, the reply, or both is unknown.
         """
         if self.price:
             read = tokens_of(asking.prompt) if _READS in untold else 0
             may_be_charged(self.price.of(read, _room(asking, manner) if _WRITES in untold else 0))
 
     def _reply(self, raw: RawReply, room: int, asking: _Asking) -> Reply | Refusal:
-        """The reply, or what an empty one lacks; its tokens are charged all the same."""
+        """Build the reply, or the refusal for an empty one, whose tokens are charged all the same."""
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
         if raw.said.strip() and not raw.declined:
@@ -294,8 +299,9 @@ class OpenAICompatible:
         return Refusal(f"{_EMPTY}: {_why_empty(raw, room)}", again=True)
 
     def _gave_way(self, refusal: Refusal, sent: Manner, asking: _Asking) -> bool:
-        """Whether something the server does not take was found and will not be sent again; another call may
-        have found it first.
+        """Drop a parameter that the server does not support, and return whether one was found.
+
+        Another call may have found it first.
         """
         manner = sent.after(refusal, asking.prompt, asking.attempt, streams=asking.streams)
         if manner is None:
@@ -312,9 +318,7 @@ class OpenAICompatible:
         )
 
     def _wait(self, refusal: Refusal, attempt: int) -> float:
-        """Seconds to wait: what the server asked for, else twice as long each time, with jitter so that
-        clients part.
-        """
+        """Return the seconds to wait: as requested by the server, else exponential backoff with jitter."""
         if refusal.wait is not None:
             return refusal.wait
         return min(
@@ -349,14 +353,15 @@ class OpenAICompatible:
         }.get(refusal.status, "Try again later or use another model.")
 
     def _or_the_proxy(self) -> str:
-        """That a proxy may have answered in place of the server, where one stands in between and can read
-        what is asked.
+        """Return a note that a proxy may have answered instead.
+
+        It is empty unless a proxy is configured that can read the request.
         """
         variable = proxy_variable(self.preset.base_url) if self.preset.base_url.startswith("http://") else ""
         return variable and f", or the proxy that {variable} names refused to pass it on"
 
     def _keyless(self, text: str) -> str:
-        """The beginning of a text, without the key."""
+        """Return the beginning of a text without the key."""
         return without_key(text, self._client.api_key)[:600]
 
     def __repr__(self) -> str:
@@ -366,7 +371,7 @@ class OpenAICompatible:
 
 @contextmanager
 def _timed(asking: _Asking) -> Iterator[None]:
-    """Tell with an error what the call cost all the same."""
+    """Add the usage of the call to an error."""
     try:
         yield
     except LLMError as error:
@@ -375,22 +380,21 @@ def _timed(asking: _Asking) -> Iterator[None]:
 
 
 def _untold(raw: RawReply) -> frozenset[str]:
-    """What an answer does not tell the tokens of: there is no call without a prompt, and no words without
-    tokens.
+    """Return which token counts an answer does not report.
+
+    A call always has a prompt, and text always has tokens.
     """
     reads, writes = raw.read == 0, raw.written == 0 and (bool(raw.said.strip()) or raw.read == 0)
     return frozenset(([_READS] if reads else []) + ([_WRITES] if writes else []))
 
 
 def _why_empty(raw: RawReply, room: int) -> str:
-    """How an empty reply ended, and what it was spent on."""
+    """Explain how an empty reply ended and what its tokens were used for."""
     if raw.thought:
         return f"{raw.thought:,} of its {raw.written:,} tokens were thought, none was said, and it ended with {raw.ended!r} at {room:,}"
     return f"it ended with {raw.ended!r} after {raw.written:,} of at most {room:,} tokens"
 
 
 def _room(asking: _Asking, manner: Manner) -> int:
-    """The most tokens that the next request lets a model write."""
-    return (
-        asking.prompt.max_tokens + manner.allowance
-    ) << asking.empty  # twice as many after each that came back empty
+    """Return the most tokens that the next request lets the model generate."""
+    return (asking.prompt.max_tokens + manner.allowance) << asking.empty  # doubled after each empty reply

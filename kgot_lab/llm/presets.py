@@ -1,4 +1,4 @@
-"""What differs between servers that speak the OpenAI protocol, and what they charge: data, not code."""
+"""Differences between servers with the OpenAI protocol, and their prices, as data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from kgot_lab.types import Prompt
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One kind of server. `schema_ways` says how to ask for JSON of a shape, best first: what the server
-    refuses is tried no more.
+    """A kind of server. `schema_ways` lists the ways to request JSON with a schema, best first.
 
-    json_schema: response_format of that type (OpenAI). json_object: that type with the schema beside it
-    (llama-cpp-python's server). format: the schema itself (Ollama). words: the schema is written into the
-    prompt.
+    A way that the server refuses is not tried again. json_schema: response_format of that type (OpenAI).
+    json_object: that type with the schema next to it (llama-cpp-python's server). format: the schema itself
+    (Ollama). words: the schema in the prompt.
     """
 
     name: str
@@ -30,7 +29,7 @@ class Endpoint:
     takes_seed: bool = True
     max_tokens_name: str = "max_tokens"
     wire: str = "chat completions"  # or "ollama"
-    # whether no thoughts stand in what a model says, so that it may be told as it comes
+    # whether answers contain no reasoning, so that they can be streamed at once
     thinks_apart: bool = False
 
 
@@ -74,15 +73,16 @@ ENDPOINTS = {
     )
 }
 
-# its own variable, so that no other key is ever sent to an address someone typed
+# a separate variable, so that no other key is sent to a typed address
 SERVER_KEY = "KGOT_LAB_SERVER_KEY"
 
 
 def server_at(address: str) -> tuple[Endpoint, str]:
-    """The preset and model of "http://host:port/v1#model"; the name leaves out any password in it. Raises
-    BadInput.
+    """Parse the server and model in "http://host:port/v1#model".
+
+    Raises BadInput for an invalid address, without showing any password in it.
     """
-    # first, so that no error shows what may be a password
+    # first, so that no error shows a possible password
     if "@" in address.partition("#")[0] or "?" in address.partition("#")[0]:
         what = "user name, a password or anything after a question mark"
         raise BadInput(
@@ -98,7 +98,7 @@ def server_at(address: str) -> tuple[Endpoint, str]:
 
 
 def ollama_address() -> str:
-    """Where Ollama listens: what OLLAMA_HOST says, as its own clients read it, or this computer."""
+    """Return the address of Ollama: OLLAMA_HOST, read as its own clients do, or this computer."""
     told = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/")
     if not told:
         return ENDPOINTS["ollama"].base_url
@@ -112,8 +112,11 @@ def ollama_address() -> str:
 
 
 def _parts(address: str) -> SplitResult:
-    """The parts of an address that can be asked; raises BadInput with what is wrong in it."""
-    shown = "@" not in address  # a password is near
+    """Split the address of a server.
+
+    Raises BadInput, which says what is wrong, for an invalid one.
+    """
+    shown = "@" not in address  # it may contain a password
     wrong = (
         f"{address!r:.200} is no address of a server"
         if shown
@@ -129,14 +132,14 @@ def _parts(address: str) -> SplitResult:
             ipaddress.IPv6Address(host)
         elif not re.fullmatch(r"[a-z0-9._-]*", host.encode("idna").decode().lower()):
             raise ValueError("a name of a host is letters, digits, dots and dashes")
-    except ValueError as error:  # of which UnicodeError is one
+    except ValueError as error:  # including UnicodeError
         raise BadInput(f"{wrong}: {error}" if shown else wrong) from None
     return parts
 
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per million tokens; raises BadInput."""
+    """US dollars per million tokens. Raises BadInput for an invalid price."""
 
     prompt: float
     completion: float
@@ -146,7 +149,7 @@ class Price:
         require_amount(self.completion, "a price for what is written")
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """What so many tokens cost, in US dollars."""
+        """Return the price of tokens, in US dollars."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1_000_000
 
 
@@ -156,7 +159,7 @@ PRICES_READ = "2026-11-22"
 # price is announced to change are left out.
 PRICES = {
     "gpt-4o": Price(2.50, 10.00),
-    "gpt-4o-2024-05-13": Price(5.00, 15.00),  # the only dated one that costs something else
+    "gpt-4o-2024-05-13": Price(5.00, 15.00),  # the only dated model with another price
     "gpt-4o-mini": Price(0.15, 0.60),
     "gpt-4.1": Price(2.00, 8.00),
     "gpt-4.1-mini": Price(0.40, 1.60),
@@ -193,14 +196,14 @@ PRICES = {
     "gemini-3.5-flash": Price(1.50, 9.00),
 }
 FREE = Price(0.0, 0.0)
-_OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")  # names that no public server has
+_OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")  # suffixes that no public server has
 
 
 def price_of(preset: Endpoint, model: str) -> Price | None:
-    """The price of a model: free in your own network, of the table at a host it is for, None where nobody
-    knows.
+    """Return the price of a model.
 
-    A date at the end of a model's name does not matter, unless the table has it.
+    Free in the local network, from the table for a known host, and None otherwise. A date at the end of the
+    model's name is ignored, unless the table has it.
     """
     host = _host(preset.base_url)
     if _in_own_network(host):
@@ -216,16 +219,14 @@ def _host(url: str) -> str:
 
 
 def _in_own_network(host: str) -> bool:
-    """Whether a host is this computer or one of a private network, by its address, or by a name that only
-    such a network knows.
-    """
+    """Return whether a host is this computer or in a private network, by its address or name."""
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:
         return bool(host) and ("." not in host or host.endswith(_OWN_NETWORK))
 
 
-# Models whose makers serve them: what a name alone most likely means.
+# The most likely server of a bare model name: the model's maker.
 _LIKELY = (
     (r".*\.gguf", "local:{}"),
     (r"(gpt-|chatgpt-|o[134](-|$)).*", "openai:{}"),
@@ -238,18 +239,16 @@ _LIKELY = (
 
 
 def likely_name(model: str) -> str:
-    """The full name that a model's own name most likely means, as openai:gpt-4o for gpt-4o; "" where none is."""
+    """Return the full name that a bare model name most likely means, as openai:gpt-4o for gpt-4o, or ""."""
     return next(
         (full.format(model) for pattern, full in _LIKELY if re.fullmatch(pattern, model.strip().lower())), ""
     )
 
 
-# What may be said of a model once and for all, rather than with each prompt: how it is asked, and how long
-# it is tried.
+# Settings of a model for all prompts, and limits of retries.
 
-# Tokens a model may think with before it says anything, by its reasoning effort; "" is what models do when
-# they are not told. They are room, not cost: only what is thought is charged. OpenAI advises 25,000 for hard
-# work.
+# Tokens for reasoning, by reasoning effort; "" is the models' default. They are a limit, not a cost: only
+# tokens used are charged. OpenAI recommends 25,000 for hard tasks.
 ALLOWANCES = {
     "none": 0, "minimal": 1_000, "low": 4_000, "medium": 8_000, "high": 25_000, "xhigh": 50_000, "max": 100_000, "": 8_000,
 }  # fmt: skip
@@ -257,13 +256,16 @@ ALLOWANCES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is asked; None or "" leaves it to the prompt or to the model. Raises BadInput, UnknownName."""
+    """Settings of a model. None or "" leaves a value to the prompt or the model.
 
-    temperature: float | None = None  # in place of every prompt's own
-    temperature_scale: float = 1.0  # times every prompt's own
-    max_tokens: int | None = None  # in place of every prompt's own
+    Raises BadInput for an invalid number and UnknownName for an unknown value.
+    """
+
+    temperature: float | None = None  # overrides that of every prompt
+    temperature_scale: float = 1.0  # multiplies that of every prompt
+    max_tokens: int | None = None  # overrides that of every prompt
     reasoning_effort: str = ""
-    # tokens to think with, on top of max_tokens; by default what the model's name and effort suggest
+    # tokens for reasoning on top of max_tokens; the default depends on the model's name and effort
     allowance: int | None = None
     num_ctx: int | None = None  # the context that Ollama loads a model with
 
@@ -287,8 +289,9 @@ class Settings:
 
     @property
     def suffix(self) -> str:
-        """What differs from the usual, for the name of a model: other settings, other replies; "" where
-        nothing does.
+        """The settings that differ from the defaults, for the name of a model, or "".
+
+        Other settings give other replies.
         """
         usual = Settings()
         told = {
@@ -299,11 +302,11 @@ class Settings:
         parts = [
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in told.items()
-        ]  # 0.0 is 0
+        ]  # 0.0 equals 0
         return f" [{', '.join(parts)}]" if parts else ""
 
     def applied(self, prompt: Prompt) -> Prompt:
-        """The prompt as this model is to be asked."""
+        """Return the prompt with these settings applied."""
         temperature = (
             min(2.0, prompt.temperature * self.temperature_scale)
             if self.temperature is None
@@ -312,8 +315,9 @@ class Settings:
         return replace(prompt, temperature=temperature, max_tokens=self.max_tokens or prompt.max_tokens)
 
     def room(self, reasons: bool) -> int:
-        """How many tokens the model may think with; `reasons` says whether it is known to think before it
-        speaks.
+        """Return how many tokens the model may reason with.
+
+        `reasons` says whether it is known to reason before it answers.
         """
         if self.allowance is not None:
             return self.allowance
@@ -322,14 +326,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to try; times in seconds. Raises BadInput."""
+    """Limits of retries, with times in seconds. Raises BadInput for an invalid number."""
 
     attempts: int = 6  # requests in all
     timeout: float = 120.0  # of one request
     first_wait: float = 1.0
     longest_wait: float = 60.0
-    longest_asked: float = 300.0  # a server that asks to wait longer is not waited for
-    empty: int = 2  # replies in all that may come back empty; each is paid for
+    longest_asked: float = 300.0  # if a server requests a longer wait, the call fails
+    empty: int = 2  # maximum number of empty replies; each is charged
 
     def __post_init__(self) -> None:
         require_count(self.attempts, 1, "patience.attempts")

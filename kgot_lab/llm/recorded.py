@@ -1,9 +1,8 @@
-"""Real replies on file, so that notebooks and tests run without the model, a key or a network.
+"""Recorded replies, so that notebooks and tests run without the model, a key or a network.
 
-A tape is JSON lines of replies and nothing else. The head: {"tape": 1, "model", "model_sha256", "engine",
-"recorded", "note"}; then a line for each reply: {"key", "prompt" (its last words, for people), "reply",
-"usage"}. A trace (kgot_lab.loop.trace) is a whole run, event by event; the replies in it can be used as a
-tape.
+A tape is JSON lines of replies. The header is {"tape": 1, "model", "model_sha256", "engine", "recorded",
+"note"}. Each further line is a reply: {"key", "prompt" (its last words, for people), "reply", "usage"}. A
+trace (kgot_lab.loop.trace) is a whole run, event by event, whose replies can be used as a tape.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from kgot_lab.llm.structured import checked_reply, is_logprob, json_fault, note_
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
-_SHOWN = 80  # characters of a prompt that a tape keeps for people
+_SHOWN = 80  # characters of a prompt on a tape, for readers
 
 
 @dataclass(frozen=True)
 class Head:
-    """Where the replies of a tape come from."""
+    """The origin of the replies of a tape."""
 
     model: str
     model_sha256: str = ""
@@ -41,8 +40,9 @@ class Head:
 
 
 class Keys:
-    """Gives each prompt its key: a digest of all it says, and how often it was seen, so that five equal
-    ballots have five keys.
+    """Assigns each prompt its key: a digest of its content and a count.
+
+    So five equal samples have five keys.
     """
 
     def __init__(self, model: str):
@@ -50,18 +50,18 @@ class Keys:
         self._seen: Counter[str] = Counter()
 
     def of(self, prompt: Prompt) -> str:
-        """The key of the next asking of this prompt."""
+        """Return the key of the next occurrence of this prompt."""
         self._seen[prompt_digest(prompt, self.model)] += 1
         return prompt_key(prompt, self.model, self._seen[prompt_digest(prompt, self.model)])
 
 
 def prompt_key(prompt: Prompt, model: str, seen: int = 1) -> str:
-    """The key of the seen-th asking of a prompt: 16 hexadecimal digits, a dash, a count from 1."""
+    """Return the key of the nth occurrence of a prompt: 16 hexadecimal digits, a dash, a count from 1."""
     return f"{prompt_digest(prompt, model)}-{seen}"
 
 
 def prompt_digest(prompt: Prompt, model: str) -> str:
-    """The first 16 hexadecimal digits of the SHA-256 of everything a model is asked with."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of everything sent to a model."""
     asked = {
         "model": model,
         "messages": [[message.role, message.text, *message.images] for message in prompt.messages],
@@ -77,15 +77,14 @@ def prompt_digest(prompt: Prompt, model: str) -> str:
 
 
 class Recorded:
-    """Replays a tape, or the replies in a trace: a file, or its lines. Its name is the recorded model's own,
-    so that keys and traces agree.
+    """Replays a tape, or the replies in a trace, from a file or its lines.
 
-    `model` says whose replies, where a trace has those of two. Raises TraceError when the file cannot be read
-    or `model` is needed, UnknownName when it is not in there, and ReplayMiss on a prompt that is not: it
-    never asks a live model.
+    Its name is that of the recorded model, so that keys and traces agree. `model` selects the replies of one
+    model, if a trace has two. Raises TraceError if the file cannot be read or `model` is needed, UnknownName
+    if the model is not in it, and ReplayMiss for a prompt that is not in it. It never calls a live model.
     """
 
-    price = FREE  # what a reply cost when it was recorded is in its usage
+    price = FREE  # the cost when recorded is in the usage
 
     def __init__(self, tape: str | Path | Iterable[Mapping[str, Json]], *, model: str = ""):
         named = isinstance(tape, (str, Path))
@@ -98,7 +97,7 @@ class Recorded:
 
     @property
     def name(self) -> str:
-        """The name of the model whose replies these are."""
+        """The name of the recorded model."""
         return self.head.model
 
     def __call__(self, prompt: Prompt) -> Reply:
@@ -108,7 +107,7 @@ class Recorded:
         return self.replies[key]
 
     def _missing(self, prompt: Prompt, key: str) -> str:
-        """Why there is no reply: all to this prompt are used up, or there never was one."""
+        """Explain why there is no reply: all to this prompt are used, or there never was one."""
         what = f"the prompt that begins {_beginning(prompt)!r} and ends {_ending(prompt)!r}"
         again = "use a live model, or record it again (`make record` for the bundled runs, `kgot-lab ask … --tape FILE` for your own)"
         held = sum(known.startswith(f"{key.partition('-')[0]}-") for known in self.replies)
@@ -121,8 +120,9 @@ class Recorded:
         return f"{self.tape} has no reply {key} to {what}. {changed}, {again}."
 
     def rewind(self, asked: Iterable[tuple[Prompt, Reply]] = ()) -> None:
-        """Start from the first asking of every prompt again, or for a run that goes on, from the first it has
-        not asked yet.
+        """Start again from the first reply to every prompt.
+
+        A resumed run starts from the first reply that it has not used.
         """
         self._keys = Keys(self.head.model)
         for prompt, _ in asked:
@@ -133,20 +133,19 @@ class Recorded:
 
 
 def recorded_at(place: str, **options: str) -> Recorded:
-    """The replies in FILE, or of one model in it, written FILE#MODEL."""
-    if Path(place).exists():  # a file may have that sign in its name
+    """Load the replies in FILE, or those of one model in it, written FILE#MODEL."""
+    if Path(place).exists():  # a file name may contain #
         return Recorded(place, **options)
     path, _, model = place.partition("#")
     return Recorded(path, **({"model": model} if model else {}), **options)
 
 
 class Recorder:
-    """Asks a live model and writes every reply to a tape as it happens; what the tape already holds is
-    answered from it.
+    """Records the replies of a live model on a tape. Replies that the tape already holds are replayed.
 
-    `asked` are the prompts that a run which goes on put to this model before, with the replies: they are on
-    the tape too in the end, as if it had been there from the beginning. Raises TraceError for a file that
-    cannot be written, that is no tape, or is another's.
+    `asked` are the prompts that a resumed run sent to this model before, with the replies. They are added to
+    the tape, as if it had been there from the start. Raises TraceError if the file cannot be written, is not
+    a tape, or is that of another model.
     """
 
     def __init__(
@@ -187,7 +186,7 @@ class Recorder:
 
     @property
     def price(self) -> Price | None:
-        """What the live model charges."""
+        """The price of the live model."""
         return requested_price(self._llm)
 
     @property
@@ -196,7 +195,7 @@ class Recorder:
         return charged_account(self._llm)
 
     def worst(self, prompt: Prompt) -> Usage:
-        """The most that one call of the live model can take."""
+        """Return the maximum usage of one call of the live model."""
         return worst_of(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
@@ -208,8 +207,9 @@ class Recorder:
         return self._tape.replies[key]
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The reply as the live model streams it, or in words from the tape, and last the Reply; one that is
-        closed early is not kept.
+        """Stream the reply from the live model, or word by word from the tape, and the Reply last.
+
+        A reply that is closed early is not recorded.
         """
         key = self._keys.of(prompt)
         if (held := self._tape.replies.get(key)) is not None:
@@ -228,7 +228,7 @@ class Recorder:
             self._tape.replies[key] = reply
 
     def _begin(self) -> None:
-        """Write the head of a tape that is not there, is empty, or was stopped in its head."""
+        """Write the header of a tape that is missing, empty, or truncated in its header."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             held = read_regular(self.path) if self.path.exists() else b""
@@ -254,8 +254,9 @@ class Recorder:
 
 
 def _lines(path: Path) -> Iterable[dict[str, Json]]:
-    """The lines of a file; raises TraceError with the number of the line that cannot be read. The last one
-    may be cut short.
+    """Read the JSON lines of a file. The last one may be truncated.
+
+    Raises TraceError, which names the line, if one cannot be read.
     """
     try:
         texts = lines_on_file(path)
@@ -280,19 +281,21 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
 
 
 def lines_on_file(path: Path) -> list[str]:
-    """The lines of a file; "" after a last line that has its end. Raises OSError, and UnicodeDecodeError but
-    for an end in mid-letter.
+    """Read the lines of a file. The last one is "" if the file ends with a newline.
+
+    Raises OSError, and UnicodeDecodeError unless only the final character is truncated.
     """
     before, end, last = read_regular(path).rpartition(b"\n")
-    return [  # a mark that an editor put at the beginning is no part of the first line
+    return [  # a byte order mark is not part of the first line
         *(before + end).decode("utf-8-sig").split("\n")[:-1],
         last.decode("utf-8" if end else "utf-8-sig", errors="replace"),
     ]  # splitlines would also cut at odd separators
 
 
 def settle_last_line(path: Path) -> None:
-    """End the last line of a file if it is whole, or drop it, so that the next stands by itself; a reader
-    counts it just so.
+    """Terminate the last line of a file if it is complete, else remove it, so that lines can be appended.
+
+    Readers apply the same rule.
     """
     before, end, last = read_regular(path).rpartition(b"\n")
     if not last:
@@ -353,7 +356,10 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
 
 
 def prompts_in(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
-    """What a run on file asked a model, and its replies, in their order; raises TraceError."""
+    """Return the prompts that a recorded run sent to a model, and the replies, in order.
+
+    Raises TraceError if the trace cannot be read.
+    """
     lines = _prompt_lines(list(_lines(Path(trace))))
     return [
         (_prompt_text(line, str(trace)), reply_from_json(line))
@@ -363,7 +369,7 @@ def prompts_in(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
 
 
 def _prompt_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
-    """The Asked events of a run; what was asked inside tools is in what they returned."""
+    """Return the Asked events of a run. Prompts sent inside tools are in the results of the tools."""
     return [
         line
         for line in lines[1:]
@@ -372,8 +378,9 @@ def _prompt_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json
 
 
 def prompt_to_json(prompt: Prompt) -> dict[str, Json]:
-    """A prompt as plain JSON values; images and likelihood stand there only where there are some, so that
-    older records stay the same.
+    """Convert a prompt to JSON values.
+
+    Images and likelihood are included only if present, so that older records stay the same.
     """
     told = [{"role": message.role, "text": message.text} | _images(message) for message in prompt.messages]
     schema = None if prompt.schema is None else dict(prompt.schema)
@@ -392,7 +399,10 @@ def _images(message: Message) -> dict[str, Json]:
 
 
 def prompt_from_json(data: Mapping[str, Json]) -> Prompt:
-    """The prompt that a trace holds as plain JSON values; raises KeyError or TypeError."""
+    """Build a prompt from the JSON values in a trace.
+
+    Raises KeyError or TypeError if they are not a prompt.
+    """
     return Prompt(**{**data, "messages": tuple(_message(**message) for message in data["messages"])})
 
 
@@ -408,7 +418,10 @@ def _prompt_text(line: Mapping[str, Json], trace: str) -> Prompt:
 
 
 def reply_from_json(line: Mapping[str, Json]) -> Reply:
-    """The reply that a line of a tape holds; raises TraceError for what is none."""
+    """Build a reply from a line of a tape.
+
+    Raises TraceError if the line is not a reply.
+    """
     try:
         logprob = logprob_from_json(line.get("logprob"))
         return Reply(
@@ -424,14 +437,17 @@ def reply_from_json(line: Mapping[str, Json]) -> Reply:
 
 
 def logprob_from_json(told: Json) -> float | None:
-    """The logprob that a line on file tells; raises TypeError for what is none."""
+    """Read the log-probability in a line.
+
+    Raises TypeError if it is not one.
+    """
     if told is not None and not is_logprob(told):
         raise TypeError(f"the logprob is {told!r}")
     return None if told is None else float(told)
 
 
 def reply_to_json(reply: Reply) -> dict[str, Json]:
-    """A reply as a line of a tape holds it."""
+    """Convert a reply to a line of a tape."""
     usage = {**asdict(reply.usage), "seconds": round(reply.usage.seconds, 3)}
     return {"reply": reply.text, "usage": usage} | ({"cut": True} if reply.cut else {}) | _logprob(reply)
 
@@ -441,7 +457,7 @@ def _logprob(reply: Reply) -> dict[str, Json]:
 
 
 def _ending(prompt: Prompt) -> str:
-    """The last words of a prompt: prompts of one role begin alike and end differently."""
+    """Return the last words of a prompt, since prompts of one role begin alike and end differently."""
     return " ".join(prompt.messages[-1].text.split())[-_SHOWN:] if prompt.messages else ""
 
 
@@ -449,14 +465,13 @@ def _beginning(prompt: Prompt) -> str:
     return " ".join(prompt.messages[0].text.split())[:_SHOWN] if prompt.messages else ""
 
 
-# A model whose replies are written beforehand: for tests, simulations and explanations.
+# A model with scripted replies, for tests, simulations and explanations.
 
 
 class Scripted:
-    """Answers with the given replies in order, or with what a function makes of the prompt; counts words as
-    tokens.
+    """Answers with the given replies in order, or with a function of the prompt. Words count as tokens.
 
-    `asked` holds every prompt it was given. Raises LLMError when the replies run out.
+    `asked` holds every prompt received. Raises LLMError if the replies run out.
     """
 
     price = FREE
@@ -474,7 +489,10 @@ class Scripted:
         )
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """The same reply word by word, and last the Reply; raises LLMError when the replies run out."""
+        """Stream the reply word by word, and the Reply last.
+
+        Raises LLMError if the replies run out.
+        """
         yield from in_words(lambda: self(prompt))
 
     def _next(self) -> str:

@@ -1,8 +1,8 @@
-"""Words as a model writes them: a stream of pieces with the reply at its end, which is stopped by closing it.
+"""Streaming replies: pieces of text with the Reply at the end. Closing a stream stops the model.
 
-Every step of a stream may be taken in another thread and in another context, as servers do; so what is set
-around a call is set around each step, and nothing is left standing between two. At the end of the file stands
-how the answer of a server is read while it comes.
+Every step of a stream may run in another thread and context, as in servers. So a context around a call is
+entered around each step, and nothing is left set between steps. The end of the file parses streamed answers
+of servers.
 """
 
 from __future__ import annotations
@@ -27,25 +27,23 @@ _WORDS = re.compile(r"\s*\S+|\s+\Z")
 
 @runtime_checkable
 class StreamingLLM(LLM, Protocol):
-    """A model that tells its reply while it writes it."""
+    """A model that can stream its reply."""
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """Pieces of the reply's text as they are written, and last the Reply; raises LLMError, also when
-        pieces have come.
+        """Stream pieces of the reply's text as they are generated, and the Reply last.
 
-        The pieces, put together and without the space around them, are the reply's text. A piece may be
-        empty: the model thinks, and may be stopped. Closing the iterator stops the model at once and leaves
-        it ready for the next call; until the reply has come or that is done, it may answer nobody else, so a
-        stream that is not read to its end has to be closed.
+        Joined and stripped, the pieces are the reply's text. A piece may be empty while the model reasons, so
+        that it can be stopped. Closing the iterator stops the model at once and leaves it ready for the next
+        call. Until the reply has come or the iterator is closed, the model may block other calls, so close a
+        stream that is not read to its end. Raises LLMError, possibly after some pieces, if the call fails.
         """
         ...
 
 
 def streamed(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
-    """The stream of a model's reply, as `StreamingLLM.stream` gives it; one that cannot is asked for all of
-    it, which is told in words.
+    """Stream a model's reply like `StreamingLLM.stream`, word by word if the model cannot stream.
 
-    Raises LLMError, also for a model that does not end with a whole Reply.
+    Raises LLMError if the call fails or the model does not end with a complete Reply.
     """
     notes, reply = NotesOfSteps(), None
     require_name(llm)
@@ -71,8 +69,9 @@ def streamed(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
 
 
 def in_words(ask: Callable[[], object]) -> Iterator[str | Reply]:
-    """A reply that is asked for whole, in pieces of one word each with the space before it, and last the
-    reply itself.
+    """Request a complete reply and yield it word by word, with the Reply last.
+
+    Each word includes the space before it.
     """
     reply = ask()
     if not isinstance(reply, Reply):
@@ -87,9 +86,7 @@ def in_words(ask: Callable[[], object]) -> Iterator[str | Reply]:
 def in_steps(
     parts: Iterator[_Part], within: Callable[[], AbstractContextManager[object]]
 ) -> Generator[_Part, None, None]:
-    """The parts of a stream, each step of it, and its closing, taken within a context that ends with the
-    step.
-    """
+    """Iterate over a stream, running each step and the closing inside a context that ends with the step."""
     try:
         while True:
             with within():
@@ -105,10 +102,10 @@ def in_steps(
 
 
 class StreamedAnswer:
-    """One request that is answered piece by piece; `begun` as soon as something of the answer was told.
+    """A streamed answer to one request. `begun` is set once some of it was passed on.
 
-    Where a model `hides` its thoughts in what it says and opens no block of thoughts, all waits for their
-    end. The key is masked.
+    If a model `hides` its reasoning in the answer without opening a block, all text is held until the
+    reasoning ends. The key is masked.
     """
 
     def __init__(self, wire: Wire, key: str, *, hides: bool):
@@ -120,8 +117,9 @@ class StreamedAnswer:
     def pieces(
         self, client: Any, address: str, body: dict[str, Json], sending: Sending
     ) -> Generator[str, None, Refusal | None]:
-        """What is said, as it comes; gives why the answer did not come whole, or None. Closing it closes the
-        connection.
+        """Stream the answer and yield its text.
+
+        Returns the reason why the answer was incomplete, or None. Closing the iterator closes the connection.
         """
         import openai
 
@@ -134,7 +132,7 @@ class StreamedAnswer:
                     )
                 ) as stream,
             ):
-                # waiting does not make a page an answer
+                # an HTML page will not become an answer
                 if "html" in stream.response.headers.get("content-type", "").lower():
                     return Refusal("the answer is a page of the web, and no chat completion")
                 refusal = yield from self._read(body_lines(stream.response.iter_bytes()))
@@ -144,7 +142,7 @@ class StreamedAnswer:
         return broken_off(replace(refusal, perhaps_charged=True)) if refusal and self.begun else refusal
 
     def raw(self, *, thinks: bool) -> RawReply | str:
-        """All of it, with what was told of it as what it says; or why it is no answer."""
+        """Return the whole answer with the text passed on, or the reason why it is not an answer."""
         raw = self._wire.read(self._gathering.whole(), thinks=thinks)
         return raw if isinstance(raw, str) else replace(raw, said="".join(self._told).strip())
 
@@ -169,7 +167,7 @@ class StreamedAnswer:
 
 @contextmanager
 def _as_client_error() -> Iterator[None]:
-    """Raise what goes wrong while an answer is read as the client raises what goes wrong before."""
+    """Convert errors while an answer is read to the client's own exceptions."""
     import openai
 
     library = client_library()

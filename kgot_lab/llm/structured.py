@@ -1,6 +1,4 @@
-"""Replies with a shape: whole replies, and JSON in them, for which a pydantic model becomes a schema and the
-reply the model again.
-"""
+"""Structured replies: validation of replies, JSON schemas from pydantic models, and parsing."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ from kgot_lab.errors import BadInput, BadReply, LLMError, described_value
 from kgot_lab.io.http_client import MOST_HOLDERS
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
-OPENINGS = 100  # brackets at which JSON is looked for, so that a long run of them costs nothing
+OPENINGS = 100  # maximum number of brackets at which JSON is searched
 _Shape = TypeVar("_Shape", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """What one call of a model cost, and the accounts that it was charged to; `recorded` if it was paid in an earlier sitting."""
+    """The usage of one call and the accounts charged. `recorded` if it was paid in an earlier session."""
 
     usage: Usage
     accounts: tuple[object, ...] = ()
@@ -38,8 +36,9 @@ _NOTED: ContextVar[list[RecordedCall] | None] = ContextVar("noted", default=None
 
 @contextmanager
 def noting_calls(noted: list[RecordedCall]) -> Iterator[None]:
-    """Note in a list every call of a model that is made meanwhile, also one that fails; not those of other
-    threads.
+    """Record every call of a model inside this context in a list, including failed ones.
+
+    Calls of other threads are not recorded.
     """
     before = _NOTED.set(noted)
     try:
@@ -49,18 +48,16 @@ def noting_calls(noted: list[RecordedCall]) -> Iterator[None]:
 
 
 def note_recorded(usage: Usage) -> None:
-    """Note a call that was paid before, and is only walked again."""
+    """Record a call that was paid earlier and is only replayed."""
     if (noted := _NOTED.get()) is not None:
         noted.append(RecordedCall(usage, recorded=True))
 
 
 @contextmanager
 def record_once(account: object = None) -> Iterator[list[Usage]]:
-    """A call, noted at its end with the usages put into this list, in place of what is noted of the calls it
-    is made of.
-    """
+    """Record one call with the usages put into the yielded list, in place of the calls made inside."""
     outer, inner, used = _NOTED.get(), list[RecordedCall](), list[Usage]()
-    # threads in copies of one context must not see each other's calls as theirs
+    # threads in copies of one context must not count each other's calls
     before = _NOTED.set(None if outer is None else inner)
     try:
         yield used
@@ -71,7 +68,10 @@ def record_once(account: object = None) -> Iterator[list[Usage]]:
 
 
 class NotesOfSteps:
-    """As `record_once`, for a call that is made in steps: `used` holds its usages, and its notes go to whoever takes its last step."""
+    """Like `record_once`, for a call in steps.
+
+    `used` holds its usages, and its record goes to the context of its last step.
+    """
 
     def __init__(self, account: object = None):
         self.used: list[Usage] = []
@@ -79,17 +79,17 @@ class NotesOfSteps:
         self._inner: list[RecordedCall] = []
 
     def step(self) -> AbstractContextManager[None]:
-        """What is asked within this is part of the call."""
+        """Count calls made inside as parts of this call."""
         return noting_calls(self._inner)
 
     def hand_on(self) -> None:
-        """Note the call, once it is over."""
+        """Record the call when it is over."""
         if (outer := _NOTED.get()) is not None:
             outer.extend(_joined(self._inner, self.used, self._account))
 
 
 def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> list[RecordedCall]:
-    """One note of a call in place of those of the calls it is made of, where it says what it used."""
+    """Replace the records of inner calls by one, if its usage is known."""
     if used and (account is not None or not inner):
         return [
             RecordedCall(Usage.total(used), (*(each for call in inner for each in call.accounts), account))
@@ -98,8 +98,9 @@ def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> li
 
 
 def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
-    """What a model replies, once it is sure that it is a whole Reply; raises LLMError with the model's name
-    and what came instead.
+    """Call a model and check that it returns a complete Reply.
+
+    Raises LLMError, with the model's name and what it returned, otherwise.
     """
     require_name(llm)
     with record_once() as used:
@@ -113,7 +114,7 @@ def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
 
 
 def require_name(llm: LLM) -> None:
-    """Raise LLMError for a model whose name is no text."""
+    """Raise LLMError for a model whose name is not a text."""
     name: object = getattr(llm, "name", None)
     if not isinstance(name, str) or not name:
         whose = f"a model of the class {type(llm).__name__} has the name {described_value(name)}"
@@ -121,8 +122,9 @@ def require_name(llm: LLM) -> None:
 
 
 def named_reply(llm: LLM, reply: object) -> Reply:
-    """What a model replied, once it is sure that it is a whole Reply; raises LLMError with its name and what
-    came instead.
+    """Check that a model returned a complete Reply.
+
+    Raises LLMError, with the model's name and what it returned, otherwise.
     """
     if wrong := _wrong_in(reply):
         raise LLMError(
@@ -133,7 +135,7 @@ def named_reply(llm: LLM, reply: object) -> Reply:
 
 
 def _wrong_in(reply: object) -> str:
-    """What keeps a reply from being one, or ""."""
+    """Return what is wrong with a reply, or ""."""
     if not isinstance(reply, Reply):
         return described_value(reply)
     for name, value, kind in (
@@ -148,7 +150,7 @@ def _wrong_in(reply: object) -> str:
 
 
 def wrong_in_usage(usage: Usage) -> str:
-    """What keeps a usage from being one, numbers of 0 or more, or ""."""
+    """Return what is wrong with a usage, whose numbers must be 0 or more, or ""."""
     for name, value in vars(usage).items():
         kinds = (int, float) if name in {"seconds", "cost"} else int
         if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or value < 0:
@@ -157,20 +159,21 @@ def wrong_in_usage(usage: Usage) -> str:
 
 
 def is_usage(value: object) -> TypeGuard[Usage]:
-    """Whether a value is a usage, numbers of 0 or more."""
+    """Return whether a value is a usage with numbers of 0 or more."""
     return isinstance(value, Usage) and not wrong_in_usage(value)
 
 
 def is_logprob(value: object) -> TypeGuard[float]:
-    """Whether a value is the logarithm of a probability above 0: a number of 0 or less."""
+    """Return whether a value is a log-probability: a finite number of 0 or less."""
     return (
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value <= 0
     )
 
 
 def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
-    """The JSON schema of a pydantic model, made small: no titles, references written out, no stray keys
-    allowed.
+    """Return the compact JSON schema of a pydantic model.
+
+    It has no titles, its references are inlined, and unknown keys are forbidden.
     """
     schema = _described(shape)
     return dict(_small(schema, schema.get("$defs", {})))
@@ -178,18 +181,19 @@ def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
 
 @lru_cache(maxsize=64)
 def _described(shape: type[BaseModel]) -> dict[str, Json]:
-    """What pydantic makes of a model, once: that takes longer than all else in reading a short reply."""
+    """Return pydantic's schema of a model, cached, since this takes longer than parsing a short reply."""
     return shape.model_json_schema()
 
 
 def parse(text: str, shape: type[_Shape]) -> _Shape:
-    """The value a reply holds; tolerates code fences and words around the JSON. Raises BadReply with a short
-    reason.
+    """Parse the value in a reply, tolerating code fences and text around the JSON.
+
+    Raises BadReply, with a short reason, if there is no valid value.
     """
     if text.count("{") + text.count("[") > MOST_HOLDERS:
         raise BadReply(f"it holds more than {MOST_HOLDERS:,} brackets", text)
     values, broken = _json_in(text)
-    # what is wrong with the bulk of a reply tells most
+    # prefer the error in the largest part of a reply
     reason, longest = (broken or "there is no JSON in it", len(text) // 2)
     for value, length in values:
         try:
@@ -201,7 +205,7 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
 
 
 def repair_prompt(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
-    """The prompt that asks again: the same conversation, the bad reply, and what was wrong with it."""
+    """Build the prompt that asks again: the conversation, the bad reply, and what was wrong with it."""
     wrong = (
         f"That reply cannot be used: {error.reason}. "
         "Answer the same question again, with one JSON value of the shape asked for and nothing else."
@@ -210,8 +214,9 @@ def repair_prompt(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
 
 
 def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
-    """Ask for a value of a shape, and when the reply does not have it, ask once more. Raises BadReply,
-    LLMError.
+    """Request a value of a schema, and retry once if the reply is not valid.
+
+    Raises BadReply if the second reply is not valid either, and LLMError if the model fails.
     """
     prompt = replace(prompt, schema=schema_of(shape))
     text = checked_reply(llm, prompt).text
@@ -222,7 +227,7 @@ def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
 
 
 def schema_in_words(prompt: Prompt) -> Prompt:
-    """The same prompt with its schema written into the last message, for models that take no schema."""
+    """Write the schema of a prompt into its last message, for models that do not support schemas."""
     if prompt.schema is None:
         return prompt
     *before, last = prompt.messages
@@ -231,8 +236,9 @@ def schema_in_words(prompt: Prompt) -> Prompt:
 
 
 def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
-    """A schema without titles and defaults, with its references written out; raises BadInput if it would
-    never end.
+    """Compact a schema: no titles and defaults, references inlined.
+
+    Raises BadInput for a recursive schema.
     """
     if isinstance(part, list):
         return [_small(item, definitions) for item in part]
@@ -252,8 +258,9 @@ def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
 
 
 def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
-    """The JSON objects and lists in a text, outermost only, each with its length; and where the first broken
-    one breaks, or nothing.
+    """Return the outermost JSON objects and lists in a text, each with its length.
+
+    Also returns the error in the first broken one, or "".
     """
     decoder, found, broken, start = json.JSONDecoder(), [], "", 0
     for _ in range(OPENINGS):
@@ -271,8 +278,9 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
 
 
 def json_fault(error: ValueError | RecursionError) -> str:
-    """Why a text could not be read as JSON, in a few words; a number of 5,000 digits and brackets without end
-    are no faults of its form.
+    """Explain briefly why a text could not be parsed as JSON.
+
+    Numbers with thousands of digits and excessive nesting are not syntax errors and get their own words.
     """
     if isinstance(error, json.JSONDecodeError):
         return error.msg
@@ -280,12 +288,10 @@ def json_fault(error: ValueError | RecursionError) -> str:
 
 
 def field_problem(error: ValidationError) -> tuple[str, str]:
-    """The first field that pydantic refuses in a page that a person wrote, and what is wrong, in plain words
-    without the value.
-    """
+    """Return the first invalid field of a user's file, and the problem, without showing the value."""
     problems = error.errors(include_url=False, include_input=False)
     first = problems[0]
-    steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others name types
+    steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others: types
     if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
         wanted = [each for each in problems if each["loc"][: len(steps)] == first["loc"][: len(steps)]]
         return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_wanted, wanted)))}"
@@ -294,7 +300,7 @@ def field_problem(error: ValidationError) -> tuple[str, str]:
 
 
 def _wanted(problem: Mapping[str, Any]) -> str:
-    """What a field should be, "" where only pydantic's own words say it."""
+    """Return what a field should be, or "" if only pydantic's message says it."""
     kind, more = str(problem["type"]), problem.get("ctx", {})
     if kind == "literal_error":
         return str(more["expected"]).replace("'", "")
@@ -314,17 +320,15 @@ _KINDS = {
 
 
 def _reason(error: ValidationError) -> str:
-    """The first thing pydantic found, in a few words."""
+    """Format the first error of pydantic."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"]) or "the value"
     return f"{where}: {first['msg']}"[:200]
 
 
-# Models that think before they speak: which they are by name, and what they thought, taken off what they
-# said.
+# Reasoning models: recognition by name, and separation of reasoning from the answer.
 
-# Names of November 2026. A model that is not told here is told by its settings: reasoning_effort or
-# allowance.
+# Names as of November 2026. For other models set reasoning_effort or allowance.
 _REASONS = re.compile(
     r"^(o[1-9]|gpt-[5-9]|gemini-(2\.5|[3-9])|claude-(opus|sonnet|haiku|fable)-[5-9]|grok-[4-9]|deepseek-(r|v?[4-9])|qwq|qwen3(?!.*(instruct|coder))"
     r"|gpt-oss|magistral|kimi-k[3-9])|(thinking|reasoner|reasoning|-r1)"
@@ -334,17 +338,18 @@ _OPEN = re.compile(rf"^\s*<({'|'.join(_TAGS)})>")
 
 
 def reasons(model: str) -> bool:
-    """Whether a model of this name is known to think before it speaks; the name may come with its maker, as
-    in openai/o3.
+    """Return whether a model of this name is known to reason before it answers.
+
+    The name may include its maker, as in openai/o3.
     """
     return _REASONS.search(model.lower().rsplit("/", 1)[-1]) is not None
 
 
 def split_thought(text: str, *, thinks: bool = False) -> tuple[str, str]:
-    """What was said and what was thought, of a text that begins with a block such as <think>…</think>; one
-    cut in it says nothing.
+    """Split a text into the answer and the reasoning in a leading block such as <think>…</think>.
 
-    Some models begin inside the block, so where the model `thinks` all before </think> is thought.
+    If the text is truncated in the block, the answer is empty. Some models start inside the block, so with
+    `thinks` everything before </think> is reasoning.
     """
     opened = _OPEN.match(text)
     tag = opened[1] if opened else "think"
@@ -355,21 +360,21 @@ def split_thought(text: str, *, thinks: bool = False) -> tuple[str, str]:
 
 
 class SpokenPieces:
-    """As `split_thought`, of a text that comes piece by piece, without the space around what is said.
+    """Like `split_thought`, for streamed text, with the answer stripped.
 
-    Where a model `thinks` and opens no block, it may have begun inside one: nothing counts as said before
-    </think> or the end.
+    If a model `thinks` but opens no block, it may have started inside one: text before </think> or the end is
+    not part of the answer.
     """
 
     def __init__(self, *, thinks: bool = False):
-        self.thinks = thinks  # until its thoughts are known to come apart from what it says
+        self.thinks = thinks  # until its reasoning is known to be separate
         self.thought = ""
-        self._held = ""  # what came while it is not known whether it is thought, or how it goes on
-        self._inside = ""  # the tag of the block it is in
+        self._held = ""  # text not yet classified as answer or reasoning
+        self._inside = ""  # the tag of the open block
         self._speaks = self._said = False
 
     def after(self, piece: str) -> str:
-        """What is surely said, now that this piece has come."""
+        """Return the text that is certainly part of the answer, after this piece."""
         if self._speaks:
             return self._told(piece)
         seen, self._held = len(self._held), self._held + piece
@@ -388,7 +393,10 @@ class SpokenPieces:
         return self.rest()
 
     def rest(self) -> str:
-        """What is said of what was held back, at the end of the text; a block cut in it says nothing."""
+        """Return the held text that is part of the answer, at the end.
+
+        A truncated reasoning block has no answer.
+        """
         held, self._held = self._held, ""
         if self._inside:
             self.thought, held = held, ""
@@ -402,5 +410,5 @@ class SpokenPieces:
 
 
 def share_of(tokens: int, thought: str, said: str) -> int:
-    """How many of the tokens were thought, by the characters, where a server does not count them apart."""
+    """Estimate the reasoning tokens from the characters, if a server does not count them separately."""
     return round(tokens * len(thought) / (len(thought) + len(said))) if thought else 0

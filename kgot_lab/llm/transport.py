@@ -1,5 +1,6 @@
-"""The two ways of talking to a server: chat completions, which all speak, and Ollama's own, which alone sets
-its context.
+"""Two protocols: chat completions, which all servers support, and Ollama's own.
+
+Only Ollama's own sets the context size.
 """
 
 from __future__ import annotations
@@ -18,41 +19,35 @@ from kgot_lab.types import Json, Message, Prompt
 
 @dataclass(frozen=True)
 class RawReply:
-    """What came back, before it is known to be of use: texts, tokens, and how it ended."""
+    """A parsed answer before validation: texts, tokens, and how it ended."""
 
     said: str
     ended: str
     read: int
-    written: int  # thoughts included
+    written: int  # including reasoning
     thought: int = 0
-    charged: float = 0.0  # US dollars, where the server tells
-    declined: str = ""  # the words with which the model would not answer
-    # of all tokens whose logprob the server tells; whether an end mark is one of them is its own choice
+    charged: float = 0.0  # US dollars, if the server reports them
+    declined: str = ""  # the model's refusal
+    # sum over the tokens whose logprob the server reports, with or without the end token
     logprob: float | None = None
 
 
-_HUGE = 1e12  # tokens or dollars that no server means
+_HUGE = 1e12  # implausible number of tokens or dollars
 _DONE = b"[DONE]"
 
 
 class Gathering(Protocol):
-    """The events of one answer, as a server sends them one after another; `ended` once it said that there are
-    no more.
-    """
+    """The events of one streamed answer. `ended` is set at its end."""
 
     ended: bool
 
     def events(self, lines: Iterator[bytes]) -> Iterator[Json]: ...  # raises ValueError
-    def add(
-        self, event: Json
-    ) -> tuple[str, str]: ...  # what is said in it, and what is thought apart from that
-    def whole(self) -> Json: ...  # as the server would have answered at once
+    def add(self, event: Json) -> tuple[str, str]: ...  # the answer and the separate reasoning in it
+    def whole(self) -> Json: ...  # the answer as without streaming
 
 
 class ChatGathering:
-    """A chat completion in server-sent events; also one that comes at once, from a server that does not
-    stream.
-    """
+    """A chat completion in server-sent events, or as one body from a server that does not stream."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -109,7 +104,7 @@ class ChatGathering:
 
 
 class OllamaGathering:
-    """Ollama's own answer: a line of JSON for each piece, and a last one with what it took."""
+    """Ollama's own answer: a line of JSON for each piece, and a last one with the usage."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -139,21 +134,21 @@ class OllamaGathering:
 
 
 class Wire(Protocol):
-    """How a request is written and an answer read."""
+    """How a request is serialised and an answer parsed."""
 
     def address(self, preset: Endpoint) -> str: ...
     def body(
         self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
     ) -> dict[str, Json]: ...
-    def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is no answer
+    def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is not an answer
     def streamed(
         self, body: dict[str, Json], manner: Manner
-    ) -> dict[str, Json]: ...  # the same request, to be answered piece by piece
-    def gathering(self) -> Gathering: ...  # of the pieces of one answer
+    ) -> dict[str, Json]: ...  # the same request, streamed
+    def gathering(self) -> Gathering: ...  # for one streamed answer
 
 
 class ChatCompletions:
-    """The OpenAI protocol, as docs of OpenAI, Anthropic, Gemini, OpenRouter, vLLM and llama.cpp describe it."""
+    """The OpenAI protocol, as documented by OpenAI, Anthropic, Gemini, OpenRouter, vLLM and llama.cpp."""
 
     def address(self, preset: Endpoint) -> str:
         return f"{preset.base_url.rstrip('/')}/chat/completions"
@@ -182,8 +177,9 @@ class ChatCompletions:
         return _sent(body, manner)
 
     def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
-        """Its usage has to be asked for (platform.openai.com, "stream_options"); what does not stream takes
-        no options for it.
+        """Return the body of a streaming request, which must request the usage.
+
+        See "stream_options" at platform.openai.com. Without streaming no such option is sent.
         """
         return (
             body
@@ -195,7 +191,7 @@ class ChatCompletions:
         return ChatGathering()
 
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
-        """Servers send odd answers, so nothing is taken for granted."""
+        """Parse an answer without assuming any structure, since servers send odd ones."""
         choice = _first(_member(answer, "choices"))
         message = _member(choice, "message")
         if not isinstance(message, Mapping):
@@ -212,7 +208,7 @@ class ChatCompletions:
         )
         usage = _member(answer, "usage")
         read, plain = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        # Gemini and xAI count thoughts only in the total
+        # Gemini and xAI count reasoning only in the total
         written = max(plain, _count(usage, "total_tokens") - read)
         counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
         hidden = counted or written - plain or share_of(written, str(thought), said)
@@ -231,8 +227,9 @@ class ChatCompletions:
 
 
 class OllamaChat:
-    """Ollama's own protocol (docs.ollama.com/api/chat): /v1 of Ollama passes on neither num_ctx nor other
-    options.
+    """Ollama's own protocol (docs.ollama.com/api/chat).
+
+    Ollama's /v1 does not pass on num_ctx and other options.
     """
 
     def address(self, preset: Endpoint) -> str:
@@ -280,7 +277,7 @@ class OllamaChat:
         )
 
 
-# Ollama knows low, medium, high and max for some models; the others take any of them as yes.
+# Ollama supports low, medium, high and max for some models. Other models treat any of them as true.
 _THINK: Mapping[str, Json] = {
     "none": False, "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "max",
 }  # fmt: skip
@@ -292,7 +289,7 @@ def _sent(body: Mapping[str, Json], manner: Manner) -> dict[str, Json]:
 
 
 def _parts(message: Message) -> Json:
-    """A text alone, or a text and the images that belong to it."""
+    """Return the content of a message: the text, or the text and the images."""
     if not message.images:
         return message.text
     images = [{"type": "image_url", "image_url": {"url": url}} for url in message.images]
@@ -300,23 +297,23 @@ def _parts(message: Message) -> Json:
 
 
 def _with_images(message: Message) -> dict[str, Json]:
-    """A message as Ollama takes it: images without the head of their data URL."""
+    """Convert a message to Ollama's format, with images without the prefix of their data URL."""
     images = {"images": [url.partition(",")[2] or url for url in message.images]} if message.images else {}
     return {"role": message.role, "content": message.text} | images
 
 
 def _member(value: Json, name: str) -> Json:
-    """A member of what may be no object; None where there is none."""
+    """Return a member of a value that may not be an object, or None."""
     return value.get(name) if isinstance(value, Mapping) else None
 
 
 def _first(value: Json) -> Json:
-    """The first of what may be no list; None where there is none."""
+    """Return the first item of a value that may not be a list, or None."""
     return value[0] if isinstance(value, Sequence) and not isinstance(value, str) and value else None
 
 
 def _texts(content: Json) -> tuple[str, str]:
-    """What is said and what is thought in a content: a text, or the list of parts that some servers send."""
+    """Return the answer and the reasoning in a content: a text, or a list of parts as some servers send."""
     if isinstance(content, str):
         return content, ""
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
@@ -329,14 +326,17 @@ def _texts(content: Json) -> tuple[str, str]:
 
 
 def _logprob(choice: Json) -> float | None:
-    """The logprob of a choice; None where the server does not tell that of each token it lists."""
+    """Return the log-probability of a choice.
+
+    None if the server does not report that of each token.
+    """
     tokens = _member(_member(choice, "logprobs"), "content")
     told = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
     return float(sum(told)) if told and all(map(is_logprob, told)) else None
 
 
 def _number(value: Json, name: str) -> float:
-    """A number in an answer, 0 where there is none."""
+    """Return a number in an answer, or 0."""
     told = _member(value, name)
     return (
         float(told)

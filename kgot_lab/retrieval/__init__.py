@@ -1,1 +1,1 @@
-"""Find: lanes that rank documents, what joins them, and walks over graphs."""
+"""Retrievers that rank documents, fusion of rankings, and walks over graphs."""

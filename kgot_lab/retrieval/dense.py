@@ -1,6 +1,4 @@
-"""Search by meaning: the cosine of a document's vector, or of the best of its sentences, with that of the
-query.
-"""
+"""Dense retrieval: the cosine of the query with a document's vector, or with its best sentence."""
 
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
 
-LARGE = 200_000  # vectors; so many are read in some 30 ms
-# of a large collection, at least twice as many as are kept: of the ten nearest they hold 99 in 100
+LARGE = 200_000  # vectors; reading this many takes about 30 ms
+# minimum number of candidates in a large collection; they contain 99 % of the ten nearest
 _CANDIDATES = 2_000
 
 
@@ -38,13 +36,13 @@ def meaning(
     keep: int | None = None,
     exact: bool = False,
 ) -> Stage:
-    """Documents whose text means what the query means: score(d) = cosine of their vectors. A blank query
-    finds nothing.
+    """Rank documents by the cosine of their vectors with that of the query (dense retrieval).
 
-    With `keep`, only the best so many are found: cheaper in large collections. From 200,000 documents on they
-    are the best of twice as many, 2,000 at least, that a bit for each dimension says are near (`SignBits`):
-    four times as fast, and now and then one is missed, unless `exact`, or with a numpy before 2. Scores are
-    always cosines. Raises BadInput for NaN in a vector, naming the text.
+    A blank query finds nothing. With `keep`, only the top `keep` documents are found, which is cheaper in
+    large collections. From 200,000 documents on, candidates are first selected by the signs of their
+    dimensions (`SignBits`): twice `keep`, at least 2,000. This is four times as fast and occasionally misses
+    a document. `exact` turns it off, as does a numpy before 2. Scores are always cosines. Raises BadInput if
+    a vector holds NaN, and names the text.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids, texts = [document.id for document in documents], [full_text(document) for document in documents]
@@ -54,8 +52,9 @@ def meaning(
 def best_sentence(
     documents: Iterable[Document], embedder: Embedder, *, name: str = "sentences", keep: int | None = None
 ) -> Stage:
-    """Documents with a sentence that means what the query means: score(d) = largest cosine of its sentences,
-    each read after the title.
+    """Rank documents by the largest cosine of any of their sentences with the query.
+
+    Each sentence is embedded after the title.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     texts: list[str] = []
@@ -75,11 +74,11 @@ def meaning_of_vectors(
     keep: int | None = None,
     exact: bool = False,
 ) -> Stage:
-    """Ids whose stored vector means what the query means: score(d) = its cosine with that of the query. A
-    blank query finds nothing.
+    """Rank ids by the cosine of their stored vectors with that of the query.
 
-    `embedder` made the vectors; kgot_lab.embedding.embedders.query_embedder finds the one that they say.
-    Raises BadInput for another. `keep` and `exact` are those of `meaning`.
+    A blank query finds nothing. `embedder` must be the one that made the vectors.
+    kgot_lab.embedding.embedders.query_embedder finds the one that they record. Raises BadInput for another
+    embedder. `keep` and `exact` are as in `meaning`.
     """
     require(
         vectors,
@@ -96,8 +95,9 @@ def meaning_of_vectors(
 
 @dataclass(frozen=True)
 class _Lane:
-    """What a lane of vectors is called, how many hits it keeps, where the vectors of each id begin if it has
-    several, and how it looks.
+    """Settings of a dense retriever: name, number of hits, and search method.
+
+    `starts` is the row of each id's first vector, if ids have several.
     """
 
     name: str
@@ -111,7 +111,7 @@ class _Lane:
 
 
 def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
-    """The vectors of texts, once it is sure that there is one for each."""
+    """Return the vectors of texts after checking that there is one for each."""
     checked_embedder(embedder, ("name", "embed"))
     matrix = unit(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):
@@ -122,7 +122,7 @@ def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
 
 
 def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) -> Stage:
-    """Rank ids (sorted) by the cosine of their row, or of the best of theirs."""
+    """Build a stage that ranks sorted ids by the cosine of their vector, or of their best one."""
     keep, starts = lane.keep, lane.starts
     large = keep is not None and starts is None and not lane.exact and len(ids) >= LARGE and CAN_COUNT_BITS
     signs = SignBits(matrix) if large else None
@@ -144,7 +144,7 @@ def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) 
         if keep is not None and keep < len(looked):
             found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
             looked, cosines = looked[found], cosines[found]
-        order = descending(cosines)[:keep]  # the ids are sorted, so ties come out by id
+        order = descending(cosines)[:keep]  # the ids are sorted, so ties are by id
         return Ranking(ranking.query, Found(ids, looked[order], cosines[order]))
 
     return Stage(lane.name if keep is None else f"{lane.name} % {keep}", step)

@@ -1,4 +1,4 @@
-"""Following names from hit to hit: the question finds a first passage, its names lead to the next one."""
+"""Entity-linked retrieval: the question finds a first passage, and names in it lead to the next ones."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import composed
 from kgot_lab.types import Document, Edge, Node, Ranking, Triple, checked_documents, full_text
 
-# The names in a text: titles of documents that it mentions, and runs of capitalised words. No model, no
-# dictionary.
+# Names in a text: titles of documents, and runs of capitalised words. No model or dictionary is needed.
 
 _WORD = re.compile(r"\w+")
 _POSSESSIVE = re.compile(r"['’]s\b")
 BRACKETS = re.compile(r"\([^()]*\)\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
-# of Latin, Greek, Cyrillic and Armenian letters
+# the capitals of Latin, Greek, Cyrillic and Armenian
 CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))
 CAPITALISED = re.compile(
     rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*"
@@ -43,29 +42,29 @@ OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not 
 
 
 def compared_name(name: str) -> str:
-    """A name as it is compared: its words in lower case, without a possessive 's."""
+    """Normalise a name for comparison: its words in lower case, without a possessive 's."""
     return " ".join(name_words(name)).lower()
 
 
 def name_words(text: str) -> list[str]:
-    """The words of a text without a possessive 's."""
+    """Split a text into words, without any possessive 's."""
     return _WORD.findall(_POSSESSIVE.sub("", composed(text)))
 
 
 def called(title: str) -> str:
-    """The name a title stands for: the title without a last part in brackets; empty where it would name
-    anything.
+    """Return the normalised name in a title, without a final part in brackets.
+
+    The result is empty if the name is not distinctive.
     """
     name = compared_name(BRACKETS.sub("", title))
     return name if is_distinctive(name) else ""
 
 
 def capitalised(text: str) -> set[str]:
-    """Runs of capitalised words in a sentence, as `plain` writes them, and the parts of a run around "of",
-    "and", "in", "for", "on".
+    """Return the normalised runs of capitalised words in a text, and their parts.
 
-    Common words at the head of a run are left off ("The Beatles" is beatles), so one that opens a sentence is
-    no name.
+    A run is also split at "of", "and", "in", "for" and "on". Common words at the start of a run are dropped
+    ("The Beatles" gives beatles), so a common word that opens a sentence is not a name.
     """
     found = set()
     for sentence in SENTENCE_END.split(composed(text)):
@@ -76,8 +75,9 @@ def capitalised(text: str) -> set[str]:
 
 
 class Titles:
-    """Which documents are called what, to find their names in a text; `names` gives those of a document, by
-    default that of its title.
+    """An index of document names, to find them in a text.
+
+    `names` returns the names of a document, by default that in its title.
     """
 
     def __init__(
@@ -90,16 +90,18 @@ class Titles:
         lengths: dict[str, set[int]] = defaultdict(set)
         for name in self._ids:
             lengths[name.partition(" ")[0]].add(name.count(" ") + 1)
-        # of the names that begin with a word
+        # lengths in words of the names that begin with a word, longest first
         self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}
 
     def __getitem__(self, name: str) -> list[str]:
-        """The ids of the documents with this name."""
+        """Return the ids of the documents with this name."""
         return self._ids.get(name, [])
 
     def mentioned(self, text: str, *, cased: bool = True) -> list[str]:
-        """The names of documents in a text, in its order, the longer where two overlap. They begin with a
-        capital or digit if `cased`.
+        """Return the names of documents in a text, in order of appearance.
+
+        Where two names overlap, the longer one is returned. With `cased`, only names that begin with a
+        capital or a digit in the text count.
         """
         return list(self._mentions(text, cased))
 
@@ -120,12 +122,11 @@ class Titles:
 
 
 def is_distinctive(name: str) -> bool:
-    """Whether a name as it is compared would not name just anything."""
+    """Return whether a normalised name is specific enough to identify a document."""
     return bool(name) and (" " in name or (len(name) > 2 and name not in COMMON))
 
 
-# Graphs over documents: who mentions whose title, which names they share, and what a language model took
-# from them.
+# Graphs over documents: by mentioned titles, by shared names, and by triples from a language model.
 
 MENTIONS, NAME_LINK, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
 _NAME, PHRASE = "name:", "phrase:"
@@ -133,8 +134,9 @@ _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
 def title_graph(documents: Iterable[Document]) -> PropertyGraph:
-    """Documents, with an edge `mentions` to every other document whose title stands in the text, as
-    `Titles.mentioned` finds them.
+    """Build a graph of documents in which `mentions` edges lead to documents whose title is in the text.
+
+    Titles are found by `Titles.mentioned`.
     """
     documents = checked_documents(documents)
     titles = Titles(documents)
@@ -152,11 +154,12 @@ def name_graph(
     documents: Iterable[Document],
     held: Callable[[Document], Iterable[str]] = lambda document: capitalised(document.text),
 ) -> PropertyGraph:
-    """Documents in the order of their ids and, as bare nodes, the names that lead to another document.
+    """Build a graph of documents, in the order of their ids, and the names that link them.
 
-    Edges: `is called` to the name in its title, `mentions` to a name in its text that is another's title,
-    `names` to any other that at least two documents hold: a run of capitalised words, or what `held` gives
-    for a document, written as `plain` does. The node of a name is `name:` and the name.
+    Names are nodes without a text, with the id `name:` and the name. Edges: `is called` to the name in a
+    document's title, `mentions` to a name in its text that is the title of another, `names` to any other name
+    that at least two documents hold. Those other names are runs of capitalised words, or what `held` returns
+    for a document. It must return names in the form of `compared_name`.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     titles = Titles(documents)
@@ -180,12 +183,12 @@ def phrase_graph(
     *,
     alike: tuple[Embedder, float] | None = None,
 ) -> PropertyGraph:
-    """The graph a language model built: documents with an edge `says` to each phrase of their triples, and
-    the triples between phrases.
+    """Build a graph from the triples that a language model extracted from documents.
 
-    `triples` holds those of each document, by its id. A phrase is a bare node, `phrase:` and its words in
-    small letters. With `alike`, an embedder and a least cosine, phrases that mean nearly the same are joined
-    by an edge `alike` (as HippoRAG does, over .8).
+    Each document has an edge `says` to each phrase of its triples, and each triple is an edge between two
+    phrases. `triples` maps the id of a document to its triples. A phrase is a node without a text, with the
+    id `phrase:` and its words in lower case. With `alike`, an embedder and a minimum cosine, phrases with
+    nearly the same meaning are joined by an edge `alike` (HippoRAG does this above .8).
     """
     documents = checked_documents(documents)
     edges = []
@@ -206,7 +209,7 @@ def phrase_graph(
 
 
 def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator[Edge]:
-    """An edge for each pair of phrases whose cosine is above the least."""
+    """Yield an edge for each pair of phrases whose cosine is above `least`."""
     matrix = embedder.embed([phrase.removeprefix(PHRASE) for phrase in phrases])
     for start in range(0, len(phrases), _BLOCK):
         for first, second in np.argwhere(matrix[start : start + _BLOCK] @ matrix.T > least).tolist():
@@ -215,12 +218,12 @@ def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator
 
 
 def phrase_id(phrase: str) -> str:
-    """The node of a phrase."""
+    """Return the node id of a phrase."""
     return PHRASE + " ".join(phrase.lower().split())
 
 
 def _hubs(edges: Iterable[Edge], prefix: str) -> list[Node]:
-    """The bare nodes at the ends of some edges: they have a name, which a path shows, and no text."""
+    """Return the nodes with an id prefix at the ends of edges: they have a name for paths, and no text."""
     ends = dict.fromkeys(
         end for edge in edges for end in (edge.source, edge.target) if end.startswith(prefix)
     )
@@ -240,14 +243,17 @@ Edges = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a passage reaches. Chosen on the develop questions of the three bundled sets together."""
+    """Weights of the links between passages.
+
+    Chosen on the dev split of the three bundled sets together.
+    """
 
     hops: int = 5  # passages chosen one after the other
-    asked: float = 0.5  # what a title in the question adds to its passage
-    title: float = 1.0  # what a link by title adds, half of it by likeness to the question
-    shared: float = 0.7  # what a name that both hold adds, times its rarity and the likeness to the question
-    repeated: float = 0.3  # what likeness to a passage chosen before takes off
-    common: int = 100  # a name in more passages than this links only those that are called so
+    asked: float = 0.5  # added to a passage whose title is in the question
+    title: float = 1.0  # weight of a link by title, half of it by similarity to the question
+    shared: float = 0.7  # weight of a shared name, times its rarity and the similarity to the question
+    repeated: float = 0.3  # penalty for similarity to a chosen passage
+    common: int = 100  # a name in more passages than this links only passages with this title
 
 
 def follow(
@@ -257,19 +263,21 @@ def follow(
     *,
     graph: PropertyGraph | None = None,
 ) -> Stage:
-    """Choose passages one by one: each time the best of what is left, its names then lead on to others.
+    """Re-rank passages greedily: repeatedly take the best one left and follow the names in it.
 
     own(d) = earlier score (at least 0) / largest, + asked if the question holds the title of d. value(d) =
     own(d) - repeated * (largest cosine with a chosen passage, at least 0) + the largest over chosen passages
-    p and names n that both hold of own(p), at most 1, times link(p, n, d). Where n is the title of one of the
-    two, and of the other too or mentioned there, link = title * (1 + likeness) / 2 / sqrt(passages that p is
-    so linked to), else 0; where the question does not hold n, nor more than `common` passages, shared *
-    rarity * likeness is added. Likeness is the min-max normalised cosine of d with the question, rarity is
-    log(N / holders) / log(N). The names are those of `name_graph(documents)`, or of another such graph: bare
-    hubs without a text, which are walked through. The chosen come first in their order, 1 point apart, then
-    all others by value. A ranking without hits stays as it is. Raises BadInput for a graph of other
-    documents, and for hits that are none of the documents, that occur twice, or whose score is not a finite
-    number.
+    p and names n that both hold of own(p), at most 1, times link(p, n, d).
+
+    If n is the title of one of the two, and is a title or a mention in the other, link = title * (1 +
+    likeness) / 2 / sqrt(passages that p is linked to in this way), else 0. If n is neither in the question
+    nor in more than `common` passages, shared * rarity * likeness is added. Likeness is the min-max
+    normalised cosine of d with the question. Rarity is log(N / holders) / log(N).
+
+    The names are those of `name_graph(documents)`, or of a similar graph, in which names are nodes without a
+    text. The chosen passages come first in their order, 1 point apart, then all others by value. A ranking
+    without hits is unchanged. Raises BadInput for a graph of other documents, and for hits that are unknown,
+    occur twice, or have a score that is not finite.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
@@ -305,8 +313,10 @@ def follow(
 
 
 def _checked(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
-    """The graph of names, once it is sure that it begins with these documents by id, and that each edge leads
-    from one to a name.
+    """Return a name graph after checking its layout.
+
+    Raises BadInput unless it begins with these documents in the order of their ids and each edge leads from a
+    document to a name.
     """
     if list(graph.ids[: len(ids)]) != ids:
         raise BadInput(
@@ -320,10 +330,10 @@ def _checked(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
 
 
 class _Names:
-    """Which names lead from which passages to which; row numbers throughout."""
+    """The names that link passages, as row numbers."""
 
     def __init__(self, graph: PropertyGraph, size: int, common: int) -> None:
-        # the graph holds the documents first, sorted as here
+        # the graph's first nodes are the documents, in this order
         rows, columns = (graph.sources, graph.targets - size)
         self._passage, self._name = rows, columns  # of each edge
         self._kind = np.array(graph.type_names or [""])[graph.type_codes]
@@ -335,8 +345,9 @@ class _Names:
         self._common = holders > common
 
     def links(self, row: int, question: str, likeness: _Floats, reach: Reach) -> tuple[Edges, Edges, _Floats]:
-        """The ways from a passage through a name to another: the edge to the name, the edge of the other, and
-        how strong the link is.
+        """Return the links from a passage through a name to other passages.
+
+        Three arrays: the edge to the name, the edge of the other passage, and the strength of the link.
         """
         outward = _edges(self._of, row)
         ends = [_edges(self._held_by, name) for name in self._name[outward].tolist()]
@@ -353,11 +364,11 @@ class _Names:
         return first, last, by_title * reach.title * (1 + likeness[found]) / 2 / np.sqrt(fan) + shared
 
     def passages(self, edges: Edges) -> Edges:
-        """The passage at the end of each edge."""
+        """Return the passage at the end of each edge."""
         return self._passage[edges]
 
     def path(self, titles: list[str], first: int, last: int) -> str:
-        """How one passage leads to another through a name, written out."""
+        """Format the path from one passage through a name to another."""
         start = titles[self._passage[first]]
         end = titles[self._passage[last]]
         name = self._texts[self._name[first]].strip()
@@ -365,27 +376,27 @@ class _Names:
 
 
 class _Trail:
-    """The passages chosen so far, and what they lead to."""
+    """The passages chosen so far, and the links from them."""
 
     def __init__(self, value: _Floats, likeness: _Floats, question: str) -> None:
         self._value, self._likeness, self._question = value, likeness, question
         self._linked, self._repeated = np.zeros(len(value)), np.zeros(len(value))
-        # the edges of the best way to each
+        # the two edges of the strongest link to each
         self._first, self._last = (np.full(len(value), -1, np.int32), np.full(len(value), -1, np.int32))
         self._chosen: list[int] = []
         self._total = value
 
     def choose(self, names: _Names, matrix: NDArray[np.float32], reach: Reach) -> None:
-        """Take the best passage left and follow its names."""
+        """Choose the best passage left and follow its names."""
         left = self._total.copy()
         left[self._chosen] = -np.inf
         row = int(np.argmax(left))
         self._chosen.append(row)
         first, last, strength = names.links(row, self._question, self._likeness, reach)
         gain = min(1.0, self._value[row]) * strength
-        # what was chosen before was not reached from here
+        # chosen passages get no link
         gain[np.isin(names.passages(last), self._chosen)] = 0.0
-        order = np.argsort(gain, kind="stable")  # the strongest way to a passage is written last, so it stays
+        order = np.argsort(gain, kind="stable")  # ascending, so that the strongest link is written last
         order = order[gain[order] > self._linked[names.passages(last[order])]]
         rows = names.passages(last[order])
         self._linked[rows], self._first[rows], self._last[rows] = gain[order], first[order], last[order]
@@ -393,7 +404,7 @@ class _Trail:
         self._total = self._value + self._linked - reach.repeated * self._repeated
 
     def ranking(self, earlier: Ranking, ids: list[str], titles: list[str], names: _Names) -> Ranking:
-        """The chosen, one point apart above all others, then the others by their value."""
+        """Rank the chosen passages first, one point apart, then the others by their value."""
         scores = self._total.copy()
         scores[self._chosen] = scores.max() + np.arange(len(self._chosen), 0, -1)
         linked = np.flatnonzero(self._linked).tolist()

@@ -1,4 +1,4 @@
-"""Joining lanes: several rankings of the same documents become one that remembers them."""
+"""Fusion of several rankings of the same documents into one, which keeps the originals."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _Ints = NDArray[np.int64]
 
 
 def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
-    """Weighted sum of normalised scores: score(d) = sum over lanes of weight * scaled(s(d)).
+    """Fuse retrievers by a weighted sum of normalised scores.
 
-    scale="range" moves the scores of a lane to (s - min) / (max - min); "maximum" takes max(s, 0) / max, as
-    KG-OS does. Convex where the weights add up to 1 (Bruch, Gai and Ingber 2023). A document that a lane did
-    not find gets 0 from it. Raises BadInput for a weight that is negative or not a number, where no weight is
-    above 0, and UnknownName for a scale; searching raises BadInput when a lane gives a score that is not a
-    finite number or one id twice (so do the other fusions).
+    score(d) = sum over retrievers of weight * scaled(s(d)). scale="range" scales the scores of a retriever to
+    (s - min) / (max - min). "maximum" takes max(s, 0) / max, as KG-OS does. The sum is convex if the weights
+    add up to 1 (Bruch, Gai and Ingber 2023). A document that a retriever did not find gets 0 from it. Raises
+    BadInput if a weight is negative or not a number, or if no weight is above 0, and UnknownName for an
+    unknown scale. Searching raises BadInput if a retriever returns a score that is not finite or one id
+    twice, as in the other fusions.
     """
     _check_lanes(lanes)
     if scale not in SCALES:
@@ -44,10 +45,9 @@ def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
 
 
 def rrf(*stages: Stage, k: int = 60) -> Stage:
-    """Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score(d) = sum over stages of 1 / (k +
-    rank).
+    """Fuse retrievers by reciprocal rank fusion (Cormack, Clarke and Buettcher 2009).
 
-    Raises BadInput without a stage, or for k below 0.
+    score(d) = sum over stages of 1 / (k + rank). Raises BadInput without a stage, or for k below 0.
     """
     _check_stages("rrf", stages)
     if isinstance(k, bool) or not isinstance(k, int | float) or not (math.isfinite(k) and k >= 0):
@@ -66,10 +66,10 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
 
 
 def strongest(*stages: Stage) -> Stage:
-    """The best that any stage says of a document: score(d) = max over stages of max(s(d), 0) / max; so KG-OS
-    joins BM25 and FTS5.
+    """Fuse retrievers by the largest normalised score of each document.
 
-    Raises BadInput without a stage.
+    score(d) = max over stages of max(s(d), 0) / max. KG-OS joins BM25 and FTS5 in this way. Raises BadInput
+    without a stage.
     """
     _check_stages("strongest", stages)
 
@@ -85,7 +85,7 @@ def strongest(*stages: Stage) -> Stage:
 
 
 def _check_lanes(lanes: Sequence[object]) -> None:
-    """Raise BadInput unless these are pairs of a weight and a stage, of which one has a weight above 0."""
+    """Raise BadInput unless these are pairs of a weight and a stage, with at least one weight above 0."""
     for lane in lanes:
         if not (isinstance(lane, tuple | list) and len(lane) == 2 and isinstance(lane[1], Stage)):
             raise BadInput(
@@ -109,11 +109,14 @@ def _check_stages(name: str, stages: Sequence[object]) -> None:
         require(stage, Stage, f"{name}() takes stages")
 
 
-# --- scales ---
+# --- normalisation ---
 
 
 def by_range(scores: _Floats) -> _Floats:
-    """Scores moved into 0..1: the best has 1, the worst 0; where all are equal, all have 1."""
+    """Scale scores to 0..1 by min-max normalisation.
+
+    The best score becomes 1 and the worst 0. If all are equal, all become 1.
+    """
     if not scores.size or scores.min() == scores.max():
         return np.ones_like(scores)
     low = scores.min()
@@ -121,8 +124,9 @@ def by_range(scores: _Floats) -> _Floats:
 
 
 def by_maximum(scores: _Floats) -> _Floats:
-    """Scores divided by the largest, those below 0 first set to 0; where none is above 0, all have 0
-    (decision C-O7).
+    """Divide scores by the largest, after setting negative ones to 0.
+
+    If none is above 0, all become 0 (decision C-O7).
     """
     clipped = np.maximum(scores, 0.0)
     return clipped / (clipped.max(initial=0.0) or 1.0)
@@ -135,14 +139,17 @@ SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximu
 
 
 def scores_of(ranking: Ranking) -> _Floats:
-    """The scores of a ranking, best first."""
+    """Return the scores of a ranking, best first."""
     if isinstance(ranking.hits, Found):
         return np.asarray(ranking.hits.scores, dtype=np.float64)
     return np.array([score for _, score in ranking.hits], dtype=np.float64)
 
 
 def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
-    """The places of the hits of a ranking in a list of ids; raises BadInput for a hit that is not among them."""
+    """Return the index of each hit of a ranking in a list of ids.
+
+    Raises BadInput if a hit is not in the list.
+    """
     if isinstance(ranking.hits, Found) and ranking.hits.ids == ids:
         return np.asarray(ranking.hits.rows, dtype=np.int64)
     row_of = {id: row for row, id in enumerate(ids)}
@@ -155,18 +162,17 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
 
 
 def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
-    """The places of the hits of a ranking in a list of ids, and their scores.
+    """Return the index of each hit of a ranking in a list of ids, and the scores of the hits.
 
-    Raises BadInput for a hit that is not among the ids, a score that is not a finite number, or one id twice.
+    Raises BadInput if a hit is not among the ids, if a score is not finite, or if an id occurs twice.
     """
     return _sound(ranking, hit_rows(ranking, ids))
 
 
 def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
-    """The ids found by any of the rankings, each once, and for each ranking the rows of its hits among them
-    with their scores.
+    """Return the union of the ids found by rankings, and the rows and scores of each ranking in it.
 
-    Raises BadInput for a ranking that cannot be fused: a score that is not a finite number, or one id twice.
+    Raises BadInput if a ranking cannot be fused: it has a score that is not finite, or one id twice.
     """
     ids = max(
         (ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, Found)), key=len, default=[]
@@ -177,7 +183,7 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
         if isinstance(ranking.hits, Found) and ranking.hits.ids == ids
     }
     row_of: dict[str, int] = {}
-    # the others are rows of other lists: their ids that are not in this one come behind it
+    # append the ids of the others that are not in this list
     if len(own) < len(rankings):
         row_of = {id: row for row, id in enumerate(ids)}
         for at, ranking in enumerate(rankings):
@@ -204,7 +210,7 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
 
 
 def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
-    """The rows of a ranking and its scores, once it is sure that they can be fused."""
+    """Return the rows and scores of a ranking after checking that it can be fused."""
     scores = scores_of(ranking)
     if rows.size and np.bincount(rows).max() > 1:
         raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
@@ -220,10 +226,11 @@ def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
 def fused(
     query: Query, ids: Sequence[str], scores: _Floats, lanes: tuple[tuple[float, Ranking], ...]
 ) -> Ranking:
-    """The ranking of one score for each id, best first, ties by id, with the weighted rankings that it was
-    fused from.
+    """Build the ranking of ids by score, best first, ties by id.
+
+    The ranking keeps the weighted rankings that it was fused from.
     """
-    order = np.argsort(-scores)  # unstable is faster by far, and ties are put in order next
+    order = np.argsort(-scores)  # an unstable sort is much faster, and ties are sorted next
     for start, end in _ties(scores[order]):
         same: list[int] = order[start:end].tolist()
         order[start:end] = sorted(same, key=ids.__getitem__)
@@ -231,18 +238,18 @@ def fused(
 
 
 def _ties(values: _Floats) -> list[tuple[int, int]]:
-    """Where runs of two and more equal values start and end."""
+    """Return the start and end of each run of two or more equal values."""
     edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
     long = np.flatnonzero(np.diff(edges) > 1)
     return list(zip(edges[long].tolist(), edges[long + 1].tolist(), strict=True))
 
 
-# The KG-OS weights by name: how much meaning, words, graph and intent count in a fusion.
+# Named KG-OS presets: the weights of dense, lexical, graph and intent retrieval in a fusion.
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What the four lanes of KG-OS weigh; they add up to 1."""
+    """Weights of the four KG-OS retrievers, with a sum of 1."""
 
     embedding: float
     text: float
@@ -264,11 +271,11 @@ WEIGHTS: Mapping[str, Weights] = {
 
 
 def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
-    """What some lanes weigh by a preset or by weights of one's own: the others weigh 0, and all together 1.
+    """Return the weights of some retrievers by a preset or by custom weights, normalised to a sum of 1.
 
-    Weights of one's own may add up to anything; a preset of which no lane is missing keeps its weights to the
-    last bit. Raises UnknownName for a preset, and BadInput for a weight below 0, and where no lane that is
-    given weighs more than 0.
+    Retrievers that are not named get 0. Custom weights may have any sum. If none is missing from a preset,
+    its weights are returned exactly. Raises UnknownName for an unknown preset, and BadInput if a weight is
+    below 0 or no named retriever has a weight above 0.
     """
     if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHTS):
         raise UnknownName("preset", str(weights), WEIGHTS)
@@ -280,7 +287,7 @@ def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
         raise BadInput(
             f"hybrid({weights!r}) takes at least one lane that weighs more than 0 in {Weights(**all)}"
         )
-    # undivided where nothing is missing, so that a full preset is exact to the last bit
+    # no division if nothing is missing, so that a full preset is exact
     total = 1.0 if given == all and math.isclose(sum(all.values()), 1.0) else sum(given.values())
     return Weights(**{name: weight / total for name, weight in given.items()})
 
@@ -293,11 +300,11 @@ def hybrid(
     graph: Stage | None = None,
     intent: Stage | None = None,
 ) -> Stage:
-    """The KG-OS score: weight of the preset times score over maximum, summed over the lanes that are given.
+    """Fuse retrievers by the KG-OS score: the sum of preset weight times score over maximum.
 
-    The weights of the lanes that are not given go to the others in proportion; a lane that weighs nothing is
-    not asked. In place of a preset there may be Weights of one's own. Raises UnknownName for a preset, and
-    BadInput as `lane_weights` does.
+    The weights of omitted retrievers are shared among the others in proportion. A retriever of weight 0 is
+    not run. `preset` may also be custom Weights. Raises UnknownName for an unknown preset, and BadInput as
+    `lane_weights` does.
     """
     lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
     share = asdict(lane_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))

@@ -1,6 +1,4 @@
-"""Learned fusion: how much each lane counts is learnt from queries whose answers are known, and stays as it
-is from then on.
-"""
+"""Learned fusion: fixed weights of retrievers, learned from queries with known relevant documents."""
 
 from __future__ import annotations
 
@@ -20,19 +18,19 @@ from kgot_lab.types import Json, Query, Ranking
 
 _Floats = NDArray[np.float64]
 _RANK = 60  # as in reciprocal rank fusion
-# Of 72 settings one of the better in cross-validation on the curated graph's tuning half; between those the
-# difference is within chance.
+# Chosen among the best of 72 settings in cross-validation on the tuning half of the curated graph. The
+# differences between these are not significant.
 POOL, L2 = 10, 10.0
 _ROUNDS = 50  # of Newton's method, which needs about ten
 
 
 @dataclass(frozen=True)
 class LearnedFusion:
-    """What was learnt: for each lane the weight of its score and that of its rank, and what is added to all.
+    """Learned weights: for each retriever those of its score and its rank, and a common bias.
 
-    `pool` is how many hits of each lane are looked at, `queries` on how many queries it was learnt. Raises
-    BadInput for what no fusion has: a weight that is not a finite number, lanes twice or none, as many
-    weights as there are no lanes, a pool or queries below 1.
+    `pool` is how many hits of each retriever are used, `queries` how many queries it was learned on. Raises
+    BadInput for a weight that is not finite, no or duplicate retrievers, a number of weights other than that
+    of retrievers, and a pool or queries below 1.
     """
 
     lanes: tuple[str, ...]
@@ -67,14 +65,17 @@ class LearnedFusion:
         require_count(self.queries, 1, "queries", "it is on how many a fusion was learnt")
 
     def as_json(self) -> dict[str, Json]:
-        """The same as JSON values."""
+        """Return the fusion as JSON values."""
         return {
             name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
         }
 
     @staticmethod
     def of_json(values: Mapping[str, Json]) -> LearnedFusion:
-        """What `as_json` gave; raises BadInput for anything else."""
+        """Build a fusion from the values that `as_json` returned.
+
+        Raises BadInput for anything else.
+        """
         require(
             values, Mapping, "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it"
         )
@@ -90,12 +91,12 @@ class LearnedFusion:
 
 
 def learned(lanes: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
-    """The fusion of some lanes as it was learnt: score(d) = 1 / (1 + exp(-(bias + sum over lanes of w * score
-    + v * rank))).
+    """Fuse retrievers with learned weights, by logistic regression over scores and ranks.
 
-    A lane's score is moved to 0..1 by its range, its rank is 61 / (60 + rank); both are 0 for a document that
-    it did not find. What no lane has among its first `pool` is not ranked. Raises BadInput where a lane that
-    was learnt is not given.
+    score(d) = 1 / (1 + exp(-(bias + sum over retrievers of w * score + v * rank))). The score of a retriever
+    is scaled to 0..1 by its range, and its rank is 61 / (60 + rank). Both are 0 for a document that the
+    retriever did not find. Documents that are in the first `pool` of no retriever are not ranked. Raises
+    BadInput if a retriever that the fusion was learned with is missing.
     """
     require(fusion, LearnedFusion, "a fusion is what learn_fusion() gives")
     _check_named(lanes)
@@ -123,12 +124,11 @@ def learn_fusion(
     pool: int = POOL,
     l2: float = L2,
 ) -> LearnedFusion:
-    """Learn from some queries and what is relevant to each how much the lanes count, by a logistic regression
-    over their features.
+    """Learn the weights of retrievers by a logistic regression over their scores and ranks.
 
-    `relevant` has for the id of a query the ids of documents, or their grades, of which one above 0 is
-    relevant. Each document among the first `pool` of any lane is an example, relevant or not. Raises BadInput
-    without a lane, without a query, or where no lane finds anything that is relevant.
+    `relevant` maps the id of a query to the ids of relevant documents, or to grades, of which those above 0
+    are relevant. Each document in the first `pool` of any retriever is an example, relevant or not. Raises
+    BadInput without a retriever, without a query, or if no retriever finds anything relevant.
     """
     require_count(pool, 1, "pool", "it is how many hits of each lane are looked at")
     _check_named(lanes)
@@ -145,7 +145,7 @@ def learn_fusion(
         tables.append(features)
         answers.append(np.array([id in right for id in ids], np.float64))
     weights, bias = fit_logistic(np.concatenate(tables), np.concatenate(answers), l2)
-    rounded = tuple(round(float(weight), 6) for weight in weights)  # so that what is on file is what was used
+    rounded = tuple(round(float(weight), 6) for weight in weights)  # so stored weights are those used
     middle = len(lanes)
     return LearnedFusion(tuple(lanes), rounded[:middle], rounded[middle:], round(bias, 6), pool, len(queries))
 
@@ -169,8 +169,9 @@ def _right(relevant: object, query: Query) -> set[str]:
 
 
 def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
-    """The documents among the first of any ranking, and their features: the score in each ranking, then the
-    rank, one column a ranking.
+    """Return the documents in the first `pool` of any ranking, and their features.
+
+    The features have one column a ranking for its score, then one a ranking for its rank.
     """
     ids, lists = gathered(rankings)
     features = np.zeros((len(ids), 2 * len(rankings)))
@@ -184,14 +185,14 @@ def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
 
 
 def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_Floats, float]:
-    """The weights and the bias under which answers of 0 and 1 are likeliest, by Newton's method.
+    """Fit the weights and the bias of a regularised logistic regression by Newton's method.
 
-    Maximised is the log likelihood less l2 / 2 times the squared weights, each counted in standard deviations
-    of its feature; the bias is free. It has one maximum, so nothing is left to chance. Raises BadInput for
-    shapes that do not fit, for answers that are all alike, for features too large to be told apart, and for
-    an l2 that is no number above 0.
+    Maximises the log likelihood less l2 / 2 times the sum of squared weights, each measured in standard
+    deviations of its feature. The bias is not penalised. The maximum is unique, so the result is
+    deterministic. Raises BadInput if the shapes do not match, if all answers are equal, if the features are
+    too large for their spread to be finite, or if `l2` is not a number above 0.
     """
-    require_amount(l2, "l2", some=True)  # without it separable examples have no best weights
+    require_amount(l2, "l2", some=True)  # separable examples have no optimum without it
     table, right = np.asarray(features, np.float64), np.asarray(answers, np.float64)
     if table.ndim != 2 or right.shape != table.shape[:1] or not np.isfinite(table).all():
         raise BadInput(
@@ -205,7 +206,7 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
         raise BadInput(
             f"features of a size of {np.abs(table).max():.3g} are too large to learn from: scale them first"
         )
-    spread[spread < 1e-12] = 1.0  # a feature that is the same everywhere says nothing: its weight stays 0
+    spread[spread < 1e-12] = 1.0  # a constant feature gets weight 0
     design = np.hstack([(table - middle) / spread, np.ones((len(table), 1))])
     shrunk = np.full(design.shape[1], l2)
     shrunk[-1] = 0.0
@@ -223,29 +224,30 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
     return own, float(weights[-1] - own @ middle)
 
 
-# The gate before a fusion: a lane is refused unless the others gain by it, on a tuning split, by a margin
-# fixed beforehand.
+# Retriever selection: a retriever is refused unless it improves the fusion on a tuning split by a margin
+# fixed in advance.
 
 _FIRST, ADMITTED, REFUSED = "first", "admitted", "refused"
-_FRACTION = 1e-12  # a gain of the margin itself is enough, whatever binary fractions say
+_FRACTION = 1e-12  # tolerance: a gain equal to the margin is enough
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One lane at the gate: its quality alone, that of the fusion without it and with it, and the verdict."""
+    """One retriever tried in the selection, with its qualities and the verdict.
+
+    `alone` is its own quality, `without` and `joined` are those of the fusion without and with it.
+    """
 
     lane: str
     alone: float
-    without: float  # for the first lane there is no fusion yet: both are its own
+    without: float  # for the first retriever there is no fusion yet: both are its own
     joined: float
     verdict: str
 
 
 @dataclass(frozen=True, repr=False)
 class Admission:
-    """What a gate decided: the pipeline of the lanes admitted, and every trial that led to it, in their
-    order.
-    """
+    """The result of a selection: the pipeline of the admitted retrievers, and all trials in order."""
 
     stage: Stage = field(compare=False)
     trials: tuple[Trial, ...]
@@ -253,12 +255,12 @@ class Admission:
 
     @property
     def admitted(self) -> tuple[str, ...]:
-        """The names of the lanes in the pipeline, best first."""
+        """The names of the selected retrievers, best first."""
         return tuple(trial.lane for trial in self.trials if trial.verdict != REFUSED)
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """The names of the lanes left out, best first."""
+        """The names of the rejected retrievers, best first."""
         return tuple(trial.lane for trial in self.trials if trial.verdict == REFUSED)
 
     def __repr__(self) -> str:
@@ -284,13 +286,13 @@ def gate(
     *,
     margin: float = MARGIN,
 ) -> Admission:
-    """The lanes worth fusing: the best alone, then each other one, best first, if the fusion with it is
-    better, by the margin or more.
+    """Select the retrievers worth fusing, by forward selection.
 
-    `quality` measures a pipeline on questions kept for tuning, higher is better. A lane that gains nothing is
-    refused, with a margin of 0 too. Equal lanes are offered by name. One lane alone is a legal outcome, and
-    the usual one where it is much better than the others. Raises BadInput without lanes, for two of one name,
-    for a margin below 0, and when a quality is not a finite number.
+    The best retriever alone comes first. Each other one, best first, is added if it improves the fusion by
+    `margin` or more. `quality` measures a pipeline on tuning questions, higher is better. A retriever without
+    a gain is refused even for a margin of 0. Equal retrievers are tried in the order of their names. Often
+    one alone is left, if it is much better than the others. Raises BadInput without retrievers, for two of
+    one name, for a margin below 0, and if a quality is not finite.
     """
     named = _named(lanes)
     if (

@@ -1,4 +1,4 @@
-"""Search by words: BM25, where chosen words can weigh more."""
+"""Lexical retrieval: BM25 with optional word weights, SQL LIKE, and SQLite FTS5."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import composed, searched_words
 from kgot_lab.types import Document, Found, Query, Ranking, checked_documents, full_text
 
-# The eight verbs by which KG-OS knows what a user wants to do, each five times as heavy as another word
-# (decision C-O12).
+# The eight goal verbs of KG-OS, each with five times the weight of another word (decision C-O12).
 INTENT_VERBS: Mapping[str, float] = dict.fromkeys(
     "reduce build optimize debug learn deploy secure automate".split(), 5.0
 )
@@ -38,13 +37,12 @@ def bm25(
     b: float = 0.75,
     emphasis: Mapping[str, float] | None = None,
 ) -> Stage:
-    """Documents that share words with the query, rare words counting more (Robertson and Zaragoza 2009, as
-    Lucene computes it).
+    """Rank documents by BM25 (Robertson and Zaragoza 2009, in Lucene's variant).
 
     score(d) = sum over query words w of emphasis(w) * idf(w) * tf / (tf + k1 * (1 - b + b * length(d) / mean
-    length)), where emphasis is 1 for a word that it does not name. English stop words and one-letter words
-    are left out. A query without a known word finds nothing. Raises BadInput for a weight that is negative or
-    not a number, or that is not of one word, and for a k1 below 0 or a b outside 0 to 1.
+    length)). The emphasis of a word is 1 unless `emphasis` names it. English stop words and one-letter words
+    are ignored. A query without a known word finds nothing. Raises BadInput if a weight in `emphasis` is
+    negative or not a number, if its key is not one word, if `k1` is below 0, or if `b` is outside 0 to 1.
     """
     if not (0 <= k1 < math.inf and 0 <= b <= 1):
         raise BadInput(f"bm25() takes a k1 of 0 or more and a b from 0 to 1, not k1={k1} and b={b}")
@@ -71,8 +69,9 @@ def bm25(
 def word_scores(
     words_of: Sequence[Sequence[str]], k1: float, b: float
 ) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """For each word the rows of the texts that hold it, and what BM25 gives each of them for it; none where
-    no text has a word.
+    """Return, for each word, the rows of the texts that hold it and its BM25 score in each.
+
+    The result is empty if no text has a word.
     """
     if not any(words_of):
         return {}
@@ -87,8 +86,9 @@ def word_scores(
 
 
 def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Ranking:
-    """The ranking of the scores above 0, one score for each id. The ids must be sorted, so that ties come out
-    by id.
+    """Rank the ids with a score above 0, given one score for each id.
+
+    The ids must be sorted, so that ties are ordered by id.
     """
     found = np.flatnonzero(scores > 0)
     order = found[descending(scores[found])]
@@ -126,18 +126,18 @@ def _bm25s() -> ModuleType:
     return bm25s  # type: ignore[no-any-return]
 
 
-# Search by words inside SQLite: LIKE, and the FTS5 index.
+# Lexical retrieval in SQLite: LIKE, and the FTS5 index.
 
 LONGEST_TERM = 1000  # characters; SQLite refuses a pattern of more than 50,000 bytes
 
 
 def like(documents: Iterable[Document]) -> Stage:
-    """Documents that hold the words of the query anywhere, even inside a longer word (KG-OS method 11).
+    """Rank documents by how many query words they contain, even inside longer words (KG-OS method 11).
 
     score(d) = number of different query words w for which title or text LIKE '%w%', in lower case. English
-    stop words and one-letter words are left out. The statement runs over the different words of the
-    collection, each of which knows its documents: no word crosses a blank, so the answer is the one that LIKE
-    over all texts gives, without reading them.
+    stop words and one-letter words are ignored. The statement runs over the vocabulary of the collection,
+    which maps each word to its documents. No word crosses a blank, so the result equals LIKE over all texts,
+    without reading them.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
@@ -148,7 +148,7 @@ def like(documents: Iterable[Document]) -> Stage:
     def step(ranking: Ranking) -> Ranking:
         counts = np.zeros(len(ids))
         for term in _terms(ranking.query.text):
-            # trigrams need three letters and know no ESCAPE
+            # the trigram index needs three characters and does not support ESCAPE
             quick = indexed and len(term) >= 3 and "_" not in term
             found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escaped_like(term)}%")
             if found:
@@ -165,17 +165,17 @@ LIKE_TRIGRAMS = "SELECT rowid FROM trigrams WHERE word LIKE ?"
 
 
 def escaped_like(term: str) -> str:
-    r"""A text as a LIKE pattern for itself (with ESCAPE '\'): % and _ stand for nothing but themselves."""
+    r"""Escape a text as a LIKE pattern (with ESCAPE '\'), so that % and _ match only themselves."""
     return re.sub(r"([\\%_])", r"\\\1", term)
 
 
 def fts5(documents: Iterable[Document]) -> Stage:
-    """Documents that share word stems with the query, ranked by SQLite's own BM25 (k1 1.2, b .75), negated so
-    that higher is better.
+    """Rank documents by word stems with SQLite's FTS5 and its BM25 (k1 1.2, b .75).
 
-    The tokenizer is 'porter unicode61' (caching finds cache); every word of the query is quoted, so that no
-    question is a syntax error, and one of them is enough. English stop words, one-letter words and
-    repetitions are left out. Raises BadInput where SQLite was built without FTS5.
+    The score is negated, so that higher is better. The tokenizer is 'porter unicode61' (caching finds cache).
+    Every query word is quoted, so that no question is a syntax error, and one matching word is enough.
+    English stop words, one-letter words and repetitions are ignored. Raises BadInput if SQLite was built
+    without FTS5.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
@@ -196,7 +196,7 @@ MATCH = "SELECT rowid, bm25(passages) FROM passages WHERE passages MATCH ?"
 
 
 def quoted_terms(term: str) -> str:
-    """A text as an FTS5 string, in which no sign has a meaning of its own."""
+    """Quote a text as an FTS5 string, in which no character has a special meaning."""
     return '"' + term.replace('"', '""') + '"'
 
 
@@ -205,7 +205,7 @@ def _terms(text: str) -> list[str]:
 
 
 def _vocabulary(documents: Sequence[Document]) -> tuple[list[str], list[array[int]]]:
-    """The different words of some documents, and for each the rows of the documents it is in."""
+    """Return the distinct words of documents, and for each the rows of the documents that hold it."""
     rows_of: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
     for row, document in enumerate(documents):
         for word in set(re.findall(r"\w+", composed(full_text(document)).lower())):
@@ -230,14 +230,15 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
         raise BadInput(
             f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()"
         ) from None
-    # SQLite takes no half characters
+    # SQLite does not accept lone surrogates
     texts = (composed(whole(full_text(document))) for document in documents)
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 
 
 def _database(fill: Callable[[sqlite3.Connection], None]) -> Callable[..., list[tuple[Any, ...]]]:
-    """A function that runs a statement on a database in memory, from any thread; the database closes when the
-    function is forgotten.
+    """Return a thread-safe function that runs statements on an in-memory database.
+
+    The database closes when the function is garbage-collected.
     """
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     lock = threading.Lock()

@@ -1,5 +1,6 @@
-"""Search along the edges of a graph whose node ids are the ids that are ranked: neighbour boost, and shared
-neighbours.
+"""Retrieval along graph edges: neighbour boost and shared neighbours.
+
+The node ids of the graph must be the document ids.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
 Places = NDArray[np.int64]
-# KG-OS, section 7: what a hit leads to helps more than what leads to it
+# KG-OS, section 7: targets of a hit's edges help more than their sources
 BOOST_ALONG, BOOST_AGAINST = (0.5, 0.3)
 BOOST_SEEDS = 10  # hits that a walk starts from
 
-# --- the lanes ---
+# --- retrievers ---
 
 
 def boost(
@@ -36,12 +37,11 @@ def boost(
     incoming: float = BOOST_AGAINST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
-    """Move up what the first hits are linked to: score(d) = min-max normalised earlier score + weight *
-    boost(d).
+    """Boost the neighbours of the first hits.
 
-    boost(d) is what `around` gives with the first `seeds` hits as its seeds (KG-OS, method 12). What the
-    earlier ranking did not hold starts at 0. Raises BadInput for a weight or number of seeds that makes no
-    sense, and for a seed that is no node.
+    score(d) = min-max normalised earlier score + weight * boost(d). boost(d) is that of `around` with the
+    first `seeds` hits as seeds (KG-OS, method 12). Documents outside the earlier ranking start at 0. Raises
+    BadInput for an invalid weight or number of seeds, and for a seed that is not a node.
     """
     if not (math.isfinite(weight) and weight >= 0):
         raise BadInput(f"the weight of a boost is a number of 0 or more, not {weight}")
@@ -78,10 +78,10 @@ def around(
     incoming: float = BOOST_AGAINST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
-    """What the first hits of another stage are linked to: the graph boost as a lane of its own.
+    """Rank the neighbours of the first hits of another stage (the graph boost as a retriever).
 
     boost(d) = outgoing * (edges from a seed to d) + incoming * (edges from d to a seed), divided by the
-    largest; only edges of `types`, where given. A loop boosts nothing. A seed is found only where another
+    largest. With `types`, only edges of these types count. Loops are ignored. A seed is found only if another
     seed is linked to it. Raises BadInput as `boost` does.
     """
     lane = _boosts(graph, types, outgoing, incoming)
@@ -100,12 +100,11 @@ def around(
 def jaccard(
     graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = BOOST_SEEDS
 ) -> Stage:
-    """What has the same neighbours as one of the first hits of another stage: score(d) = largest Jaccard
-    index with a seed.
+    """Rank nodes by the Jaccard index of their neighbours with those of the first hits of another stage.
 
-    J(a, b) = shared neighbours / all neighbours, whichever way the edges point, a and b themselves left out;
-    without any, 0. What shares nothing is not found; a seed is compared with the other seeds. Raises BadInput
-    as `boost` does.
+    score(d) = largest Jaccard index with a seed. J(a, b) = shared neighbours / all neighbours, in either edge
+    direction, without a and b themselves. It is 0 without neighbours. Nodes that share nothing are not found.
+    A seed is compared with the other seeds. Raises BadInput as `boost` does.
     """
     links = Links.of(graph, types)
     near = links.distinct
@@ -116,7 +115,7 @@ def jaccard(
         pairs = np.concatenate(
             [np.empty((4, 0), np.int64), *(_overlaps(near, int(row)) for row in rows)], axis=1
         )
-        # so that the first of each node is its best
+        # sorted, so that the first of each node is its best
         pairs = pairs[:, np.argsort(-pairs[2] / pairs[3], kind="stable")]
         found, first = np.unique(pairs[1], return_index=True)
         seeds_of, _, shared, united = pairs[:, first]
@@ -133,7 +132,7 @@ def jaccard(
 
 
 def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float) -> Stage:
-    """What the hits of a ranking are linked to, the strongest with 1."""
+    """Build a stage that ranks the neighbours of the hits of a ranking, scaled to a maximum of 1."""
     if not all(math.isfinite(value) and value >= 0 for value in (outgoing, incoming)):
         raise BadInput(f"outgoing and incoming edges count 0 or more, not {outgoing} and {incoming}")
     links = Links.of(graph, types)
@@ -152,28 +151,28 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
 
 
 def _overlaps(near: Csr, seed: int) -> Places:
-    """The nodes that share a neighbour with a seed, as rows of numbers: seed, node, how many they share, how
-    many they have together.
+    """Count shared neighbours of a seed and each node that shares any.
+
+    Rows of the result: seed, node, number shared, size of the union.
     """
     mine = near.indices[near.indptr[seed] : near.indptr[seed + 1]]
     nodes, shared = np.unique(near.indices[neighbour_places(near, mine)[0]], return_counts=True)
     nodes, shared = nodes[nodes != seed], shared[nodes != seed]
     degrees = near.indptr[nodes + 1] - near.indptr[nodes]
-    # linked to each other: each is in the other's set
+    # neighbours of each other are in each other's set
     united = len(mine) + degrees - shared - 2 * np.isin(nodes, mine)
     return np.stack((np.full(len(nodes), seed), nodes, shared, united))
 
 
-# --- what they walk on ---
+# --- links ---
 
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The edges of a graph seen from both ends, loops left out: place p of `ends` is a step from row
-    `origins[p]` to `ends.indices[p]`.
+    """The edges of a graph in both directions, without loops, as steps.
 
-    Of the places of a row, those of outgoing edges come first. `numbers` are the rows of the edges in the
-    graph.
+    Step p of `ends` leads from row `origins[p]` to `ends.indices[p]`. In each row the outgoing edges come
+    first. `numbers` are the rows of the edges in the graph.
     """
 
     graph: PropertyGraph
@@ -183,8 +182,9 @@ class Links:
 
     @classmethod
     def of(cls, graph: PropertyGraph, types: Collection[str] | None = None) -> Links:
-        """The edges of a graph, perhaps only of some types; raises BadInput for an empty graph, or when it
-        has no edge of these types.
+        """Collect the edges of a graph, optionally only of some types.
+
+        Raises BadInput if the graph is empty or has no edge of these types.
         """
         if not len(graph):
             raise BadInput("the graph is empty; give a graph whose node ids are the ids that are ranked")
@@ -196,48 +196,49 @@ class Links:
 
     @property
     def distinct(self) -> Csr:
-        """The neighbours of each row, each once."""
+        """The distinct neighbours of each row."""
         size = np.int64(len(self.graph))
         pairs = each_once(self.origins * size + self.ends.indices, int(size * size))
         return csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
 
     def outward(self, places: Places) -> NDArray[np.bool_]:
-        """Which steps go along the edge's arrow."""
+        """Return whether each step follows the direction of its edge."""
         along: NDArray[np.bool_] = self.ends.edges[places] < len(self.numbers)
         return along
 
     @cached_property
     def edge_rows(self) -> Places:
-        """The row of the edge of each step."""
+        """The edge row of each step."""
         return self.numbers[self.ends.edges % max(len(self.numbers), 1)]
 
     @cached_property
     def ways(self) -> Ints:
-        """How each step goes: twice the code of the edge's type, and one more where it goes against the
-        arrow.
-        """
+        """A code for each step: twice the code of the edge's type, plus one against its direction."""
         against = ~self.outward(np.arange(len(self.ends.edges)))
         return (2 * self.graph.type_codes[self.edge_rows] + against).astype(np.int32)
 
     def boosts(self, seeds: Ints, worth: NDArray[np.float64]) -> tuple[NDArray[np.float64], Ints]:
-        """The sum, for each row, of what its steps from the seeds are worth by their way, the largest with 1;
-        and the first such step.
+        """Return the boost of each row, scaled to a maximum of 1, and the first step to it.
 
-        That is a step from the earliest seed, or -1 where no step leads to the row.
+        The boost is the sum of the weights of the steps from the seeds, by type and direction. The first step
+        is one from the earliest seed, or -1 if no step leads to the row.
         """
         places, _ = neighbour_places(self.ends, seeds)
         values = worth[self.ways[places]]
         places, values = places[values > 0], values[values > 0]
         ends, size = self.ends.indices[places], len(self.graph)
         boosts = np.zeros(size)
-        for value in np.unique(values):  # counted apart, so that equal boosts are equal to the last bit
+        for value in np.unique(values):  # by value, so that equal boosts are exactly equal
             boosts += value * np.bincount(ends[values == value], minlength=size)
         first = np.full(size, -1, np.int32)
-        first[ends[::-1]] = places[::-1]  # backwards, so that the first is what stays
+        first[ends[::-1]] = places[::-1]  # reversed, so that the first is kept
         return boosts / (boosts.max(initial=0.0) or 1.0), first
 
     def row(self, id: str) -> int:
-        """The row of a hit; raises BadInput when it is no node of the graph."""
+        """Return the row of a hit.
+
+        Raises BadInput if it is not a node of the graph.
+        """
         if id not in self.graph:
             raise BadInput(
                 f"{id!r} was found but is no node of the graph; its node ids must be the ids that are ranked"
@@ -245,17 +246,21 @@ class Links:
         return self.graph.row(id)
 
     def rows(self, ranking: Ranking) -> Ints:
-        """The rows of the hits of a ranking; raises BadInput for a hit that is no node of the graph."""
+        """Return the rows of the hits of a ranking.
+
+        Raises BadInput if a hit is not a node of the graph.
+        """
         return np.array([self.row(hit.id) for hit in ranking.hits], dtype=np.int32)
 
     def label(self, row: int) -> str:
-        """What a path calls a node: its name or title, or else its id."""
+        """Return the label of a node in a path: its name or title, or else its id."""
         properties = self.graph.node_properties[row]
         return str(properties.get("name") or properties.get("title") or self.graph.ids[row])
 
     def path(self, places: Sequence[int]) -> str:
-        """Some steps in a row, as text: "a --[wrote]--> (b) <--[cites]-- c", the nodes between the ends in
-        brackets.
+        """Format consecutive steps as a path: "a --[wrote]--> (b) <--[cites]-- c".
+
+        The nodes between the ends are in brackets.
         """
         labels = [self.label(self.ends.indices[place]) for place in places]
         between = [f"({label})" for label in labels[:-1]] + labels[-1:]
@@ -270,7 +275,7 @@ class Links:
 
 
 class LazyTexts(Mapping[str, str]):
-    """Texts by id, made when they are looked at: `make` is given the number of an id."""
+    """Texts by id that are created on access: `make` gets the index of an id."""
 
     def __init__(self, ids: Sequence[str], make: Callable[[int], str]) -> None:
         self._numbers, self._make = {id: number for number, id in enumerate(ids)}, make
@@ -285,19 +290,20 @@ class LazyTexts(Mapping[str, str]):
         return len(self._numbers)
 
     def __reduce__(self) -> tuple[type[dict[str, str]], tuple[dict[str, str]]]:
-        return dict, (dict(self),)  # a copy for another process has the texts themselves
+        return dict, (dict(self),)  # pickled with the texts
 
 
 def neighbour_places(rows: Csr, some: Ints) -> tuple[Places, Places]:
-    """The places of all neighbours of some rows, row after row, and which of `some` each belongs to."""
+    """Return the step indices of all neighbours of some rows, and the position in `some` of each."""
     lengths = rows.indptr[some + 1] - rows.indptr[some]
     owners = np.repeat(np.arange(len(some)), lengths)
     return np.arange(lengths.sum()) + (rows.indptr[some] - np.cumsum(lengths) + lengths)[owners], owners
 
 
 def each_once(values: Places | Ints, below: int) -> Places:
-    """The different values among some, all from 0 to below a number, in order; np.unique, which hashes them,
-    takes many times as long.
+    """Return the sorted distinct values among integers from 0 to below a bound.
+
+    np.unique takes many times as long, because it hashes them.
     """
     if below <= 16 * len(values):
         there = np.zeros(below, bool)
@@ -326,6 +332,6 @@ def _counted(seeds: int) -> int:
 
 
 def _named(verb: str, first: str, types: Iterable[str] | None, **options: tuple[float, float]) -> str:
-    """The name of a stage, with the options that are not as usual."""
+    """Format the name of a stage with the options that differ from their defaults."""
     chosen = [f"{name}={value:g}" for name, (value, usual) in options.items() if value != usual]
     return f"{verb}({', '.join([first, *(sorted(types) if types else []), *chosen])})"

@@ -1,6 +1,4 @@
-"""Personalised PageRank: a walker who goes along edges from what the question points at, and keeps going back
-there.
-"""
+"""Personalised PageRank, seeded at what the question mentions."""
 
 from __future__ import annotations
 
@@ -19,27 +17,26 @@ from kgot_lab.retrieval.fusion import by_maximum, fused, scores_of
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking, Triple
 
-# A walker on a graph who keeps going back to where she began, and how much of her time she spends at each
-# node.
+# Random walk with restart: the share of time at each node.
 
 _Floats = NDArray[np.float64]
 _Rows = NDArray[np.int64]
-WALK_ERROR = 1e-9  # what the shares of all nodes together may lack
-_FEW = 200_000  # links from both ends; so many take some 30 ms by rounds over all
-_LEAST = 0.25  # of what waits for a link on average: a node where less waits for each is not pushed yet
-_MANY = 1 / 8  # of all links: so many are followed one by one in the time of a round over all
+WALK_ERROR = 1e-9  # maximum error of all shares together
+_FEW = 200_000  # links from both ends; rounds over this many take about 30 ms
+_LEAST = 0.25  # of the average residual per link: a node with less is not pushed yet
+_MANY = 1 / 8  # of all links: following more one by one is slower than a round over all
 
 
 class RandomWalk:
-    """The walk on one graph: call it with the weight of each node as a seed, shape (nodes,), for the share of
-    time spent at each node.
+    """A random walk with restart on one graph.
 
-    Parallel edges count as often as they are there, loops not at all. The result solves x = (1 - damping) * s
-    + damping * (P x + s * the share at nodes without edges) to within 1e-9, s being the seeds with sum 1.
+    Call it with the seed weight of each node, shape (nodes,), for the share of time at each node. Parallel
+    edges count each, loops not at all. The result solves x = (1 - damping) * s + damping * (P x + s * the
+    share at nodes without edges) to within 1e-9, where s is the seeds with sum 1.
     """
 
     def __init__(self, graph: PropertyGraph, damping: float) -> None:
-        if not 0 <= damping <= 0.99:  # nearer to 1 the walk takes very many rounds
+        if not 0 <= damping <= 0.99:  # closer to 1 it needs very many rounds
             raise BadInput(f"damping is the share of steps along edges, from 0 to .99, not {damping}")
         size, other = len(graph), graph.sources != graph.targets
         sources, targets = graph.sources[other].astype(np.int64), graph.targets[other].astype(np.int64)
@@ -49,24 +46,26 @@ class RandomWalk:
         self._from, self._to = np.divmod(pairs, max(size, 1))
         self._degrees = np.bincount(self._from, times, minlength=size)
         self._share, self._lonely = times / self._degrees[self._from], np.flatnonzero(self._degrees == 0)
-        # where the links of a node begin
+        # start of each node's links
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(self._from, minlength=size))])
         self._damping, self._size = damping, size
 
     def __call__(self, weights: _Floats) -> _Floats:
-        """The share of time at each node, sum 1; raises BadInput for weights below 0, or none above."""
+        """Compute the share of time at each node, with sum 1.
+
+        Raises BadInput if a weight is below 0 or none is above 0.
+        """
         if weights.shape != (self._size,):
             raise self._refused()
         self._check(weights)
         return self._round_by_round(weights / weights.sum())
 
     def reached(self, rows: _Rows, weights: _Floats, error: float = WALK_ERROR) -> tuple[_Rows, _Floats]:
-        """The nodes a walk reaches that begins at some rows, each given once with its weight, in their order,
-        and the shares of time there.
+        """Compute the nodes that a walk from weighted rows reaches, and the share of time at each.
 
-        They are those of a call up to 200,000 links, each counted from both ends. In a larger graph the work
-        grows with what lies near the seeds: all shares together lack `error` at most, and a node that has
-        less may be missing. Raises BadInput as a call does.
+        Each row is listed once. Up to 200,000 links, each counted from both ends, the result equals that of a
+        call. In a larger graph the work grows with the neighbourhood of the seeds: all shares together lack
+        at most `error`, and a node with less may be missing. Raises BadInput as a call does.
         """
         self._check(weights)
         if len(self._to) > _FEW and self._damping:
@@ -85,7 +84,7 @@ class RandomWalk:
         return BadInput(f"seeds are {self._size} weights of 0 or more, at least one above 0")
 
     def _round_by_round(self, seeds: _Floats) -> _Floats:
-        """Every node at once, so many times that what is left out is too small."""
+        """Iterate over all nodes until the remaining error is small enough."""
         shares = seeds
         for _ in range(self._rounds):
             moved = self._moved(shares)
@@ -95,15 +94,15 @@ class RandomWalk:
         return shares
 
     def _pushed(self, rows: _Rows, seeds: _Floats, error: float) -> tuple[_Rows, _Floats]:
-        """Forward push (Andersen, Chung and Lang 2006): of what waits at a node 1 - damping stays, the rest
-        goes on along its links.
+        """Compute the shares by forward push (Andersen, Chung and Lang 2006).
 
-        shares = what stays + the shares of a walk from all that waits: so what waits is the error. Nodes
-        where little waits for each link wait on. Where they are many all the same, the other rounds are for
-        every node at once, and take no longer than without a push.
+        Of the residual at a node, 1 - damping is added to its share and the rest moves along its links. The
+        shares lack the shares of a walk from the residual, so the total residual is the error. Nodes with
+        little residual for each link are skipped. If many nodes remain, the other rounds run over all nodes
+        at once and take no longer than without a push.
         """
-        # What ends at a node without links would begin anew at the seeds, in proportion: so it is left out,
-        # and all is divided at the end.
+        # What ends at a node without links would restart at the seeds in proportion. So it is dropped, and
+        # the result is normalised at the end.
         whole = 1 - self._damping * float(seeds[self._degrees[rows] == 0].sum())
         stays, waits, known = np.zeros(self._size), np.zeros(self._size), np.zeros(self._size, bool)
         waits[rows], known[rows] = seeds, True
@@ -128,7 +127,7 @@ class RandomWalk:
     def _pushed_everywhere(
         self, stays: _Floats, waits: _Floats, error: float, whole: float
     ) -> tuple[_Rows, _Floats]:
-        """The other rounds of a push, all nodes at once."""
+        """Run the remaining rounds of a push over all nodes at once."""
         while waits.sum() > error:
             stays = stays + (1 - self._damping) * waits
             waits = self._damping * self._moved(waits)
@@ -136,35 +135,34 @@ class RandomWalk:
         return found, stays[found] / whole
 
     def _moved(self, shares: _Floats) -> _Floats:
-        """One step along the links from everywhere."""
+        """Move the shares of all nodes one step along the links."""
         return np.asarray(
             np.bincount(self._to, self._share * shares[self._from], minlength=self._size), np.float64
         )
 
     @property
     def _rounds(self) -> int:
-        # each round takes this share off the error
+        # each round multiplies the error by `damping`
         return math.ceil(math.log(WALK_ERROR) / math.log(self._damping)) if self._damping else 1
 
 
 @dataclass(frozen=True)
 class Seeds:
-    """Where a walk begins, and how much of it at which node, for the ranking that it is given."""
+    """The restart distribution of a walk, as weights of nodes, for a given ranking."""
 
     name: str
     weights: Callable[[Ranking], Mapping[str, float]]
 
 
 def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: float = WALK_ERROR) -> Stage:
-    """Rank the documents of a graph by where a walker is found who begins at the seeds (Page et al. 1998;
-    Haveliwala 2002).
+    """Rank the documents of a graph by personalised PageRank (Page et al. 1998; Haveliwala 2002).
 
-    At each step it follows an edge, whichever way it points, with probability `damping`, or goes back to a
-    seed. Documents are the nodes with a text; those never reached keep their earlier order behind the others.
-    A ranking without any seed stays as it is. In a graph of more than 100,000 edges the walk spreads from the
-    seeds until all scores together lack `error` at most; what has less may count as never reached. A larger
-    error saves time where hubs bring everything near. Raises BadInput without seeds, for a damping outside 0
-    to .99, an error outside 1e-9 to .1, and for a seed that is no node.
+    At each step the walker follows an edge, in either direction, with probability `damping`, or returns to a
+    seed. Documents are the nodes with a text. Those never reached keep their earlier order after the others.
+    A ranking without any seed is unchanged. In a graph of more than 100,000 edges the walk spreads from the
+    seeds until all scores together lack at most `error`, and a node with less may count as never reached. A
+    larger error saves time if hubs bring everything near. Raises BadInput without seeds, for a damping
+    outside 0 to .99, an error outside 1e-9 to .1, and for a seed that is not a node.
     """
     if not seeds:
         raise BadInput("pagerank() takes the seeds of the walk, for example first_hits(5)")
@@ -189,7 +187,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         ids, shares = [graph.ids[row] for row in rows[told[rows]].tolist()], shares[told[rows]]
         reached = set(ids)
         rest = [hit.id for hit in ranking.hits if hit.id not in reached]
-        # below 0: never reached
+        # negative scores: never reached
         scores = np.concatenate([shares, -np.arange(1, len(rest) + 1) / (len(rest) + 1)])
         walked = fused(ranking.query, [*ids, *rest], scores, ())
         return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
@@ -202,8 +200,9 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
 
 
 def first_hits(k: int, weight: float = 1.0) -> Seeds:
-    """The first k hits, each with its score divided by the largest, times weight. Raises BadInput for k below
-    1.
+    """Seed the walk at the first k hits, with `weight` times score over maximum.
+
+    Raises BadInput for `k` below 1.
     """
     if k < 1:
         raise BadInput(f"first_hits() takes 1 hit or more, not {k}")
@@ -216,7 +215,7 @@ def first_hits(k: int, weight: float = 1.0) -> Seeds:
 
 
 def titles_in_question(titles: Titles, weight: float = 3.0) -> Seeds:
-    """The documents whose title stands in the question."""
+    """Seed the walk at the documents whose title is in the question."""
 
     def weights(ranking: Ranking) -> dict[str, float]:
         return {
@@ -227,8 +226,9 @@ def titles_in_question(titles: Titles, weight: float = 3.0) -> Seeds:
 
 
 def nearest_triples(triples: Sequence[Triple], embedder: Embedder, k: int = 5) -> Seeds:
-    """Both phrases of the k triples whose words mean most nearly what the question means, each with the
-    cosine (as HippoRAG 2 does).
+    """Seed the walk at both phrases of the k triples nearest to the question, weighted by cosine.
+
+    HippoRAG 2 does the same. Raises BadInput without triples.
     """
     kept = list(dict.fromkeys(triples))
     if not kept:

@@ -1,6 +1,4 @@
-"""Pass-through traversal: from the nodes that answer a query along their edges, and through nodes that have
-no text.
-"""
+"""Pass-through traversal: a graph walk from the hits along their edges, through nodes without a text."""
 
 from __future__ import annotations
 
@@ -20,25 +18,28 @@ from kgot_lab.retrieval.neighbours import LazyTexts, Links, Places, neighbour_pl
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Node, Ranking
 
-# edges a program made from vectors; all others count as curated
+# edges computed from vectors; all others count as curated
 COMPUTED = frozenset({"similarity", "structural_isomorphism"})
-TEXTS = ("text", "description", "summary")  # a name alone is no text
+TEXTS = ("text", "description", "summary")  # a name alone is not a text
 
 
 def has_text(node: Node) -> bool:
-    """Whether a node has a text, description or summary; one that has none is bare."""
+    """Return whether a node has a text, description or summary.
+
+    A node that has none is called bare.
+    """
     return any(str(node.properties.get(key) or "").strip() for key in TEXTS)
 
 
 @dataclass(frozen=True)
 class Walk:
-    """How a traversal walks, and how its list is put together.
+    """Settings of a traversal and of the order of its results.
 
-    `entry`: hits it starts from. `depth`: bare nodes in a row it may go through. `types`: the edges it walks
-    on, by default all but the `COMPUTED` ones; `computed` names those of them it walks on as well.
-    `convergence`: what more hits lead to comes first; otherwise similarity alone decides. `interleaved`: hits
-    and what was reached take turns; otherwise all hits come first. `rest`: what was not reached follows, by
-    similarity. `described`: which nodes have a text.
+    `entry`: number of hits to start from. `depth`: consecutive bare nodes that it may pass through. `types`:
+    edge types to follow, by default all but the `COMPUTED` ones, of which `computed` names those to follow
+    too. `convergence`: nodes that more hits lead to come first, otherwise similarity alone decides.
+    `interleaved`: hits and reached nodes alternate, otherwise all hits come first. `rest`: nodes that were
+    not reached follow, by similarity. `described`: returns whether a node has a text.
     """
 
     entry: int = 5
@@ -59,15 +60,15 @@ def traverse(
     through_hubs: bool = True,
     walk: Walk = Walk(),
 ) -> Stage:
-    """The first hits of a stage, then the described nodes one walks to from them, through bare nodes where
-    these lie between.
+    """Rank the first hits of a stage, then the nodes with a text that a graph walk reaches from them.
 
-    What was reached is ordered by convergence: how many hits lead to it, then how many ways (a bare hub is a
-    way, an edge from a hit is one), then similarity to the query, then id. Similarity is the score of the
-    `similarity` stage, or of `entry`, which then must go deeper than the hits (so the query is embedded
-    once). Without `through_hubs` bare nodes are dropped, as retrieval usually does. Several keys decide a
-    place, so score(d) = 1 / place. What was reached has a path; the three lanes are entry, similarity and
-    walk. Raises BadInput for an empty graph, a walk without entry or depth, and a hit that is no node.
+    The walk may pass through bare nodes, which have no text. Reached nodes are ordered by convergence: how
+    many hits lead to them, then how many ways (a bare hub is one way, an edge from a hit is one), then
+    similarity to the query, then id. Similarity is the score of the `similarity` stage, or else of `entry`,
+    which must then return more than the hits (so that the query is embedded once). Without `through_hubs`
+    bare nodes are dropped, as retrieval usually does. Several keys decide the order, so score(d) = 1 / rank.
+    Each reached node has a path. The `lanes` of the ranking are entry, similarity and walk. Raises BadInput
+    for an empty graph, for an entry or depth below 1, and for a hit that is not a node.
     """
     if walk.entry < 1 or walk.depth < 1:
         raise BadInput(f"a walk needs an entry and a depth of 1 or more, not {walk.entry} and {walk.depth}")
@@ -91,7 +92,10 @@ def traverse(
 
 
 def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
-    """The graph in which these nodes have lost their text, description and summary; raises UnknownName."""
+    """Return a graph in which these nodes have no text, description or summary.
+
+    Raises UnknownName for an id that is not in the graph.
+    """
     properties = list(graph.node_properties)
     for row in map(graph.row, ids):
         properties[row] = {name: value for name, value in properties[row].items() if name not in TEXTS}
@@ -103,15 +107,13 @@ def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
 
 @dataclass(frozen=True, eq=False)
 class _Track:
-    """The ways from one hit: the last step to each described node within reach, and the step by which each
-    bare node was entered.
-    """
+    """The ways from one hit: the last step to each node with a text, the step into each bare node."""
 
     last: Places
     entered: Mapping[int, int]
 
     def steps(self, place: int, links: Links) -> list[int]:
-        """All steps from the hit up to and with a last one."""
+        """Return all steps from the hit up to and including a last one."""
         steps = [place]
         while (origin := int(links.origins[steps[0]])) in self.entered:
             steps.insert(0, self.entered[origin])
@@ -120,9 +122,7 @@ class _Track:
 
 @dataclass(frozen=True, eq=False)
 class _Terrain:
-    """A graph made ready to be walked: its links, which rows have a text, and how many bare nodes in a row
-    one may go through.
-    """
+    """A graph prepared for walks: links, rows with a text, and the limit of consecutive bare nodes."""
 
     links: Links
     described: NDArray[np.bool_]
@@ -142,17 +142,18 @@ class _Terrain:
 
     @cached_property
     def shown(self) -> frozenset[str]:
-        """The ids of the nodes that have a text."""
+        """The ids of the nodes with a text."""
         return frozenset(compress(self.links.graph.ids, self.described))
 
     def starts(self, near: Ranking, count: int) -> list[int]:
-        """The rows of the first hits that have a text: a bare node is never a hit."""
+        """Return the rows of the first hits that have a text, since a bare node is never a hit."""
         rows = map(self.links.row, near.ids)
         return list(islice((row for row in rows if self.described[row]), count))
 
     def reached(self, starts: list[int], similarity: Mapping[str, float]) -> LazyTexts:
-        """The described nodes one walks to from some rows, by (hits, ways, similarity, id), with the paths to
-        each, one from every hit.
+        """Return the nodes with a text that a walk from the starts reaches, with their paths.
+
+        They are ordered by (hits, ways, similarity, id). Each has one path from every hit that leads to it.
         """
         tracks = [self._track(start) for start in starts]
         owner = np.repeat(np.arange(len(tracks)), [len(track.last) for track in tracks])
@@ -181,7 +182,7 @@ class _Terrain:
         return LazyTexts([row[-2] for row in order], describe)
 
     def _track(self, start: int) -> _Track:
-        """The ways from a row, nearest first, and never back to where they began."""
+        """Find the ways from a row, nearest first, without returning to the row."""
         ends = self.links.ends
         entered: dict[int, int] = {}
         front, last = [start], []
@@ -199,7 +200,7 @@ class _Terrain:
 
 
 def _firsts(major: Places, minor: Places) -> Places:
-    """Where each different pair occurs first, in the order of the pairs."""
+    """Return the first index of each distinct pair, in the order of the pairs."""
     if not len(major):
         return np.empty(0, np.int64)
     return np.unique(major * (minor.max() + 2) + minor + 1, return_index=True)[1]
@@ -215,7 +216,7 @@ def _placed(ids: list[str]) -> Found:
 
 
 def _options(walk: Walk) -> list[str]:
-    """What is not as usual, for the name of a stage."""
+    """List the options that differ from the defaults, for the name of a stage."""
     usual = Walk()
     said = [
         f"{name}={getattr(walk, name)}"

@@ -1,4 +1,4 @@
-"""A retrieval pipeline as an algebra of two operators: `a >> b` (then) and `a % k` (keep the best k)."""
+"""Retrieval pipelines with two operators: `a >> b` (then) and `a % k` (keep the best k)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from kgot_lab.types import Found, Hit, Query, Ranking
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One step from a ranking to a ranking. A retriever reads only the query of the ranking it is given; a
-    re-ranker reads the hits too.
+    """A step from a ranking to a ranking.
 
-    A stage is equal to itself alone: two of one name may search other documents.
+    A retriever reads only the query of its input, a re-ranker also reads the hits. A stage equals only
+    itself, since two of one name may search different documents.
     """
 
     name: str
     step: Callable[[Ranking], Ranking] = field(repr=False)
-    version: str = field(default="", repr=False)  # a benchmark runs a stage without one again each time
+    version: str = field(default="", repr=False)  # without one, a benchmark always runs the stage again
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not callable(self.step):
@@ -40,8 +40,9 @@ class Stage:
         return replace(found, system=self.name)
 
     def _check(self, hits: Sequence[Hit]) -> None:
-        """Raise BadInput for a hit that is none, or whose score is no number; by their types, for there may
-        be thousands.
+        """Raise BadInput if a hit is not a Hit, or its score is not a number.
+
+        Only the types are checked, since there may be thousands.
         """
         if odd := {kind for kind in set(map(type, hits)) if not issubclass(kind, Hit)}:
             given = described_value(next(hit for hit in hits if type(hit) in odd))
@@ -53,8 +54,9 @@ class Stage:
             )
 
     def search(self, query: str | Query) -> Ranking:
-        """The ranking this pipeline gives for a question, starting from no hits; raises BadInput for what is
-        no query.
+        """Run the pipeline on a question and return its ranking.
+
+        Raises BadInput if `query` is not a text or a Query.
         """
         require(query, (str, Query), "a query is a text or a Query")
         return self(Ranking(query if isinstance(query, Query) else Query(query), ()))
@@ -73,5 +75,5 @@ class Stage:
 
 
 def best(ranking: Ranking, k: int) -> Ranking:
-    """The first k hits of a ranking."""
+    """Return a ranking of the first k hits."""
     return replace(ranking, hits=ranking.hits[:k])

@@ -1,1 +1,1 @@
-"""Join vectors: every pair that is near, exactly or by an index, in work that can stop and go on."""
+"""Similarity joins of vectors, exact or approximate, that can be interrupted and resumed."""

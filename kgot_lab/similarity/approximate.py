@@ -1,6 +1,4 @@
-"""The nearest rows, and the delta pairs among them, found approximately by an index; how many are missed is
-measured and said.
-"""
+"""Approximate nearest rows and delta pairs by an index, with measured recall."""
 
 from __future__ import annotations
 
@@ -36,19 +34,19 @@ from kgot_lab.similarity.join import (
     similar,
 )
 
-LINKS = 16  # of a node to others in the index, twice as many on its lowest level
-_LOT = 4096  # rows added or searched at a time, between two looks for an interruption
+LINKS = 16  # links of a node in the index, twice as many on the lowest level
+_LOT = 4096  # rows added or searched at a time, between checks for an interrupt
 
 Sort = TypeVar("Sort", Similar, Pairs)
 
 
 @dataclass(frozen=True, eq=False)
 class IndexEffort:
-    """How an index is made and looked into, how its recall is measured, and whom it tells how far it is.
+    """Settings of an index, of the measurement of its recall, and a progress callback.
 
-    `weighed`: neighbours weighed when a row is added; more is slower and misses less. `sample` rows, chosen
-    by `seed`, are searched exactly too. With more than 1 of `threads` two runs may differ. `progress(done,
-    total)` counts rows.
+    `weighed`: candidate neighbours when a row is added, where more is slower and misses less. `sample` rows,
+    chosen by `seed`, are also searched exactly. With more than 1 of `threads` two runs may differ.
+    `progress(done, total)` counts rows.
     """
 
     weighed: int = 64
@@ -75,7 +73,7 @@ class Approximate(Generic[Sort]):
 
     @property
     def recall(self) -> float:
-        """The share that was found, in the sample; not a number where there was nothing to find."""
+        """The recall on the sample, or NaN if there was nothing to find."""
         return self.found / self.expected if self.expected else float("nan")
 
     def __repr__(self) -> str:
@@ -83,19 +81,19 @@ class Approximate(Generic[Sort]):
 
 
 def approximate(matrix: ArrayLike, k: int, *, effort: IndexEffort = _LIGHT) -> Approximate[Similar]:
-    """About the k rows most similar to each row, as nearest() gives them, with the recall measured on an
-    exact sample of rows.
+    """Find the approximate k rows most similar to each row, like nearest(), and measure the recall.
 
-    `matrix`: vectors of length 1, shape (n, d); a row of zeros is in no list. The index is HNSW (Malkov and
-    Yashunin 2016) over vectors in 8 bits; it takes about n * (d + 160) bytes. Raises BadInput as nearest()
-    does, and NotInstalled.
+    The recall is measured on a random sample of rows that are also searched exactly. `matrix`: vectors of
+    length 1, shape (n, d). A row of zeros is in no list. The index is HNSW (Malkov and Yashunin 2016) over
+    vectors in 8 bits, and takes about n * (d + 160) bytes. Raises BadInput as nearest() does, and
+    NotInstalled without faiss.
     """
     if k < 1 or effort.sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {effort.sample}")
     vectors = checked_vectors(matrix)
     rows, columns = _candidates(vectors, WantedPairs.of([vectors]), 2 * k, effort)
     values = exactly(vectors, rows, columns)
-    # of use to both
+    # used by both
     ends = (
         np.concatenate((rows, columns)).astype(np.int32),
         np.concatenate((columns, rows)).astype(np.int32),
@@ -119,12 +117,11 @@ def approximate_delta(
     groups: ArrayLike | None = None,
     effort: IndexEffort = _LIGHT,
 ) -> Approximate[Pairs]:
-    """The delta pairs among the about k nearest skeletons of each row, decided exactly, with the recall
-    measured on a sample of rows.
+    """Find delta pairs among the approximate k nearest skeletons of each row, with the recall on a sample.
 
-    Pairs whose skeletons are alike enough, but less than those of k others, are missed: the recall says how
-    many. `candidates` counts the pairs looked at. Options and errors are those of approximate(), shapes and
-    `groups` those of delta_pairs().
+    Each candidate pair is decided exactly. Pairs outside the k nearest skeletons of both rows are missed, and
+    the recall, measured on a sample of rows, estimates how many. `candidates` counts the pairs examined.
+    Options and errors are those of approximate(), shapes and `groups` those of delta_pairs().
     """
     if k < 1 or effort.sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {effort.sample}")
@@ -155,7 +152,7 @@ def approximate_delta(
 def _candidates(
     vectors: Matrix, asked: WantedPairs, k: int, effort: IndexEffort
 ) -> tuple[RowNumbers, RowNumbers]:
-    """Pairs of rows, row < column, one of which is about among the k nearest of the other."""
+    """Return pairs of rows, row < column, of which one is among the approximate k nearest of the other."""
     if effort.weighed < 1 or effort.threads < 1:
         raise BadInput(
             f"the neighbours weighed and the threads are 1 or more, not {effort.weighed} and {effort.threads}"
@@ -205,7 +202,10 @@ def _tell(progress: JobProgress | None, done: int, total: int) -> None:
 
 @contextmanager
 def _faiss(threads: int) -> Iterator[Any]:
-    """The index library, on so many threads; raises NotInstalled."""
+    """Import faiss and run it on this many threads.
+
+    Raises NotInstalled without faiss.
+    """
     try:
         import faiss
     except ImportError:

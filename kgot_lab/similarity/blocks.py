@@ -1,4 +1,4 @@
-"""All pairs of many vectors in blocks: which pairs are asked for, the plan of the blocks, and their products."""
+"""All pairs of many vectors in blocks: the pairs wanted, the plan of the blocks, and their products."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ RowNumbers = NDArray[np.int64]
 PairValues = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-SIDE = 1280  # rows of a block: its product stays in the third cache; with a power of two, rows of the product would share cache lines
-CORNER = 256  # rows of a block on the diagonal, half of which is computed for nothing
+SIDE = 1280  # rows of a block: its product fits the L3 cache; with a power of two, rows of the product would share cache lines
+CORNER = 256  # rows of a block on the diagonal, of which half is redundant
 LEAST_SIDE = 16
 MEMORY = 512 << 20  # bytes
-# bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
+# bytes for a pair of a block if all of its pairs pass, including buffers
 CELL_BYTES = 112
 
 
 class Tile(NamedTuple):
-    """A block of pairs: rows from top to bottom, columns from left to right, the ends left out."""
+    """A block of pairs: rows from top to bottom, columns from left to right, exclusive of the ends."""
 
     top: int
     bottom: int
@@ -50,11 +50,10 @@ Columns = tuple[NDArray[Any], ...]
 
 
 def checked_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
-    """Vectors as a matrix of 32-bit numbers, rows one after the other in memory; not copied where they are
-    one already.
+    """Return vectors as a C-contiguous 32-bit matrix, without a copy if they are one already.
 
-    Raises BadInput for another shape than (n, d), and for a row with NaN or infinity, or a length other than
-    1 or 0, naming the row.
+    Raises BadInput for a shape other than (n, d), and, naming the row, for NaN, infinity, or a length other
+    than 1 or 0.
     """
     given = np.asarray(vectors)
     if given.ndim != 2 or given.dtype.kind not in "fiub":
@@ -77,16 +76,18 @@ def checked_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
 
 
 def margin(dimension: int) -> float:
-    """How far a product of two rows in 32 bits is from the exact, rounded one at most: d * 2^-24 (Higham
-    2002, 3.1) and a last place.
+    """Bound the error of a 32-bit product of two rows: d * 2^-24 (Higham 2002, 3.1) and a last place.
+
+    The bound is against the exact product after rounding.
     """
     return 1.01 * dimension * 2.0**-24 + 10.0**-DIGITS
 
 
 @dataclass(frozen=True, eq=False)
 class WantedPairs:
-    """Which pairs are asked for: all of `size` rows, or those with a row of `new` (sorted); none with a blank
-    row, or of one group.
+    """The pairs to compare: all of `size` rows, or those with a row of `new` (sorted).
+
+    Pairs with a blank row, or within one group, are excluded.
     """
 
     size: int
@@ -98,8 +99,10 @@ class WantedPairs:
     def of(
         cls, matrices: Sequence[Matrix], new: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> WantedPairs:
-        """The pairs of the rows of matrices that belong together; raises BadInput when lengths differ, and
-        for rows that are not there.
+        """Select the pairs of rows to compare.
+
+        Raises BadInput if the matrices differ in their number of rows, or if `new` names rows that do not
+        exist.
         """
         size = len(matrices[0])
         if any(len(matrix) != size for matrix in matrices):
@@ -121,21 +124,21 @@ class WantedPairs:
 
     @property
     def pairs(self) -> int:
-        """How many pairs there may be."""
+        """An upper bound on the number of pairs."""
         every = self.size * (self.size - 1) // 2
         return every if self.new is None else min(every, len(self.new) * self.size)
 
     def numbers(self, tile: Tile) -> RowNumbers:
-        """The numbers of the rows of a block."""
+        """Return the row numbers of a block."""
         return np.arange(tile.top, tile.bottom) if self.new is None else self.new[tile.top : tile.bottom]
 
     def pairs_at(self, tile: Tile, places: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
-        """The numbers of the rows and of the columns at some places of a block."""
+        """Return the row and column numbers at positions of a block."""
         rows, columns = split_blocks(places, tile.right - tile.left)
         return (rows + tile.top if self.new is None else self.new[rows + tile.top]), columns + tile.left
 
     def product(self, matrix: Matrix, tile: Tile, room: Matrix) -> Matrix:
-        """The similarities of a block, written into `room`."""
+        """Compute the similarities of a block into `room`."""
         rows = (
             matrix[tile.top : tile.bottom] if self.new is None else matrix[self.new[tile.top : tile.bottom]]
         )
@@ -143,7 +146,7 @@ class WantedPairs:
         return np.matmul(rows, matrix[tile.left : tile.right].T, out=block)
 
     def wanted(self, rows: RowNumbers, columns: RowNumbers) -> Flags:
-        """Which of the pairs of a block count: each once, with itself never."""
+        """Return which pairs of a block count: each once, and none of a row with itself."""
         ahead = rows < columns
         if self.new is not None:
             ahead |= (rows != columns) & ~self._fresh[columns]
@@ -153,17 +156,16 @@ class WantedPairs:
 
     @cached_property
     def _fresh(self) -> Flags:
-        """Which rows are new."""
+        """Flags of the new rows."""
         fresh = np.zeros(self.size, bool)
         fresh[self.new] = True
         return fresh
 
     def tiles(self, side: int) -> list[Tile]:
-        """The blocks: first the corners at the diagonal, then what lies between two corners, between two
-        pairs of corners, and so on.
+        """Return the blocks: first the diagonal corners, then the block between two corners, and so on.
 
-        So each row meets twice as many others at each round, which keeps the floors of its list of nearest
-        rows high.
+        In this way each row meets twice as many others in each round, which keeps the thresholds of its
+        nearest-neighbour list high.
         """
         if self.new is not None:
             return list(_rectangle(Tile(0, len(self.new), 0, self.size), side))
@@ -187,14 +189,17 @@ def _rectangle(whole: Tile, side: int) -> Iterator[Tile]:
 
 
 def _pieces(start: int, stop: int, side: int) -> list[tuple[int, int]]:
-    """Pieces of like size, of `side` at most."""
+    """Split a range into pieces of similar size, of at most `side`."""
     count = -(-(stop - start) // side)
     ends = [start + (stop - start) * number // max(1, count) for number in range(count + 1)]
     return list(pairwise(ends))
 
 
 def _whole(numbers: ArrayLike, what: str) -> RowNumbers:
-    """A list of whole numbers as an array; raises BadInput for anything else."""
+    """Convert a list of integers to an array.
+
+    Raises BadInput for anything else.
+    """
     given = np.asarray(numbers)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise BadInput(f"{what} are a list of whole numbers, not {given.dtype} of shape {given.shape}")
@@ -202,14 +207,16 @@ def _whole(numbers: ArrayLike, what: str) -> RowNumbers:
 
 
 def split_blocks(places: RowNumbers, width: int) -> tuple[RowNumbers, RowNumbers]:
-    """Places of a block as row and column; quicker than divmod."""
+    """Convert flat positions in a block to rows and columns, faster than divmod."""
     rows = places // width
     return rows, places - rows * width
 
 
 def side_within(memory: int, fixed: int, cell: int, row: int, advice: str) -> int:
-    """The side of the largest block that fits: fixed + row * side + cell * side^2 bytes; raises BadInput with
-    the least possible.
+    """Return the side of the largest block that fits in memory.
+
+    A block takes fixed + row * side + cell * side^2 bytes. Raises BadInput, which names the minimum, if the
+    memory is too small.
     """
     least = fixed + row * LEAST_SIDE + cell * LEAST_SIDE**2
     if memory < least:
@@ -221,7 +228,7 @@ def side_within(memory: int, fixed: int, cell: int, row: int, advice: str) -> in
 
 
 def stacked_rows(parts: Sequence[Columns], types: Sequence[type[np.generic]]) -> Columns:
-    """Columns in parts as whole columns."""
+    """Concatenate partial columns into whole columns."""
     return tuple(
         np.concatenate([np.empty(0, type), *(part[number] for part in parts)])
         for number, type in enumerate(types)
@@ -229,26 +236,27 @@ def stacked_rows(parts: Sequence[Columns], types: Sequence[type[np.generic]]) ->
 
 
 def rounded(values: PairValues) -> PairValues:
-    """Values at six places."""
-    return np.round(values, DIGITS) + 0.0  # + 0.0 makes 0 of -0
+    """Round values to six decimals."""
+    return np.round(values, DIGITS) + 0.0  # + 0.0 turns -0 into 0
 
 
-# Products of chosen pairs of rows: exact, in 64 bits, or as near as those of a block.
+# Products of selected pairs of rows: exact, in 64 bits, or as precise as those of a block.
 
-EXACT_BYTES = 2 << 20  # what exact products hold at a time: less than the second cache
-_CROWD = 12  # partners of a row on average: so many are multiplied in one call sooner than one by one
-_HALF = 1e-4  # of a last place: nearer to its middle the order in which numbers are added up may show in the last place
+EXACT_BYTES = 2 << 20  # working memory of exact products: less than the L2 cache
+_CROWD = 12  # partners of a row on average: from here on one call is faster than one by one
+_HALF = 1e-4  # of the last decimal: closer to a rounding boundary, the order of summation may matter
 
 
 def exactly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
-    """The products of pairs of rows, shape (pairs,): added up in 64 bits one by one, so that no block or
-    thread shows in them.
+    """Compute the products of pairs of rows in 64 bits, shape (pairs,).
+
+    They are summed one by one, so that the result does not depend on block or thread.
     """
     return _one_by_one(matrix, rows, columns, np.float64)
 
 
 def roughly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
-    """The products of pairs of rows to within the margin: in 32 bits, as those of a block."""
+    """Compute the products of pairs of rows in 32 bits, within the margin, like those of a block."""
     return _one_by_one(matrix, rows, columns, np.float32)
 
 
@@ -256,7 +264,7 @@ def _one_by_one(
     matrix: Matrix, rows: RowNumbers, columns: RowNumbers, type: type[np.floating[Any]]
 ) -> PairValues:
     found = np.empty(len(rows))
-    # two rows a pair, and what they become
+    # two rows a pair, and their 64-bit copies
     step = max(1, EXACT_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1])))
     for start in range(0, len(rows), step):
         some = slice(start, start + step)
@@ -266,12 +274,12 @@ def _one_by_one(
 
 
 def exactly_rounded(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
-    """The exact products at six places; where the rows come in order and have many partners each, in half the
-    time, and the same.
+    """Compute the exact products of pairs of rows, rounded to six decimals.
 
-    There a row meets its partners at once, in 64 bits too, but added up in another order: that moves a
-    product by d * 2^-53 at most (Higham 2002, 3.1), and those so near to the middle of a last place that it
-    could show are multiplied again, one by one.
+    If the rows are sorted and have many partners each, it takes half the time for the same result. A row is
+    then multiplied with all its partners at once, in 64 bits but in another order of summation, which changes
+    a product by at most d * 2^-53 (Higham 2002, 3.1). Products so near to a rounding boundary that this could
+    matter are computed again, one by one.
     """
     ends = np.flatnonzero(rows[1:] != rows[:-1]) + 1
     if len(rows) < _CROWD * (len(ends) + 1) or (rows[1:] < rows[:-1]).any():
@@ -289,17 +297,14 @@ def exactly_rounded(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> Pa
     return rounded(found)
 
 
-# Work on blocks, one after the other or shared out among processes, which can be interrupted and continued;
-# and its threads.
+# Work on blocks, sequential or on a Dask cluster, which can be interrupted and resumed, and its threads.
 
 JobProgress = Callable[[int, int], None]
 _Found = TypeVar("_Found")
 
 
 class Job(Protocol[_Found]):
-    """What is done with each block. `found` is a value: a step gives a new one, so that an interrupted step
-    leaves no trace.
-    """
+    """The work on each block. A step returns a new `found`, so that an interrupted step leaves no trace."""
 
     def nothing(self) -> _Found: ...
     def after(
@@ -311,11 +316,11 @@ class Job(Protocol[_Found]):
 
 @dataclass(frozen=True, eq=False)
 class Effort:
-    """What a join may take, and whom it tells how far it is; it does not show in the result.
+    """Resource limits of a join, and a progress callback. They do not affect the result.
 
-    `memory`: bytes held at a time beside the vectors, the result included. `threads`: of the products; None:
-    what is fastest here. `client`: a Dask client, whose workers share the blocks, each with this memory and
-    one thread. `progress(done, total)` counts blocks.
+    `memory`: bytes in use besides the vectors, including the result. `threads`: for the products, or None for
+    the fastest on this machine. `client`: a Dask client whose workers share the blocks, each with this memory
+    and one thread. `progress(done, total)` counts blocks.
     """
 
     memory: int = MEMORY
@@ -324,7 +329,10 @@ class Effort:
     progress: JobProgress | None = None
 
     def walk(self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile]) -> BlockWalk[_Found]:
-        """A walk that takes no more; raises BadInput for no thread."""
+        """Create the walk over blocks for a job.
+
+        Raises BadInput for fewer than one thread.
+        """
         if self.threads is not None and self.threads < 1:
             raise BadInput(f"a join runs on 1 thread or more, not {self.threads}")
         return BlockWalk(job, matrices, tiles, self)
@@ -334,8 +342,9 @@ USUAL = Effort()
 
 
 class Stopped(KeyboardInterrupt):
-    """A join that was interrupted. Its finished blocks are kept: so_far() is what they hold, go_on() does the
-    others and gives it all.
+    """An interrupted join that keeps its finished blocks.
+
+    so_far() returns their result, and go_on() runs the others and returns the whole result.
     """
 
     def __init__(self, walk: BlockWalk[Any]) -> None:
@@ -345,17 +354,18 @@ class Stopped(KeyboardInterrupt):
         self._walk = walk
 
     def so_far(self) -> Any:
-        """What the finished blocks hold, in the form the join has."""
+        """Return the result over the finished blocks, in the form that the join returns."""
         return self._walk.found()
 
     def go_on(self) -> Any:
-        """Do the other blocks and give the whole result; may be interrupted again."""
+        """Run the remaining blocks and return the whole result. May be interrupted again."""
         return self._walk.run()
 
 
 class BlockWalk(Generic[_Found]):
-    """A job on every block of a plan; with a Dask client, groups of blocks are its tasks, and the result is
-    the same.
+    """A job over all blocks of a plan.
+
+    With a Dask client, groups of blocks are its tasks, and the result is the same.
     """
 
     def __init__(
@@ -369,21 +379,21 @@ class BlockWalk(Generic[_Found]):
         groups = _groups(
             tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
         )
-        # one value, so that an interruption finds it before or after a block, never between
+        # one value, so that an interrupt comes before or after a block, never in between
         self._state = (0, groups, job.nothing())
         self.total = len(tiles)
 
     @property
     def done(self) -> int:
-        """How many blocks are finished."""
+        """The number of finished blocks."""
         return self._state[0]
 
     def found(self) -> Any:
-        """The result of the finished blocks."""
+        """Return the result over the finished blocks."""
         return self._job.result(self._state[2], self._matrices)
 
     def run(self) -> Any:
-        """Do the blocks that are not yet done and give the result; raises Stopped when interrupted."""
+        """Run the remaining blocks and return the result. Raises Stopped on an interrupt."""
         try:
             if self._client is None:
                 self._alone()
@@ -406,7 +416,7 @@ class BlockWalk(Generic[_Found]):
     def _with_others(self) -> None:
         import distributed
 
-        as_completed: Any = distributed.as_completed  # it has no types
+        as_completed: Any = distributed.as_completed  # untyped
         client, left = self._client, dict(enumerate(self._state[1]))
         shared = client.scatter([self._job, *self._matrices], broadcast=True, hash=False)
         futures = {
@@ -428,12 +438,12 @@ class BlockWalk(Generic[_Found]):
 
 
 def _rooms(tiles: Sequence[Tile], matrices: Sequence[Matrix]) -> list[Matrix]:
-    """Room for the product of the largest block, a room for each matrix."""
+    """Allocate an array for the product of the largest block, one for each matrix."""
     return [np.empty(max((tile.area for tile in tiles), default=0), np.float32) for _ in matrices]
 
 
 def _group(tiles: Sequence[Tile], threads: int, job: Job[_Found], *matrices: Matrix) -> _Found:
-    """A Dask task: all that some blocks hold."""
+    """Process some blocks as one Dask task."""
     found, rooms = job.nothing(), _rooms(tiles, matrices)
     with blas_threads(threads):
         for tile in tiles:
@@ -442,7 +452,7 @@ def _group(tiles: Sequence[Tile], threads: int, job: Job[_Found], *matrices: Mat
 
 
 def _groups(tiles: Sequence[Tile], count: int) -> tuple[tuple[Tile, ...], ...]:
-    """The blocks in runs of about the same number of pairs."""
+    """Split the blocks into runs with about the same number of pairs."""
     areas = np.cumsum([tile.area for tile in tiles])
     ends = np.searchsorted(areas, areas[-1] * np.arange(1, count) / count).tolist() if len(tiles) else []
     bounds = [0, *ends, len(tiles)]
@@ -453,7 +463,7 @@ def _groups(tiles: Sequence[Tile], count: int) -> tuple[tuple[Tile, ...], ...]:
 
 
 def blas_threads(count: int) -> Any:
-    """A context in which matrix products run on so many threads."""
+    """Return a context in which matrix products use this many threads."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(count, user_api="blas")
@@ -461,8 +471,9 @@ def blas_threads(count: int) -> Any:
 
 @cache
 def best_threads() -> int:
-    """How many threads multiply blocks fastest here: 1, 2, 4 ... cores are tried once, and more must be a
-    tenth faster to be taken.
+    """Measure how many threads multiply blocks fastest on this machine.
+
+    Tries 1, 2, 4 ... cores once. More threads must be at least a tenth faster.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     best, fastest = 1, seconds_a_product(1)
@@ -476,7 +487,7 @@ def best_threads() -> int:
 def seconds_a_product(
     threads: int, dimension: int = 384, rows: int = SIDE, columns: int = SIDE, rounds: int = 7
 ) -> float:
-    """The median time of multiplying two blocks of vectors, in seconds."""
+    """Measure the median time to multiply two blocks of vectors, in seconds."""
     chance = np.random.default_rng(0)
     left, right = (chance.standard_normal((size, dimension), dtype=np.float32) for size in (rows, columns))
     room = np.empty((rows, columns), np.float32)

@@ -1,6 +1,4 @@
-"""What two similarities of a pair of texts say together: its delta, the band of that delta, and the
-thresholds of an edge.
-"""
+"""The delta of a pair of texts, its band, and the thresholds of an edge."""
 
 from __future__ import annotations
 
@@ -18,24 +16,23 @@ from kgot_lab.embedding.embedder import Embedder, Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
-DIGITS = 6  # places a similarity is rounded to: vectors of 32 bits are no finer
+DIGITS = 6  # decimals of a similarity: 32-bit vectors are not more precise
 NEGATIVE, LOW, MIDDLE, HIGH = BANDS = ("negative", "low", "middle", "high")
-STEPS = (0.0, 0.05, 0.15)  # where a band ends and the next begins; the step itself belongs to the next
-# below it unrelated sentences get an edge more often than above: benchmarks/structure/short_texts.py
+STEPS = (0.0, 0.05, 0.15)  # boundaries of the bands; a boundary belongs to the upper band
+# unrelated sentences with fewer words get an edge more often: benchmarks/structure/short_texts.py
 LEAST_WORDS = 3
 ORIGIN = "text-embedding-3-large"  # the model of 3072 dimensions that the default thresholds were set for
 
-_WORD, _MASK = re.compile(r"\w+"), "something"  # what a skeleton puts in the place of a noun phrase
+_WORD, _MASK = re.compile(r"\w+"), "something"  # the replacement of a noun phrase in a skeleton
 
 Cosines = NDArray[np.float64]
 
 
 def band(delta: float) -> str:
-    """The band of a delta: negative < 0 <= low < .05 <= middle < .15 <= high. Raises BadInput for what is no
-    number.
+    """Return the band of a delta: negative < 0 <= low < .05 <= middle < .15 <= high.
 
-    The delta is first rounded to six places, so that .3 - .25 is in the band of .05, whatever binary
-    fractions say.
+    The delta is first rounded to six decimals, so that .3 - .25 is in the band of .05 in spite of binary
+    fractions. Raises BadInput if it is not finite.
     """
     if not math.isfinite(delta):
         raise BadInput(f"a delta is a finite number, not {delta}")
@@ -43,7 +40,7 @@ def band(delta: float) -> str:
 
 
 def count_words(skeleton: str) -> int:
-    """How many words a skeleton holds beside "something": what there is to compare."""
+    """Count the words of a skeleton other than "something"."""
     return sum(word != _MASK for word in _WORD.findall(skeleton.casefold()))
 
 
@@ -52,24 +49,23 @@ def _left(words: float) -> str:
 
 
 def cosines(some: Matrix, others: Matrix) -> Cosines:
-    """The cosine of each row with the row beside it, both of length 1, rounded to six places.
+    """Compute the cosine of each row with the corresponding row, rounded to six decimals.
 
-    Added up in 64 bits and row by row, so that it is the same whatever other rows stand around it, and
-    whichever of the two comes first.
+    Rows must have length 1. Summed in 64 bits row by row, so that it depends neither on other rows nor on the
+    order of the two.
     """
-    # + 0.0 makes 0 of -0
+    # + 0.0 turns -0 into 0
     return np.asarray(np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0)
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """How alike two skeletons must be, and by how much more than the texts, for an edge. What equals a
-    threshold passes.
+    """The minimum skeleton similarity and delta of an edge. A value equal to a threshold passes.
 
-    Both tests read similarities rounded to six places, and their difference, rounded again, as the thresholds
-    are: what is printed decides. The defaults of these two were set for a model of 3072 dimensions. A
-    skeleton of fewer than `words` words beside "something" has too little to compare: its text gets no edge
-    and is counted; 0 refuses none. Raises BadInput outside -1..1 (skeleton), -2..2 (delta) and below 0
+    Similarities are rounded to six decimals, as are their difference and the thresholds, so that the printed
+    values decide. The default skeleton and delta were set for a model of 3072 dimensions. A skeleton with
+    fewer than `words` words other than "something" is too short to compare: its text gets no edge and is
+    counted. With 0 none is too short. Raises BadInput outside -1..1 (skeleton), -2..2 (delta) and below 0
     (words).
     """
 
@@ -86,8 +82,9 @@ class Thresholds:
             raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")
 
     def too_short(self, pair: Pair) -> str:
-        """Why two skeletons have too little to compare by these thresholds; empty where they have enough, or
-        are not known.
+        """Explain why two skeletons have too few words to compare.
+
+        Empty if they have enough or are not known.
         """
         return (
             f"too short to compare: {_left(pair.least)}, and an edge takes {self.words}"
@@ -96,13 +93,11 @@ class Thresholds:
         )
 
     def admits(self, skeleton: Cosines | float, delta: Cosines | float) -> NDArray[np.bool_]:
-        """Whether both thresholds are reached, for one pair or for many."""
+        """Return whether both thresholds are reached, for one pair or many."""
         return (np.round(skeleton, DIGITS) >= self.skeleton) & (np.round(delta, DIGITS) >= self.delta)
 
     def describe(self, embedder: Embedder) -> str:
-        """The thresholds in words, with a warning where they are the defaults and the embedder is not the one
-        they were set for.
-        """
+        """Format the thresholds, with a warning if they are defaults that were set for another embedder."""
         line = f"skeleton >= {self.skeleton:g} and delta >= {self.delta:g}"
         if (self.skeleton, self.delta) != (Thresholds.skeleton, Thresholds.delta):
             return line
@@ -111,13 +106,11 @@ class Thresholds:
         return f"{line}: the defaults, set for a 3072-dimensional model; {embedder.name} has {embedder.dimension}, so calibrate them"
 
 
-SPECIFIED = Thresholds()  # what is used unless one says otherwise
+SPECIFIED = Thresholds()  # the default
 
 
 class Verified(Protocol):
-    """What a verifier says of two texts: how well they lie side by side, and why they are no pair, empty
-    where they are one.
-    """
+    """A verifier's verdict on two texts: how well they align, and why they are not a pair, or ""."""
 
     @property
     def score(self) -> float: ...
@@ -127,11 +120,11 @@ class Verified(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Pair:
-    """Two texts (or nodes, by id), how alike they are as they stand, and how alike their skeletons are."""
+    """Two texts (or nodes, by id), with the similarity of the texts and that of their skeletons."""
 
     source: str
     target: str
-    raw: float  # cosines, at six places
+    raw: float  # cosines, rounded to six decimals
     skeleton: float
     skeletons: tuple[str, str] = ("", "")
     alignment: Verified | None = None
@@ -143,21 +136,21 @@ class Pair:
 
     @property
     def band(self) -> str:
-        """Where the delta lies."""
+        """The band of the delta."""
         return band(self.delta)
 
     @property
     def veto(self) -> str:
-        """Why a verifier refuses the pair; empty where it does not, and where none was asked."""
+        """Why a verifier rejects the pair. Empty if it does not, or if there was no verifier."""
         return self.alignment.veto if self.alignment is not None else ""
 
     @property
     def least(self) -> float:
-        """How many words the shorter skeleton holds beside "something"; without end where they are not known."""
+        """The number of words in the shorter skeleton other than "something", or infinity if unknown."""
         return min(map(count_words, self.skeletons)) if all(self.skeletons) else math.inf
 
     def properties(self) -> dict[str, Json]:
-        """What an edge says of the pair: the delta is its weight."""
+        """Return the edge properties of the pair. The delta is the weight."""
         said = {"weight": self.delta, "raw": self.raw, "skeleton": self.skeleton, "band": self.band}
         said |= {"source_skeleton": self.skeletons[0], "target_skeleton": self.skeletons[1]}
         if self.alignment is not None:
@@ -187,6 +180,6 @@ class Pair:
 
 
 def per_band(bands: Iterable[str]) -> dict[str, int]:
-    """How many there are in each band, from negative to high."""
+    """Count the items in each band, from negative to high."""
     counted = Counter(bands)
     return {name: counted[name] for name in BANDS}

@@ -1,6 +1,4 @@
-"""Every pair of vectors that is near, found exactly: by a threshold, or by skeletons more alike than texts;
-and the nearest of each.
-"""
+"""Exact similarity joins: pairs above a threshold, delta pairs, and the nearest rows of each."""
 
 from __future__ import annotations
 
@@ -39,19 +37,20 @@ from kgot_lab.similarity.blocks import (
 )
 from kgot_lab.similarity.delta import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
 
-# The nearest rows of each row, found exactly by matrix products that never hold all pairs.
+# The exact nearest rows of each row, by matrix products that never hold all pairs.
 
 _Places = NDArray[np.int32]
 ENTRY = 72  # bytes for a neighbour in a list, while lists are sorted
-_WAITING = 1  # as many neighbours as all lists hold may wait so many times: more wait less often, fewer keep the floors high
-_SCALE = 2**30  # steps of a similarity in a key: about the ninth place, far smaller than the margin
+_WAITING = 1  # waiting neighbours, in sizes of all lists: more sorts less often, fewer keeps floors high
+_SCALE = 2**30  # resolution of a similarity in a key: about nine decimals, much finer than the margin
 _NEAREST_TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Similar:
-    """Pairs of rows and their similarity, cosines at six places; `dropped` counts the pairs that passed but
-    were beyond `most`.
+    """Pairs of rows and their similarity, a cosine rounded to six decimals.
+
+    `dropped` counts the pairs that passed but were beyond `most`.
     """
 
     rows: RowNumbers
@@ -67,11 +66,11 @@ class Similar:
 
 
 def nearest(matrix: ArrayLike, k: int, *, new: ArrayLike | None = None, effort: Effort = USUAL) -> Similar:
-    """The k rows most similar to each row, itself left out: by row, the most similar first, ties by column.
+    """Find the k other rows most similar to each row, most similar first, ties by column.
 
-    Ties are similarities that are equal to nine places. A row of zeros is in no list and has none; fewer than
-    k others are all listed. `new`: only the lists of these rows; the lists of the others may change by them
-    too. Options and errors are those of similar_pairs().
+    Similarities that are equal to nine decimals are ties. A row of zeros is in no list and has no list. If
+    there are fewer than k others, all are listed. With `new`, only the lists of these rows are returned,
+    though they may change the other lists too. Options and errors are those of similar_pairs().
     """
     if k < 1:
         raise BadInput(f"the nearest k rows are 1 or more, not {k}")
@@ -96,19 +95,20 @@ def nearest(matrix: ArrayLike, k: int, *, new: ArrayLike | None = None, effort: 
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
-    """The neighbours found so far in parts, columns row, other, similarity; `floor`: what a similarity must
-    reach to be in a row's list.
+    """The neighbours found so far in parts, with columns row, other and similarity.
+
+    `floor` is the similarity needed to enter a row's list.
     """
 
     parts: tuple[Columns, ...]
     floor: Matrix
     held: int = 0
-    sorted: int = 0  # so many of them are cut already
+    sorted: int = 0  # entries that are already cut
 
 
 @dataclass(frozen=True, eq=False)
 class _Nearest:
-    """The k nearest of each row. Similarities are right to within the margin until the lists are made exact."""
+    """The k nearest of each row. Similarities are within the margin until the lists are made exact."""
 
     asked: WantedPairs
     k: int
@@ -120,7 +120,7 @@ class _Nearest:
         return _Lists((), np.where(self.asked.blank, np.inf, -2).astype(np.float32))
 
     def after(self, found: _Lists, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]) -> _Lists:
-        """What is found with one more block: a block off the diagonal serves its rows and its columns."""
+        """Add the candidates of one more block. Off the diagonal it serves both its rows and its columns."""
         block = self.asked.product(matrices[0], tile, rooms[0])
         rows, columns = self.asked.numbers(tile), np.arange(tile.left, tile.right)
         block[self.asked.blank[rows]] = -np.inf
@@ -149,9 +149,7 @@ class _Nearest:
         return found if found.held <= self.most else self._exact(found, matrices[0])
 
     def _lift(self, floor: Matrix, owners: RowNumbers, block: Matrix) -> None:
-        """Give those owners of a row of the block that have no floor one: their k-th best of the block, with
-        room for both errors.
-        """
+        """Set the floor of rows without one to their k-th best of the block, less both error bounds."""
         low = np.flatnonzero(floor[owners] <= -2)
         if len(low) and block.shape[1] > self.k:
             floor[owners[low]] = np.maximum(
@@ -159,18 +157,19 @@ class _Nearest:
             )
 
     def _listed(self, floor: Matrix, owners: _Places, others: _Places, values: Matrix) -> Columns:
-        """What reaches the floor of its owner."""
+        """Return the entries that reach the threshold of their owner."""
         some = np.flatnonzero(values >= floor[owners])
         return owners[some], others[some], values[some]
 
     def _cut(self, found: _Lists) -> _Lists:
-        """The lists without what is surely not among the k nearest: further under the k-th than both errors
-        together.
+        """Remove entries that cannot be among the k nearest.
+
+        These are below the k-th by more than both error bounds.
         """
         owners, others, values = stacked_rows(found.parts, _NEAREST_TYPES)
         keys = np.sort(_keys(owners, values.astype(np.float64)))
         starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
-        # of each row that has so many
+        # of each row with at least k
         last = keys[starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1]
         floor = found.floor.copy()
         floor[last >> 32] = np.maximum(
@@ -180,29 +179,30 @@ class _Nearest:
         return _Lists(((owners[kept], others[kept], values[kept]),), floor, len(kept), len(kept))
 
     def _exact(self, found: _Lists, matrix: Matrix) -> _Lists:
-        """The lists cut to k by exact similarities."""
+        """Cut the lists to k by exact similarities."""
         owners, others, values = self._best(found, matrix)
         return _Lists(((owners, others, values.astype(np.float32)),), found.floor, len(owners), len(owners))
 
     def _best(self, found: _Lists, matrix: Matrix) -> tuple[_Places, _Places, PairValues]:
-        """The k best of each list, with exact similarities."""
+        """Return the k best of each list, with exact similarities."""
         owners, others, _ = stacked_rows(found.parts, _NEAREST_TYPES)
         return reduced(owners, others, exactly(matrix, owners, others), self.k)
 
     def together(self, found: _Lists, more: _Lists) -> _Lists:
-        """The lists that two parts of the work found."""
+        """Merge the lists of two parts of the work."""
         return self._cut(_Lists(found.parts + more.parts, np.maximum(found.floor, more.floor)))
 
     def result(self, found: _Lists, matrices: Sequence[Matrix]) -> Similar:
-        """The lists in order."""
+        """Return the lists in order."""
         return similar(*self._best(self._cut(found), matrices[0]))
 
 
 def reduced(
     owners: _Places, others: _Places, values: PairValues, k: int
 ) -> tuple[_Places, _Places, PairValues]:
-    """The best k of each owner: by owner, the most similar first, ties by the other; what is equal to nine
-    places is a tie.
+    """Keep the best k entries of each owner, sorted by owner, then similarity, then the other row.
+
+    Similarities that are equal to nine decimals are ties.
     """
     keys = _keys(owners, values)
     order = np.argsort(keys)
@@ -215,17 +215,17 @@ def reduced(
 
 
 def _keys(owners: _Places, values: PairValues) -> RowNumbers:
-    """Numbers that sort by owner and then by falling similarity."""
+    """Return integers that sort by owner and then by descending similarity."""
     return (owners.astype(np.int64) << 32) + ((1.5 - values) * _SCALE).astype(np.int64)
 
 
 def similar(rows: _Places, columns: _Places, values: PairValues) -> Similar:
-    """Lists as pairs, their similarities at six places."""
+    """Convert lists to pairs with similarities rounded to six decimals."""
     return Similar(rows.astype(np.int64), columns.astype(np.int64), rounded(values))
 
 
 def format_pairs(count: int, name: str, values: PairValues, dropped: int) -> str:
-    """Some pairs in a line."""
+    """Format pairs in one line."""
     spread = f", {name} {values.min():.3f} to {values.max():.3f}" if count else ""
     return f"<{count:,} pairs{spread}; {dropped:,} more dropped>"
 
@@ -243,23 +243,23 @@ __all__ = [
 ]
 
 MOST_PAIRS = 1_000_000
-# of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
+# of a block: up to this share, candidates are multiplied one by one, above it as a whole block; measured
+# break-even
 _FEW = 1 / 40
-_KEPT = 176  # bytes for a kept pair, with those that wait for a place and what it takes to pick the best
-_LOT = 4096  # candidates that are decided together
-HAIR = 1e-9  # far less than a last place: what is rounded to six equals a threshold, whatever binary fractions say
-# row, column, similarity, raw similarity of a pair that is kept
+_KEPT = 176  # bytes for a kept pair, including waiting pairs and the selection of the best
+_LOT = 4096  # candidates decided together
+HAIR = 1e-9  # tolerance, much less than the last decimal, so that rounded values can equal a threshold
+# types of a kept pair: row, column, similarity, raw similarity
 _TYPES = (np.int32, np.int32, np.float32, np.float32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs:
-    """Pairs of rows, row < column, the highest delta first, ties by row and column; all columns have shape
-    (pairs,).
+    """Pairs of rows, row < column, by descending delta, ties by row and column.
 
-    `skeleton` and `raw` are cosines at six places, `delta` is their difference. `dropped` counts the pairs
-    that passed but were beyond `most`; `candidates`, by the band of their delta, all pairs whose skeletons
-    are alike enough.
+    All columns have shape (pairs,). `skeleton` and `raw` are cosines rounded to six decimals, `delta` is
+    their difference. `dropped` counts the pairs that passed but were beyond `most`. `candidates` counts, by
+    the band of their delta, all pairs whose skeletons are similar enough.
     """
 
     rows: RowNumbers
@@ -286,16 +286,15 @@ def similar_pairs(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> Similar:
-    """All pairs of rows, row < column, whose similarity is at least the threshold; the most similar first,
-    ties by row and column.
+    """Find all pairs of rows, row < column, with a similarity of at least the threshold.
 
-    `matrix`: vectors of length 1, shape (n, d), 32 bits; a row of zeros (a blank text) has no pair.
-    Similarities are added up in 64 bits and rounded to six places before they are compared: block size,
-    threads and client do not show in the result. `new`: only pairs with one of these rows. `groups`: a number
-    for each row; rows of one group are no pair. `most`: so many of the best are kept, the others counted.
-    `effort`: memory, threads, workers, and whom it tells how far it is. When interrupted raises Stopped, a
-    KeyboardInterrupt that can go on. Raises BadInput for NaN or another length than 1 or 0, naming the row;
-    and for a memory that is too small, naming the least possible.
+    The most similar come first, ties by row and column. `matrix`: vectors of length 1, shape (n, d), 32 bits.
+    A row of zeros (a blank text) has no pair. Similarities are summed in 64 bits and rounded to six decimals
+    before comparison, so that block size, threads and client do not affect the result. `new`: only pairs with
+    one of these rows. `groups`: a number for each row, and rows of one group are not paired. `most`: how many
+    of the best are kept, while the others are counted. `effort`: memory, threads, workers and progress
+    callback. An interrupt raises Stopped, a KeyboardInterrupt that can be resumed. Raises BadInput, naming
+    the row, for NaN or a length other than 1 or 0, and, naming the minimum, if the memory is too small.
     """
     if not abs(threshold) <= 1:
         raise BadInput(f"a threshold of similarity lies between -1 and 1, not at {threshold}")
@@ -316,13 +315,13 @@ def delta_pairs(
     most: int = MOST_PAIRS,
     effort: Effort = USUAL,
 ) -> Pairs:
-    """All pairs of rows whose skeletons are alike enough, and enough more alike than the texts: skeleton -
-    raw = delta.
+    """Find all pairs of rows whose skeletons are similar, and more similar than their texts.
 
-    `raw` and `skeleton`: the vectors of the texts, (n, d), and of their skeletons, (n, d'), of length 1; a
-    row of zeros in either has no pair. What equals a threshold passes. Where few pairs of a block are alike
-    in skeleton, only these are compared as texts. Options and errors are those of similar_pairs(), and
-    BadInput where the matrices differ in their number of rows.
+    Both thresholds are minima. delta = skeleton - raw. `raw` and `skeleton`: the vectors of the texts, (n,
+    d), and of their skeletons, (n, d'), of length 1. A row of zeros in either has no pair. A value equal to a
+    threshold passes. If few pairs of a block have similar skeletons, only these are compared as texts.
+    Options and errors are those of similar_pairs(). Also raises BadInput if the matrices differ in their
+    number of rows.
     """
     matrices = [checked_vectors(skeleton, "skeleton"), checked_vectors(raw, "raw")]
     found: Pairs = _joined(matrices, thresholds, WantedPairs.of(matrices, new, groups), most, effort)
@@ -332,7 +331,7 @@ def delta_pairs(
 def _joined(
     matrices: Sequence[Matrix], thresholds: Thresholds, asked: WantedPairs, most: int, effort: Effort
 ) -> Any:
-    """The pairs of one matrix or of two that pass the thresholds."""
+    """Find the pairs of one matrix or two that pass the thresholds."""
     if most < 1:
         raise BadInput(f"most is how many pairs are kept, 1 or more, not {most}")
     most = min(most, max(1, asked.pairs))
@@ -354,10 +353,10 @@ def _joined(
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """The pairs found so far, in parts; those under `bar` are not among the best any more.
+    """The pairs found so far, in parts. Those below `bar` can no longer be among the best.
 
-    `waiting` are candidates that are still to be decided: rows, columns, both similarities to within the
-    margin (NaN: not yet known).
+    `waiting` are undecided candidates: rows, columns, and both similarities within the margin (NaN if not yet
+    computed).
     """
 
     parts: tuple[Columns, ...]
@@ -374,7 +373,7 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class _Passing:
-    """The pairs that pass both thresholds; of one matrix, the similarity counts as the delta."""
+    """The pairs that pass both thresholds. For one matrix, the similarity is used as the delta."""
 
     asked: WantedPairs
     thresholds: Thresholds
@@ -385,7 +384,7 @@ class _Passing:
         return _Found((), 0, np.zeros(len(BANDS), np.int64))
 
     def after(self, found: _Found, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]) -> _Found:
-        """What is found with one more block."""
+        """Add the pairs of one more block."""
         block = self.asked.product(matrices[0], tile, rooms[0])
         if tile.top == tile.left and self.asked.new is None:
             np.fill_diagonal(block, -np.inf)
@@ -405,9 +404,7 @@ class _Passing:
         return self._decided(found, matrices) if found.undecided > _LOT else found
 
     def _decided(self, found: _Found, matrices: Sequence[Matrix]) -> _Found:
-        """What is found once those that wait are decided: where the similarities leave a doubt, they are made
-        exact.
-        """
+        """Decide the waiting pairs. Similarities that leave a doubt are computed exactly."""
         rows, columns, alike, raw = stacked_rows(found.waiting, (np.int64, np.int64, np.float64, np.float64))
         some = np.flatnonzero(np.isnan(raw))
         if len(some):
@@ -428,9 +425,7 @@ class _Passing:
         return self.together(replace(found, waiting=()), more)
 
     def _unsure(self, alike: PairValues, delta: PairValues, bar: float) -> Flags:
-        """Which similarities must be exact: those near a threshold or the end of a band, and those that may
-        be kept.
-        """
+        """Return which similarities must be exact: near a threshold or band boundary, or possibly kept."""
         unsure = abs(alike - self.thresholds.skeleton) <= self.margin
         unsure |= delta >= max(self.thresholds.delta, bar) - 2 * self.margin
         for edge in (*STEPS, self.thresholds.delta):
@@ -438,10 +433,10 @@ class _Passing:
         return unsure
 
     def together(self, found: _Found, more: _Found) -> _Found:
-        """What two parts of the work found; the best are picked when an eighth more than may stay are held.
+        """Merge the pairs of two parts of the work.
 
-        The sooner they are, the sooner there is a bar, and the fewer that will not stay are multiplied
-        exactly.
+        The best are selected once an eighth too many are held. An early selection sets the bar sooner, so
+        that fewer pairs that will be dropped are multiplied exactly.
         """
         bar = max(found.bar, more.bar)
         candidates, held = found.candidates + more.candidates, found.held + more.held
@@ -456,7 +451,7 @@ class _Passing:
         return both if both.held <= self.most + self.most // 8 else self._picked(both)
 
     def _picked(self, found: _Found) -> _Found:
-        """The best that may stay."""
+        """Keep the best pairs, up to the limit."""
         columns = stacked_rows(found.parts, _TYPES)
         delta = rounded(columns[2].astype(np.float64) - columns[3])
         extra = len(delta) - self.most
@@ -472,7 +467,7 @@ class _Passing:
         )
 
     def result(self, found: _Found, matrices: Sequence[Matrix]) -> Similar | Pairs:
-        """The best pairs in order."""
+        """Return the best pairs in order."""
         found = self._picked(self._decided(found, matrices))
         columns = found.parts[0]
         alike, raw = (rounded(column.astype(np.float64)) for column in columns[2:])
@@ -485,7 +480,7 @@ class _Passing:
 
 
 def banded(delta: PairValues) -> RowNumbers:
-    """How many deltas lie in each band."""
+    """Count the deltas in each band."""
     over = [len(delta), *(int(np.count_nonzero(delta >= step - HAIR)) for step in STEPS), 0]
     return np.array([more - less for more, less in pairwise(over)], np.int64)
 
@@ -498,7 +493,7 @@ def ordered_pairs(
     dropped: int,
     candidates: RowNumbers,
 ) -> Pairs:
-    """Pairs in their order: the highest delta first, ties by row and column."""
+    """Sort pairs by descending delta, ties by row and column."""
     delta = rounded(skeleton - raw)
     order = _in_order(delta, rows, columns)
     counts = tuple(candidates.tolist())
@@ -506,8 +501,9 @@ def ordered_pairs(
 
 
 def _in_order(values: PairValues, rows: RowNumbers, columns: RowNumbers) -> RowNumbers:
-    """The places of pairs with values at six places: the highest first, ties by row and column; no pair is
-    there twice.
+    """Return the indices that sort pairs by descending value, ties by row and column.
+
+    Values have six decimals, and no pair occurs twice.
     """
     by_pair = np.argsort((rows << 32) | columns)
     return np.asarray(by_pair[descending(values[by_pair])])

@@ -1,1 +1,1 @@
-"""Name what is in a text: words, stems, sentences, tokens; and make it fit to be written or shown."""
+"""Words, stems, sentences and tokens of texts, and cleaning for output."""

@@ -1,4 +1,4 @@
-"""A text that can do nothing to what shows it."""
+"""Cleaning of texts, so that they are safe to show and to store."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
-_JOINERS = "\u200c\u200d"  # invisible, and part of words in many scripts
+_JOINERS = "\u200c\u200d"  # invisible, but part of words in many scripts
 
 
 def harmless(text: str) -> str:
-    """A text on one line that cannot move the cursor, colour the terminal or reverse what is read."""
+    """Remove characters that control the terminal or reverse the reading direction.
+
+    The result is on one line.
+    """
     plain = "".join(
         letter if letter.isprintable() or letter in _JOINERS else " " if letter.isspace() else "\ufffd"
         for letter in text
@@ -22,7 +25,7 @@ def harmless(text: str) -> str:
     return plain.rstrip()
 
 
-# A fence around a text from outside, so that a model can tell what it was told from what was found.
+# Fences around external text, so that a model can distinguish instructions from findings.
 
 FENCES = (
     "Text between a line that begins with <<< and the line that begins with >>> and the same number was found outside: "
@@ -31,20 +34,22 @@ FENCES = (
 
 
 def fenced(text: str, source: str) -> str:
-    """A text between two lines with a number that it cannot hold: the number is a hash of the text itself, so
-    it is the same each time.
+    """Put a text between two lines with a marker that it cannot contain.
+
+    The marker is a hash of the text, so it is deterministic.
     """
     label = harmless(" ".join(source.split()))
     number = hashlib.sha256(f"{label}\n{text}".encode("utf-8", "replace")).hexdigest()[:16]
     return f"<<<{number} found: {label}\n{text}\n>>>{number}"
 
 
-# Halves of surrogate pairs, which a model's JSON may hold and no file, engine or socket takes.
+# Lone surrogates, which a model's JSON may contain and no file, engine or socket accepts.
 
 
 def whole(value: Json) -> Json:
-    """A text, or every text in a JSON value, with halves of surrogate pairs replaced: no file, model or
-    engine takes them.
+    """Replace lone surrogates in a text, or in all texts of a JSON value.
+
+    No file, model or engine accepts them.
     """
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
@@ -54,8 +59,9 @@ def whole(value: Json) -> Json:
 
 
 def as_typed(text: str, what: str) -> str:
-    """A text of the command line, also where the locale could not read its letters; raises BadInput where
-    they are no UTF-8.
+    """Decode a command-line text that the locale could not decode.
+
+    Raises BadInput if it is not UTF-8.
     """
     try:
         text.encode()
@@ -69,24 +75,25 @@ def as_typed(text: str, what: str) -> str:
     return text
 
 
-# How many tokens a text has, about, and its beginning where they are too many.
+# Token estimates and truncation.
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a text has: a token is near four characters of English; estimates need no model."""
+    """Estimate the number of tokens of a text without a model, at four characters a token as in English."""
     return math.ceil(len(text) / 4)
 
 
 def shorten(text: str, budget: int) -> str:
-    """The first part of a text that fits the budget, with a mark where it was cut."""
+    """Truncate a text to a budget of tokens and mark the cut."""
     return text if tokens(text) <= budget else text[: budget * 4].rstrip() + " …"
 
 
-# A number and what it counts, in words.
+# Numbers with nouns.
 
 
 def counted(number: int, noun: str, many: str = "") -> str:
-    """A number with its noun, as in "1 node" or "2,057 nodes"; `many` is the noun for several, where it is
-    not the noun with an s.
+    """Format a number with its noun, as in "1 node" or "2,057 nodes".
+
+    `many` is the plural if it is not the noun with an s.
     """
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"

@@ -1,6 +1,4 @@
-"""The words of a text, in the three ways they are compared: as a search takes them, as a question tells, and
-as a name is looked up.
-"""
+"""The words of a text, tokenised for search, for the comparison of content, and for the lookup of names."""
 
 from __future__ import annotations
 
@@ -9,15 +7,14 @@ import unicodedata
 from functools import lru_cache
 from typing import Literal
 
-# Words without their endings: lightly for ranking sentences, thoroughly for finding a word that leaked into
-# a skeleton.
+# Stemming: light for ranking sentences, thorough for detecting words that leaked into a skeleton.
 
 POSSESSIVE = re.compile(r"['’]s?$")
 _VOWEL = re.compile(r"[aeiouy]")
 
 
 def light_stem(word: str) -> str:
-    """A word without its plural or past ending, roughly."""
+    """Remove the plural or past ending of a word, approximately."""
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
@@ -26,8 +23,9 @@ def light_stem(word: str) -> str:
 
 @lru_cache(50_000)
 def stem(word: str) -> str:
-    """A word without its plural, -ed or -ing, in lower case, so that endings do not hide a leak; for
-    comparing, not for reading.
+    """Return a word in lower case without its plural, -ed or -ing ending.
+
+    So endings do not hide a leak. The result is for comparison, not for reading.
     """
     word = POSSESSIVE.sub("", word.casefold())
     if len(word) > 4 and word.endswith(("ies", "ied")):
@@ -55,7 +53,7 @@ _SEARCHED = re.compile(r"\b\w\w+\b")
 STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such "
     "that the their then there these they this to was will with".split()
-)  # Lucene's, which bm25s takes too
+)  # Lucene's, which bm25s also uses
 _COMMON = frozenset(
     "a an and are as at be been but by did do does for from had has have he her his how i in is it its of on or s she that the their "
     "them then there they this to was were what when where which who whom whose why will with".split()
@@ -63,44 +61,45 @@ _COMMON = frozenset(
 
 
 def content_words(text: str) -> list[str]:
-    """The telling words of a text, lower-cased, lightly stemmed."""
+    """Return the content words of a text, in lower case and lightly stemmed."""
     return [light_stem(word) for word in _WORD.findall(composed(text).lower()) if word not in _COMMON]
 
 
 def searched_words(text: str) -> list[str]:
-    """The words of a text in their order, in lower case, without English stop words and single letters:
-    bm25s's of the composed text.
+    """Return the words of a text in order, in lower case, without English stop words and single letters.
+
+    Equals the tokenisation of bm25s applied to the composed text.
     """
     return [word for word in _SEARCHED.findall(composed(text).lower()) if word not in STOP_WORDS]
 
 
 def folded_words(text: str) -> list[str]:
-    """The words of a text as they are compared: folded, underscores as spaces."""
+    """Return the case-folded words of a text for comparison, with underscores as spaces."""
     return _WORD.findall(composed(text).casefold().replace("_", " "))
 
 
 def composed(text: str) -> str:
-    """A text with each letter and its accent as one sign (NFC), as it is compared: files may hold them as
-    two.
-    """
+    """Normalise a text to NFC, since files may store a letter and its accent as two characters."""
     return unicodedata.normalize("NFC", text)
 
 
 def named_words(text: str) -> tuple[str, ...]:
-    """The words by which names are compared: folded and composed, without signs, underscores between words as
-    spaces are.
+    """Return the words by which names are compared: case-folded, NFC, without signs.
+
+    Underscores between words count as spaces.
     """
     return tuple(_NAMED.findall(composed(text.casefold())))
 
 
 def content_stems(text: str) -> tuple[str, ...]:
-    """The same, where each letter of a script that sets no spaces between words is a word."""
+    """Return the words by which names are compared, with each character of an unspaced script as a word."""
     return tuple(part for word in named_words(text) for part in _UNSPACED.findall(word))
 
 
 def stands_in(value: str, text: str) -> bool:
-    """Whether a value stands in a text, word for word, side by side and in order; one of signs alone in a
-    text that is the same.
+    """Return whether a text contains a value as consecutive words.
+
+    A value without words is contained only in an equal text.
     """
     words = content_stems(value)
     if not words:
@@ -109,26 +108,26 @@ def stands_in(value: str, text: str) -> bool:
 
 
 def plain_answer(answer: str) -> str:
-    """An answer without case, punctuation, articles and extra spaces, so that equal answers are equal texts."""
+    """Normalise an answer: no case, punctuation, articles or extra spaces."""
     words = re.sub(r"[^\w\s]", " ", answer.lower()).split()
     return " ".join(word for word in words if word not in {"a", "an", "the"})
 
 
 def same_answer(one: str, other: str) -> bool:
-    """Whether two answers are equal but for case, punctuation, articles and extra spaces."""
+    """Return whether two answers are equal after normalisation."""
     return plain_answer(one) == plain_answer(other)
 
 
-# The sentences of a text: carefully for a prompt, roughly and fast for the vectors of many passages.
+# Sentence splitting: careful for prompts, rough and fast for the vectors of many passages.
 
 SentenceRules = Literal["plain", "careful", "any script"]
-LONGEST_SENTENCE = 2000  # characters: what has no sentence ends for longer, such as a table, is cut into pieces of this length
+LONGEST_SENTENCE = 2000  # characters: longer stretches without sentence ends, such as tables, are cut into pieces of this length
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|c|ca|[A-Z])\.)$")
 # Elwyn Brooks "E. B." White
 _INITIALS = re.compile(r"[\"'(](?:[A-Z]\. ?)+[\"')]$|\b(?:Hon|Rev|Gen|Col|Lt|Sgt|Capt|Sen|Gov|Mt|Ft)\.$")
 _BEFORE_A_NUMBER = re.compile(r"\b(?:[Nn]o|[Oo]p|[Vv]ol|pp?|b|d|fl)\.$")
 _ENDS = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(\[A-Z0-9])|\n\s*\n|\n(?=\s*[-*\[])")
-# of Latin with accents, Greek, Cyrillic and Armenian letters
+# capitals of accented Latin, Greek, Cyrillic and Armenian
 _CAPITAL = "".join(filter(str.isupper, map(chr, range(0x80, 0x2000))))
 _CASELESS = "\u05d0-\u10ff\u1100-\u139f\u3040-\u9fff\uac00-\ud7a3\uf900-\ufaff"  # scripts without capitals, from Hebrew to Chinese
 _ENDS_IN_ANY_SCRIPT = re.compile(
@@ -140,17 +139,16 @@ _CAPITAL_AFTER_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(0-9])")
 
 
 def rough_sentences(text: str) -> list[str]:
-    """The sentences of a text by punctuation alone; the text itself where there is none."""
+    """Split a text into sentences by punctuation alone, or return the text if there is none."""
     return [part for part in _CAPITAL_AFTER_END.split(text) if part] or [text]
 
 
 def sentences(text: str, rules: SentenceRules = "careful") -> list[str]:
-    """The sentences of a text, by punctuation, with common abbreviations and initials respected; none is
-    longer than LONGEST_SENTENCE.
+    """Split a text into sentences by punctuation, respecting common abbreviations and initials.
 
-    "any script" rules also end a sentence before accented, Cyrillic and other letters and curled quotes, and
-    at 。！？, and know "Fig. 3". "plain" rules, which runs recorded by older versions were cut by, know fewer
-    than "careful": no initials in quotes, no "b. 1960".
+    None is longer than LONGEST_SENTENCE. "any script" rules also end a sentence before accented, Cyrillic and
+    other letters and curled quotes, and at 。！？, and know "Fig. 3". "plain" rules, which recordings of older
+    versions used, know fewer than "careful": no initials in quotes, no "b. 1960".
     """
     found: list[str] = []
     start = 0
@@ -169,7 +167,7 @@ def sentences(text: str, rules: SentenceRules = "careful") -> list[str]:
 
 
 def _is_short_form(before: str, next: str, rules: SentenceRules) -> bool:
-    """Whether a full stop belongs to initials, or to a short word before a number, that these rules know."""
+    """Return whether a full stop belongs to initials or to a short word before a number."""
     if rules == "plain":
         return False
     if _INITIALS.search(before) or (next.isdigit() and _BEFORE_A_NUMBER.search(before)):
@@ -179,17 +177,17 @@ def _is_short_form(before: str, next: str, rules: SentenceRules) -> bool:
     return bool(_INITIAL_IN_ANY_SCRIPT.search(before) or (next.isdigit() and _BEFORE_A_FIGURE.search(before)))
 
 
-# The blocks of a text whose lines mean something: headings, list items and rows of tables stand for
-# themselves.
+# Blocks of structured text: headings, list items and table rows are blocks of their own.
 
 _HEADING = re.compile(r"\s*#{1,6}\s+")
 _ITEM = re.compile(r"\s*(?:[-*+•]\s+(?=\S)|(\d{1,2}[.)]\s+)(?=\S))")
-_RULE = re.compile(r"[\s|:=-]+")  # between the head of a table and its rows
+_RULE = re.compile(r"[\s|:=-]+")  # between the header of a table and its rows
 
 
 def blocks(text: str) -> list[str]:
-    """A text in pieces: headings without their signs, rows of tables without outer bars, list items without
-    numbers, what lies between.
+    """Split a text into blocks: headings, table rows, list items, and the text between them.
+
+    Heading signs, outer bars of tables and numbers of list items are removed.
     """
     found: list[str] = []
     begun: list[str] = []
@@ -208,7 +206,7 @@ def blocks(text: str) -> list[str]:
             continue
         if item := _ITEM.match(line):
             end()
-            line = line[item.end() :] if item[1] else line  # the stop behind a number would end a sentence
+            line = line[item.end() :] if item[1] else line  # its full stop would end a sentence
         begun.append(line)
     end()
     return found

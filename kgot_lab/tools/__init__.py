@@ -1,1 +1,1 @@
-"""Fetch facts: what the loop may call."""
+"""Tools that the loop may call for facts."""

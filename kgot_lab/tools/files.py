@@ -1,4 +1,4 @@
-"""The files that tools may read: those attached to a question or in one folder, and what is unpacked of them."""
+"""The files that tools may read: attachments, a folder, and the contents of their zip files."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document
 
-_MOST_NAMED = 50  # files that a message lists
+_MOST_NAMED = 50  # files listed in a message
 _MOST_FILES = 10_000
 _NESTED = 3  # zip files inside one another
 
 
 class FileShelf:
-    """Files by name, each a name that was put here and not a path: nothing else on the disk can be reached.
+    """Files by name. Names are not paths, so no other file can be read.
 
-    `paths` are files, each known by its bare name, or one folder, whose visible files are known by their path
-    in it. `unpack_into` is the folder where zip files of the shelf are unpacked, and found again by a later
-    shelf; without one it is a temporary folder, which goes with the shelf. `limits` is what a zip file may
-    hold; the bytes are counted over all of them together. Raises BadInput when a file is not there or two
-    share a name.
+    `paths` are files, known by their bare names, or one folder, whose visible files are known by their
+    relative paths. `unpack_into` is the folder to unpack zip files into, which a later shelf reuses. By
+    default it is a temporary folder, removed with the shelf. `limits` are those of zip files, whose bytes are
+    counted over all of them. Raises BadInput if a file is missing or two have the same name.
     """
 
     def __init__(
@@ -44,24 +43,28 @@ class FileShelf:
 
     @property
     def names(self) -> list[str]:
-        """The names of the files, sorted."""
+        """The sorted names of the files."""
         return sorted(self._files)
 
     def path(self, name: str) -> Path:
-        """Where the file of a name stands; raises ToolFailed, with the names there are, for any other."""
+        """Return the path of a file by its name.
+
+        Raises ToolFailed, which lists the names, for an unknown name.
+        """
         if name not in self._files:
             raise ToolFailed(f"there is no file {shortly(name)}; there are: {self.listed()}")
         return self._files[name]
 
     def listed(self) -> str:
-        """The names in a line, as far as they fit."""
+        """Format the names on one line, as many as fit."""
         shown = [harmless(name) for name in self.names[:_MOST_NAMED]]
         more = len(self._files) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more else "")
 
     def unpack(self, name: str) -> list[str]:
-        """The names, on this shelf, of the files of a zip file, which are unpacked the first time; raises
-        ToolFailed.
+        """Unpack a zip file on first use and return the names of its files on this shelf.
+
+        Raises ToolFailed if it cannot be unpacked.
         """
         path = self.path(name)
         inside = f"{name}/"
@@ -86,8 +89,9 @@ class FileShelf:
         return [known for known in self.names if known.startswith(inside)]
 
     def _folder(self) -> Path:
-        """The folder to unpack into; one that nobody named is removed with the shelf, or when the program
-        ends.
+        """Return the folder to unpack into.
+
+        A temporary one is removed with the shelf or at exit.
         """
         if self._unpack_into is None:
             made = tempfile.TemporaryDirectory(prefix="kgot-lab-unpacked-", ignore_cleanup_errors=True)
@@ -112,7 +116,10 @@ def _attached(paths: object) -> dict[str, Path]:
 
 
 def _listed(folder: Path) -> dict[str, Path]:
-    """The visible files of a folder by their path in it; links are left out, since they may lead anywhere."""
+    """List the visible files of a folder by their relative path.
+
+    Links are skipped, since they may lead anywhere.
+    """
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder; files are given as a list of paths, or as one folder")
     root, files = folder.resolve(), dict[str, Path]()
@@ -135,14 +142,13 @@ def _listed(folder: Path) -> dict[str, Path]:
     return files
 
 
-# The tool that reads the files attached to a question.
+# The tool that reads attachments.
 
 
 def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment") -> TextTool:
-    """A tool that reads one of the given files, asked for by its bare name; nothing else on the disk can be
-    reached.
+    """Create a tool that reads one of the given files by its bare name. No other file can be read.
 
-    Raises BadInput when a file is not there or two share a name.
+    Raises BadInput if a file is missing or two have the same name.
     """
     if (
         isinstance(paths, str | Path)
@@ -178,8 +184,9 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
 
 
 def extract_zip(shelf: FileShelf, *, name: str = "extract_zip") -> TextTool:
-    """A tool that unpacks a zip file of the shelf, so that other tools can read what is in it; the shelf says
-    where to.
+    """Create a tool that unpacks a zip file of the shelf, so that other tools can read its files.
+
+    The shelf decides where to unpack.
     """
     require(shelf, FileShelf, "extract_zip() unpacks files of a FileShelf")
 

@@ -1,4 +1,4 @@
-"""The tool that reads a file of any kind, and can have a model answer a question about it."""
+"""Tools that read files of any kind, transcribe audio, and answer questions about files and images."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ from kgot_lab.types import LLM, Document, Message, Prompt, Usage
 if TYPE_CHECKING:
     from openai.types.audio import Transcription
 
-# Speech as text, by a service that speaks the OpenAI protocol, paid for within the budget of the models.
+# Transcription by a service with the OpenAI protocol, within the budget of the models.
 
 AUDIO = (".mp3", ".wav", ".m4a", ".flac", ".ogg", ".webm", ".mpga", ".mp4")
 _NEEDED = "the environment variable OPENAI_API_KEY is set and the web may be asked (--web)"
 SPEECH_NEEDS = f"what is said in audio can be written down where {_NEEDED}"
-_OPENAI = "https://api.openai.com/v1"  # said here, since the client would follow OPENAI_BASE_URL
-_LARGEST_RECORDING = 25_000_000  # bytes; the service takes no more
+_OPENAI = "https://api.openai.com/v1"  # explicit, since the client would use OPENAI_BASE_URL
+_LARGEST_RECORDING = 25_000_000  # bytes; the limit of the service
 _PRICES = {"whisper-1": 0.006}  # US dollars a minute of speech, at OpenAI
-_LEAST_BITS = 8_000  # a second: the lowest rate of an MP3 file, and a rate at which speech in other kinds is hardly kept
+_LEAST_BITS = 8_000  # a second: the lowest rate of an MP3 file, and too low for speech in other formats
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """What is said in a recording, and what writing it down cost."""
+    """The text of a recording, and the cost of transcribing it."""
 
     text: str
     usage: Usage
 
 
 class Transcriber:
-    """Writes down what is said in an audio file; `key` is in no text and no repr.
+    """Transcribes audio files. `key` appears in no text and no repr.
 
-    `price` is in US dollars a minute, None where nobody knows it; by default that of OpenAI's model at
-    OpenAI. With `spending` a file is refused that could pass the budget, as calls of models are. Raises
-    BadInput for a price that is none, and for one that is not known where dollars are limited.
+    `price` is in US dollars a minute, None if unknown, by default that of OpenAI's model at OpenAI. With
+    `spending`, a file that could exceed the budget is refused, as calls of models are. Raises BadInput for an
+    invalid price, and for an unknown one if dollars are limited.
     """
 
     def __init__(
@@ -83,7 +83,10 @@ class Transcriber:
             )
 
     def __call__(self, path: Path) -> Transcript:
-        """What is said in a file; raises ToolFailed, `again` where a later try may work."""
+        """Transcribe the speech in a file.
+
+        Raises ToolFailed if it cannot, with `again` if a retry may work.
+        """
         if path.stat().st_size > _LARGEST_RECORDING:
             raise ToolFailed(
                 f"{path.name} is larger than {_LARGEST_RECORDING // 1_000_000} MB, the most that is transcribed"
@@ -106,7 +109,10 @@ class Transcriber:
 
     @contextmanager
     def _paid(self, path: Path, most: float) -> Iterator[list[Usage]]:
-        """A request that costs no more than `most` dollars; what it really took is put into the list."""
+        """Reserve budget for a request of at most `most` dollars.
+
+        The actual usage is put into the yielded list.
+        """
         took: list[Usage] = []
         if self._spending is None:
             yield took
@@ -117,13 +123,13 @@ class Transcriber:
                     yield took
                 finally:
                     count(Usage.total(took))
-        except OverBudget as error:  # another tool may still be paid for
+        except OverBudget as error:  # another tool may still fit the budget
             raise ToolFailed(f"{path.name} is not written down: {error}") from None
 
     def _asked(self, path: Path, most: float) -> Transcription:
         import openai
 
-        most_time = 3 * self._seconds  # a file is sent, listened to and answered
+        most_time = 3 * self._seconds  # upload, transcription and answer
         seconds = (
             most_time
             if self._spending is None
@@ -136,7 +142,7 @@ class Transcriber:
         client = openai.OpenAI(
             api_key=self._key, base_url=self._address, timeout=seconds, max_retries=0, http_client=connections
         )
-        try:  # the client's errors hold the request, and the request the key
+        try:  # the client's errors contain the request, and so the key
             with client:
                 return client.audio.transcriptions.create(model=self.model, file=path)
         except openai.APIConnectionError as error:
@@ -154,12 +160,12 @@ class Transcriber:
             raise ToolFailed(
                 f"{path.name} was not transcribed: {str(error).replace(self._key, '…')[:300]}"
             ) from None
-        except KeyboardInterrupt:  # perhaps while the service was listening
+        except KeyboardInterrupt:  # perhaps during transcription
             self._unanswered(most)
             raise
 
     def _unanswered(self, most: float) -> None:
-        """Count what the service may charge for a request that it did not answer."""
+        """Count the possible cost of a request without an answer."""
         if self._spending is not None:
             self._spending.count_unanswered(most)
 
@@ -168,8 +174,9 @@ class Transcriber:
 
 
 def longest_speech(path: Path) -> float:
-    """The most seconds that a recording can last: what a WAV file says, of others its bytes at the lowest
-    rate there is.
+    """Return the maximum duration of a recording, in seconds.
+
+    It is the declared one for a WAV file, else that of its size at the lowest bit rate.
     """
     if path.suffix.lower() == ".wav":
         try:
@@ -183,7 +190,7 @@ def longest_speech(path: Path) -> float:
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic")
 _FILMS = (".mov", ".avi", ".mkv", ".mpeg", ".mpg")
 _ANSWER = "Answer the question from the file alone, with every name, number and date that matters. If the file does not say, say so."
-_MOST_LISTED = 500  # files of a zip file
+_MOST_LISTED = 500  # files listed of a zip file
 
 
 def inspect_file(
@@ -196,11 +203,11 @@ def inspect_file(
     reply: int = 700,
     name: str = "inspect_file",
 ) -> TextTool:
-    """A tool that returns the text of a file of the shelf: Office, PDF, HTML, data, plain text; a zip file's
-    list; what is said in audio.
+    """Create a tool that returns the text of a file of the shelf.
 
-    With a model, the caller may add a question, which the model answers from the first `most_tokens` tokens
-    of the text. `deaf` says why nothing is there to `transcribe` with.
+    It reads Office, PDF, HTML, data and plain text, lists a zip file and transcribes audio. With a model, the
+    caller may add a question, which the model answers from the first `most_tokens` tokens of the text. `deaf`
+    explains why audio cannot be transcribed.
     """
     require(shelf, FileShelf, "inspect_file() reads files of a FileShelf")
     require_count(most_tokens, 1, "most_tokens")
@@ -241,8 +248,10 @@ def inspect_file(
 def _read(
     path: Path, transcribe: Callable[[Path], Transcript] | None, deaf: str
 ) -> tuple[str, str, tuple[Usage, ...]]:
-    """The title that a file declares, its text, and what reading it cost; raises BadInput, NotInstalled,
-    ToolFailed.
+    """Return the title that a file declares, its text, and the cost of reading it.
+
+    Raises BadInput if it cannot be read, NotInstalled without the converter, and ToolFailed if a
+    transcription fails.
     """
     extension = path.suffix.lower()
     if extension == ".zip":
@@ -269,7 +278,7 @@ def _listing(path: Path) -> str:
     return "\n".join([f"A zip file with {counted(len(found), 'file')}:", *lines, *more])
 
 
-# The tool that answers a question about a picture, by a model that sees.
+# The tool that answers a question about an image with a vision model.
 
 _KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
 _LARGEST_PICTURE = 20_000_000  # bytes
@@ -287,10 +296,9 @@ def image_question(
     reply: int = 700,
     name: str = "image_question",
 ) -> TextTool:
-    """A tool that has a model that sees answer a question about a picture of the shelf, or, with `fetch`, one
-    at an address.
+    """Create a tool in which a vision model answers a question about an image of the shelf.
 
-    Raises BadInput where there is neither a shelf nor what fetches.
+    With `fetch` the image may also be at an address. Raises BadInput without both a shelf and `fetch`.
     """
     require_parts(
         llm, ("name", "__call__"), "image_question() takes a model that sees, as connect(…) gives one"
@@ -328,8 +336,9 @@ def image_question(
 
 
 def data_url(data: bytes, name: str) -> str:
-    """A picture as an address that holds it; raises ToolFailed for what is no PNG, JPEG, GIF or WebP, or
-    larger than 20 MB.
+    """Encode an image as a data URL.
+
+    Raises ToolFailed if it is not PNG, JPEG, GIF or WebP, or is larger than 20 MB.
     """
     kind = next((kind for beginning, kind in _KINDS.items() if data.startswith(beginning)), "")
     kind = "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else kind

@@ -1,10 +1,9 @@
-"""The tools that can work with what is at hand, and of the others why they cannot; those of other packages
-included.
+"""The tools that work with the given resources, including those of other packages.
 
-A package adds a tool by a class and an entry point in the group "kgot_lab.tools". The class is called with
-what is at hand (AtHand) and its instance is the tool: it has a name, a one-line description, arguments (JSON
-schema) and a call that returns a Result. Where it cannot work it raises BadInput or NotInstalled, with what
-to give or to install.
+For other tools it says why they cannot work. A package adds a tool with a class and an entry point in the
+group "kgot_lab.tools". The class is called with the resources (AtHand), and its instance is the tool: it has
+a name, a one-line description, arguments (JSON schema) and a call that returns a Result. If it cannot work,
+it raises BadInput or NotInstalled, with what to provide or install.
 """
 
 from __future__ import annotations
@@ -34,57 +33,61 @@ from kgot_lab.tools.web.pages import page_opener
 from kgot_lab.types import LLM, Document
 
 ENTRY_POINTS = "kgot_lab.tools"
-_INSPECTING, _SPEECH = "inspect_file", "speech to text"  # the second is a part of the first
-_PASSAGES = 8  # that one search of documents returns
+_INSPECTING, _SPEECH = "inspect_file", "speech to text"  # the second is part of the first
+_PASSAGES = 8  # returned by one search of documents
 
 
-# What the command line, `lab.ask` and tests each fill in part: one field for each thing a tool can need.
+# The resources of tools, one field each. The command line, `lab.ask` and tests each set some.
 @dataclass(frozen=True)
 class AtHand:
-    """What there is to make tools of; the web is asked only where `web` says so."""
+    """The resources for tools. The web is accessed only if `web` is set."""
 
     documents: Sequence[Document] = ()
     attachments: Sequence[str | Path] = ()
     llm: LLM | None = None
-    vision: LLM | None = None  # a model that takes images
-    speech: str = "whisper-1"  # the model of OpenAI's that writes down recordings
-    # the budget that the models are kept to; speech to text is paid of it too
+    vision: LLM | None = None  # a vision model
+    speech: str = "whisper-1"  # OpenAI's model for transcription
+    # the budget of the models, which also pays for transcription
     spending: Spending | None = None
     computer: Computer | None = None
     web: bool = False
-    mirror: str | Path | None = None  # a folder in place of the web
-    engine: str = ""  # the search engine by name; "" for the first whose key there is
+    mirror: str | Path | None = None  # a folder that replaces the web
+    engine: str = ""  # the name of the search engine; "" for the first with a key
     follow: bool = False  # whether a search follows names from passage to passage, for the mode `paths`
-    # a folder for what is in zip files; None for one that goes with the shelf
+    # a folder to unpack zip files into; None for a temporary one
     unpack_into: Path | None = None
     manners: Manners = field(default_factory=Manners)
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     @cached_property
     def shelf(self) -> FileShelf:
-        """The attached files; raises BadInput where there are none."""
+        """The attached files. Raises BadInput if there are none."""
         if not self.attachments:
             raise BadInput("no files are attached; attach some (--attach FILE)")
         return FileShelf(self.attachments, unpack_into=self.unpack_into)
 
     @cached_property
     def polite_web(self) -> PoliteWeb:
-        """What fetches pages; raises BadInput where the web may not be asked, NotInstalled."""
+        """The fetcher of pages.
+
+        Raises BadInput if the web must not be accessed, and NotInstalled for a missing package.
+        """
         if not self.web:
             raise BadInput("the web is not to be asked; allow it (--web)")
         return PoliteWeb(self.manners)
 
     @cached_property
     def encyclopedia(self) -> Tool:
-        """Wikipedia, one object for the loop and the search agent; raises BadInput where the web may not be
-        asked, NotInstalled.
+        """Wikipedia, shared by the loop and the search agent.
+
+        Raises BadInput if the web must not be accessed, and NotInstalled for a missing package.
         """
         return wikipedia(Wikipedia(user_agent=self.polite_web.manners.user_agent))
 
 
 @dataclass(frozen=True)
 class NotOffered:
-    """A tool that cannot work here, and why: what to give, set or install."""
+    """A tool that cannot work, and what to provide, set or install."""
 
     name: str
     why: str
@@ -111,17 +114,17 @@ ToolMaker = Callable[[AtHand], Tool]  # raises LabError with what is missing
 def offered_tools(
     at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None, leave_out: Collection[str] = ()
 ) -> Offered:
-    """Every tool that can work with what is at hand; `others` are the entry points of other packages, by
-    default those installed.
+    """Create all tools that work with the given resources.
 
-    Those to `leave_out`, by name, are neither made nor listed. A tool of another package that fails to load
-    is listed with its error. Raises BadInput for files that are not there, and for a folder that cannot stand
-    in for the web, OutOfMemory where a tool has no room.
+    `others` are the entry points of other packages, by default those installed. Tools named in `leave_out`
+    are neither created nor listed. A tool of another package that fails to load is listed with its error.
+    Raises BadInput for missing files and for a folder that cannot serve as a mirror of the web, and
+    OutOfMemory if a tool runs out of memory.
     """
     tools: dict[str, Tool] = {}
     missing: list[NotOffered] = []
     if at_hand.attachments:
-        at_hand.shelf.listed()  # a wrong path is the caller's mistake, not a tool that is missing
+        at_hand.shelf.listed()  # a wrong path is the caller's error, not a missing tool
     if at_hand.mirror is not None:
         Mirror(at_hand.mirror)  # likewise
     for name, make in MAKERS.items():
@@ -129,7 +132,7 @@ def offered_tools(
             continue
         try:
             tools[name] = make(at_hand)
-        except OutOfMemory:  # a run without it would guess where it could have looked
+        except OutOfMemory:  # a run without the tool would guess
             raise
         except LabError as error:
             missing.append(NotOffered(name, str(error)))
@@ -150,7 +153,7 @@ def offered_tools(
             raise
         except LabError as error:
             missing.append(NotOffered(entry.name, str(error)))
-        except Exception as error:  # whatever another package's code does
+        except Exception as error:  # any error of another package
             if wants_memory(error):
                 raise OutOfMemory(f"the tool {entry.name}") from error
             told = without_known_keys(without_secrets(str(error)), at_hand.environment)
@@ -161,7 +164,10 @@ def offered_tools(
 
 
 def _checked(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
-    """The tool of another package, once it is sure that it is one and its name is free; raises BadInput."""
+    """Return a tool of another package after checking it.
+
+    Raises BadInput if it is not a tool or its name is taken.
+    """
     name, about = getattr(tool, "name", None), getattr(tool, "description", None)
     if not (isinstance(name, str) and name and isinstance(about, str) and callable(tool)):
         raise BadInput(
@@ -188,9 +194,12 @@ def _inspect_file(at_hand: AtHand) -> Tool:
 
 
 def _listening(at_hand: AtHand) -> Transcriber:
-    """What writes down speech; raises BadInput with what is missing."""
+    """Create the transcriber.
+
+    Raises BadInput, which says what is missing, if it cannot be used.
+    """
     key = at_hand.environment.get("OPENAI_API_KEY", "").strip()
-    if not (key and at_hand.web):  # the service is outside, whatever model is asked
+    if not (key and at_hand.web):  # the service is on the web, whatever the model
         raise BadInput(SPEECH_NEEDS)
     return Transcriber(key, model=at_hand.speech, spending=at_hand.spending)
 
@@ -241,7 +250,7 @@ def _python(at_hand: AtHand) -> Tool:
     if at_hand.computer is None:
         raise BadInput("no sandbox to run Python in is given")
     if isinstance(at_hand.computer, Calculator):
-        at_hand.computer.opened()  # it would else be found out only in the middle of a run; the sandbox stays open for the first call
+        at_hand.computer.opened()  # otherwise it would fail in the middle of a run; the sandbox stays open for the first call
     return python(at_hand.computer)
 
 

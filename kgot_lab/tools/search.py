@@ -17,7 +17,7 @@ from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import Document, checked_documents
 
-FOLLOWED = 16  # passages that the mode `paths` opens with: they are written by rule, so many cost little
+FOLLOWED = 16  # initial passages of the mode `paths`: they are read by rule, so many cost little
 
 
 def search(
@@ -28,11 +28,10 @@ def search(
     name: str = "search",
     progress: Callable[[int, int], object] | None = None,
 ) -> TextTool:
-    """A tool that returns the k passages which fit a query best, whole, as lines `[n] Title: text`.
+    """Create a tool that returns the k best passages for a query, whole, as lines `[n] Title: text`.
 
-    Finding nothing is a ToolFailed, so that the words "nothing found" are not taken for a fact.
-    `progress(done, total)` is told how many of the passages that have no vector yet have one, while they are
-    computed here, where no retriever is given.
+    An empty result raises ToolFailed, so that "nothing found" is not taken for a fact. Without a retriever
+    the passages are embedded here, and `progress(done, total)` counts those that had no stored vector.
     """
     require_count(k, 1, "k", "a search returns k passages")
     if retriever is not None:
@@ -63,8 +62,9 @@ def search_of(
     most: int,
     progress: Callable[[int, int], object] | None = None,
 ) -> TextTool:
-    """The search over the documents of a question: of words and meaning, or one that follows names and
-    returns FOLLOWED passages.
+    """Create the search tool over a question's documents.
+
+    It uses hybrid retrieval, or entity-linked retrieval of FOLLOWED passages with `follow`.
     """
     if follow:
         return search(documents, names_followed(documents, progress), k=min(FOLLOWED, len(documents)))
@@ -74,8 +74,7 @@ def search_of(
 def names_followed(
     documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
 ) -> Stage:
-    """The retriever that the mode `paths` opens with: words and meaning find a first passage, its names lead
-    to the next ones.
+    """Build the retriever of the mode `paths`: hybrid search, then names lead to more passages.
 
     Without the embedding model it is BM25 alone, with a warning.
     """
@@ -84,14 +83,15 @@ def names_followed(
     try:
         return found >> follow(documents, _embedder(progress))
     except NotInstalled:
-        return found  # which has warned
+        return found  # which gave the warning
 
 
 def words_and_meaning(
     documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
 ) -> Stage:
-    """The retriever used where none is named: .7 embeddings + .3 BM25, or BM25 alone, with a warning, without
-    the embedding model.
+    """Build the default retriever: .7 embeddings + .3 BM25.
+
+    Without the embedding model it is BM25 alone, with a warning.
     """
     documents = checked_documents(documents)
     words = bm25(documents)
@@ -103,7 +103,7 @@ def words_and_meaning(
 
 
 def _embedder(progress: Callable[[int, int], object] | None) -> Embedder:
-    from kgot_lab.embedding.vectors import minilm  # not for those who name a search of their own
+    from kgot_lab.embedding.vectors import minilm  # not needed with a custom retriever
 
     return minilm(progress=progress)
 
@@ -113,9 +113,9 @@ def _line(document: Document) -> str:
     return f"{document.title}: {text}" if document.title else text
 
 
-# The tools that a question needs: search when there are documents, the attached files when there are some.
+# The tools for a question: search over its documents, and its attachments.
 
-_MOST = 8  # passages that one search returns
+_MOST = 8  # passages returned by one search
 
 
 def tools_for(
@@ -125,12 +125,11 @@ def tools_for(
     follow: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[Tool]:
-    """Search when there are documents, the attached files when there are some; raises BadInput for files that
-    are not there.
+    """Create the search tool if there are documents, and the attachment tool if there are files.
 
-    Warns that the search will be worse where the embedding model is not installed; `progress` is that of a
-    search. With `follow` a search follows names from passage to passage and returns more of them, for the
-    mode `paths`.
+    Warns that search will be worse without the embedding model. `progress` is that of `search`. With
+    `follow`, search follows names from passage to passage and returns more of them, for the mode `paths`.
+    Raises BadInput for missing files.
     """
     tools: list[Tool] = []
     if documents:

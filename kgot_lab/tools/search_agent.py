@@ -1,6 +1,4 @@
-"""The tool that searches the web: a model that searches, visits and reads pages until it can answer, a few
-turns long.
-"""
+"""The tool that searches the web: a model that searches, opens and reads pages for a few turns."""
 
 from __future__ import annotations
 
@@ -42,27 +40,27 @@ _LONG_AGO = "(What this gave is left out here, since it was long ago; make the m
 
 @dataclass(frozen=True)
 class WebAccess:
-    """What a search agent can use: an engine that finds pages, what opens one by its address, and perhaps articles and an archive."""
+    """The resources of a search agent: search engine, page opener, optional Wikipedia and archive."""
 
     engine: SearchEngine
     open_page: Callable[[str], WebPage]
-    encyclopedia: Tool | None = None  # takes an article, and perhaps a date; what it finds are its sources
+    encyclopedia: Tool | None = None  # takes an article and an optional date, and returns sources
     archive: WebArchive | None = None
 
 
 @dataclass(frozen=True)
 class Stamina:
-    """How far a search agent goes."""
+    """Limits of a search agent."""
 
     turns: int = 12
-    screen: int = SCREEN  # characters shown of a page at a time
-    summarised: int = 12_000  # tokens of a page that is summarised
-    remembered: int = 12_000  # tokens of what earlier turns gave that a prompt repeats
+    screen: int = SCREEN  # characters of a page shown at a time
+    summarised: int = 12_000  # tokens of a page to summarise
+    remembered: int = 12_000  # tokens of earlier results in a prompt
     reply: int = 700  # tokens
 
 
 class _Move(BaseModel):
-    """A turn of the agent: why, which move, and what it takes."""
+    """A turn of the agent: its reasoning, the move, and the arguments."""
 
     thought: str = ""
     move: str
@@ -70,7 +68,7 @@ class _Move(BaseModel):
 
 
 class _Finish(BaseModel):
-    """What the agent found in the end."""
+    """The agent's final answer."""
 
     found: bool
     answer: str
@@ -79,11 +77,10 @@ class _Finish(BaseModel):
 def ask_search_agent(
     llm: LLM, access: WebAccess, *, stamina: Stamina = Stamina(), name: str = "ask_search_agent"
 ) -> TextTool:
-    """A tool that answers a question from pages which a model searches for and reads; its sources are the
-    screens that were read.
+    """Create a tool that answers a question with a model that searches and reads pages.
 
-    The result carries what the model cost, and so does the ToolFailed of a search that found nothing. The
-    model's own LLMError passes through, but for replies that have not the shape of a move.
+    Its sources are the screens that were read. The result carries the model's cost, as does the ToolFailed of
+    an unsuccessful search. The model's LLMError is passed on, except for replies that are not a valid move.
     """
     require_parts(llm, ("name", "__call__"), "ask_search_agent() takes a model, as connect(…) gives one")
     require_parts(
@@ -102,16 +99,19 @@ def ask_search_agent(
 
 
 class _Search:
-    """One question on its way: the moves made and what each gave."""
+    """A running search: the question, the moves and their results."""
 
     def __init__(self, llm: Metered, access: WebAccess, stamina: Stamina, name: str):
         self._llm, self._access, self._stamina, self._name = llm, access, stamina, name
         self._browser = Browser(access.open_page, stamina.screen)
-        self._turns: list[tuple[str, str]] = []  # what the model said, what came of it
+        self._turns: list[tuple[str, str]] = []  # the model's reply and its result
         self._moves = {move.name: move for move in self._offered()}
 
     def result(self, query: str) -> Result:
-        """The answer with its sources and costs; raises ToolFailed when nothing was found, LLMError."""
+        """Return the answer with its sources and costs.
+
+        Raises ToolFailed if nothing was found, and LLMError if the model fails.
+        """
         for turn in range(1, self._stamina.turns + 1):
             try:
                 reply, move = self._next(query)
@@ -158,7 +158,7 @@ class _Search:
         return ToolFailed(f"{self._name}: {why}", usage=self._llm.usage)
 
     def _messages(self, query: str) -> tuple[Message, ...]:
-        """The conversation; what older moves gave is left out where all of it would be too long."""
+        """Build the conversation. Results of older moves are omitted if it would be too long."""
         moves = "\n".join(
             f"- {move.name}({', '.join(_described(move))}): {move.description}"
             for move in self._moves.values()
@@ -174,7 +174,7 @@ class _Search:
         return Message("system", _SYSTEM), Message("user", opening), *turns
 
     def _schema(self) -> Mapping[str, Json]:
-        """The JSON schema of `_Move` that allows only the moves there are, each with what it takes."""
+        """Return the JSON schema of `_Move`, restricted to the available moves and their arguments."""
         answer = {
             "type": "object",
             "properties": {"text": {"type": "string"}},
@@ -199,7 +199,10 @@ class _Search:
         }
 
     def _made(self, move: _Move) -> str:
-        """What a move gives, fenced; a failure is told in the same way, since it may repeat words of a page."""
+        """Run a move and return its result, fenced.
+
+        A failure is fenced too, since it may quote a page.
+        """
         try:
             if move.move not in self._moves:
                 raise ToolFailed(
@@ -208,9 +211,7 @@ class _Search:
             result = self._moves[move.move](**move.arguments)
         except (LLMError, OutOfMemory):
             raise
-        except (
-            Exception
-        ) as error:  # whatever a page makes a parser do: the search goes on, and what it cost is kept
+        except Exception as error:  # any parser error: the search continues, and its cost is kept
             if wants_memory(error):
                 raise OutOfMemory(f"the move {move.move}") from error
             again = " Trying again may help." if isinstance(error, ToolFailed) and error.again else ""
@@ -218,7 +219,7 @@ class _Search:
             return f"The move failed.{again}\n{fenced(why, 'why it failed')}"
         return result.text
 
-    # --- the moves ---
+    # --- moves ---
 
     def _offered(self) -> list[TextTool]:
         page = {"address": "a whole address, or one relative to the open page"}
@@ -287,7 +288,7 @@ class _Search:
         return Result(f"A copy of {kept.day}.\n{shown.text}")
 
     def _summarize(self, question: str) -> Result:
-        """What a model says of the whole open page, or of as much of it as it may read."""
+        """Summarise the open page with a model, or as much of it as fits."""
         page = self._browser.page
         text = shorten(page.text, self._stamina.summarised)
         asked = f"{question}\n\n{_SUMMARIZE}\n\n{fenced(text, page.address)}"

@@ -1,6 +1,4 @@
-"""What a tool is: something with a name, a line for the prompt and arguments, that the loop may call for
-facts.
-"""
+"""The tool protocol: a name, a line for the prompt, and arguments, for the loop to call."""
 
 from __future__ import annotations
 
@@ -26,11 +24,10 @@ from kgot_lab.types import LLM, Document, Json, Message, Prompt, Reply, Usage
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool returned: a text for the model, the documents it is taken from, and what models behind the
-    tool cost.
+    """The result of a tool: a text for the model, its source documents, and the cost of models.
 
-    It is `recorded` where a trace holds it already, in which nothing is masked any more: the environment may
-    have other keys by now.
+    It is `recorded` if it comes from a trace. Such a result is not masked again, since the environment may
+    hold other keys by now.
     """
 
     text: str
@@ -40,7 +37,10 @@ class Result:
 
 
 def checked_result(result: object) -> Result:
-    """What a tool returned, once it is sure that it is one; a text is a Result of that text. Raises BadInput."""
+    """Return a tool's result after checking it. A text becomes a Result.
+
+    Raises BadInput for anything else.
+    """
     if isinstance(result, str):
         return Result(result)
     if not isinstance(result, Result) or not isinstance(result.text, str):
@@ -61,7 +61,7 @@ def checked_result(result: object) -> Result:
 
 
 class Tool(Protocol):
-    """A way to fetch facts."""
+    """A source of facts that the loop may call."""
 
     @property
     def name(self) -> str: ...
@@ -74,31 +74,31 @@ class Tool(Protocol):
 
 @runtime_checkable
 class Finder(Tool, Protocol):
-    """A tool that finds documents: the loop may call it with a name or the question itself, as well as let a
-    model choose it.
+    """A tool that finds documents.
+
+    The loop may also call it itself with a name or the question, without the model's choice.
     """
 
     @property
-    def finds(self) -> str: ...  # the argument that says what to look for; "" where it finds none after all
+    def finds(self) -> str: ...  # the search argument; "" if it finds no documents
 
 
 def sought_by(tool: Tool) -> str:
-    """The argument by which a tool looks for documents, "" for a tool that finds none."""
+    """Return the argument by which a tool searches documents, or "" if it does not."""
     return tool.finds if isinstance(tool, Finder) else ""
 
 
 @dataclass(frozen=True)
 class TextTool:
-    """A tool whose arguments are texts: the function gets them by name, checked and stripped of outer spaces.
+    """A tool with text arguments: a function that gets them by name, checked and stripped.
 
-    Those in `takes` are required, those in `may` are not, and are left out where they are empty. `finds` is
-    the argument that says what to look for, where the tool finds documents. Raises BadInput where that is not
-    all it needs.
+    Arguments in `takes` are required. Those in `may` are optional, and omitted if empty. `finds` is the
+    search argument of a tool that finds documents. Raises BadInput for an invalid definition.
     """
 
     name: str
     description: str
-    takes: Mapping[str, str] = field(hash=False)  # argument -> what to put there
+    takes: Mapping[str, str] = field(hash=False)  # argument -> description
     function: Callable[..., Result] = field(repr=False, compare=False)
     finds: str = ""
     may: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -125,7 +125,7 @@ class TextTool:
     def _all(self) -> dict[str, str]:
         return {**self.takes, **self.may}
 
-    def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
+    def __call__(self, /, **arguments: Json) -> Result:  # a model may name an argument "self"
         return self.function(**self._checked(arguments))
 
     def _checked(self, given: Mapping[str, Json]) -> dict[str, str]:
@@ -158,14 +158,14 @@ def _empty(value: Json) -> bool:
     return value is None or not str(value).strip()
 
 
-# A model whose spending is noted, for the tools that ask one.
+# A wrapper that records the usage of a model, for tools.
 
 
 class Metered:
-    """Asks the model behind it, and keeps what each reply cost in `usage`; an LLMError that passes says all
-    that was spent until then.
+    """Wraps a model and records the cost of each reply in `usage`.
 
-    `before` is what the tool had spent already.
+    An LLMError that passes through carries all that was spent until then. `before` is what the tool had spent
+    already.
     """
 
     def __init__(self, llm: LLM, before: tuple[Usage, ...] = ()):
@@ -174,7 +174,7 @@ class Metered:
 
     @property
     def name(self) -> str:
-        """The name of the model behind it."""
+        """The name of the wrapped model."""
         return self._llm.name
 
     def __call__(self, prompt: Prompt) -> Reply:
@@ -188,8 +188,9 @@ class Metered:
 
 
 def format_costs(reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
-    """What models behind a tool cost: the calls that were noted, and what the tool reports that none of them
-    is, nor all together.
+    """Combine the recorded model calls of a tool with the usage it reports.
+
+    Reported usage is dropped if it equals a recorded call or the sum of the recorded ones.
     """
     left, more = list(noted), []
     for usage in reported:
@@ -206,20 +207,20 @@ def format_costs(reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> tu
 
 
 def _is_all(sum_told: Usage, sum_noted: Usage) -> bool:
-    """Whether two sums are of the same calls; dollars are added in another order."""
+    """Return whether two sums are of the same calls. Dollars may be summed in another order."""
     return replace(sum_told, cost=0) == replace(sum_noted, cost=0) and isclose(
         sum_told.cost, sum_noted.cost, abs_tol=1e-9
     )
 
 
-# The tool that asks a language model what it knows.
+# The tool that asks a language model.
 
 
 def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> TextTool:
-    """A tool that puts a plain question to a model; the result carries what it cost.
+    """Create a tool that asks a model a plain question. The result carries the cost.
 
-    The model's own LLMError passes through: a budget that is used up or a tape that does not fit must end the
-    run, not become a fact.
+    The model's LLMError is passed on: an exhausted budget or a tape that does not match must end the run, not
+    become a fact.
     """
 
     require_parts(llm, ("name", "__call__"), "ask_model() takes a model, as connect(…) gives one")
@@ -239,8 +240,9 @@ def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> Te
 
 
 def python(execute: Computer, *, name: str = "python") -> TextTool:
-    """A tool that runs Python code in a sandbox and returns what it printed; a broken sandbox raises its own
-    SandboxError.
+    """Create a tool that runs Python code in a sandbox and returns what it prints.
+
+    A broken sandbox raises its own SandboxError.
     """
 
     require_parts(
@@ -265,6 +267,6 @@ def python(execute: Computer, *, name: str = "python") -> TextTool:
 
 
 def _without_fence(code: str) -> str:
-    """The code inside a Markdown fence, if there is one: models like to add it."""
+    """Remove the Markdown fence around code, which models like to add."""
     match = re.fullmatch(r"\s*```[\w+-]*[ \t]*\n(.*?)\n?```\s*", code, flags=re.DOTALL)
     return match[1] if match else code

@@ -1,1 +1,1 @@
-"""Follow names by what was learnt: clues for each passage that could come next, weighed by a small network."""
+"""Learned multi-hop retrieval: a small network scores each candidate for the next passage by features."""

@@ -1,6 +1,4 @@
-"""What speaks for each passage as the next one, after those chosen before: numbers that a learnt scorer
-weighs.
-"""
+"""Features of each candidate for the next passage, given those chosen before."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ from kgot_lab.retrieval.fusion import by_range
 from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document
 
-# The names that a passage goes by: its title, or, where it has none, what its first sentence is about.
+# The names of a passage: its title, or else the subject of its first sentence.
 
 _ARTICLES = frozenset(("the", "a", "an"))
-# characters in a line above a text that is no sentence of it, and how many of them are looked at
+# maximum characters of a heading line, and number of heading lines to skip
 _HEADING, _HEADINGS = (80, 5)
-_HEAD = 300  # characters in which a first sentence says what it is about
+_HEAD = 300  # characters of the first sentence to search for the subject
 _SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
 _BEGINS = re.compile(rf"^\W*(?:{CAPITALISED.pattern})")
 _LONGEST = 8  # words in a subject
@@ -44,7 +42,7 @@ _JOINING = frozenset("of the and in for a de on at to from".split())
 
 
 def without_article(name: str) -> str:
-    """A name as it is compared, without "the", "a", "an" at its head: The Beatles are also called Beatles."""
+    """Remove leading articles from a normalised name: The Beatles are also called Beatles."""
     words = name.split()
     while len(words) > 1 and words[0] in _ARTICLES:
         words = words[1:]
@@ -52,11 +50,12 @@ def without_article(name: str) -> str:
 
 
 def goes_by(document: Document) -> tuple[str, ...]:
-    """The names of a document as they are compared, the fullest first; none where nothing tells.
+    """Return the normalised names of a document, the fullest first.
 
-    A title is the only name. Without one it is what the first sentence is about, if it begins with a name and
-    then says what that is (`Albert S. Rogell (August 21, 1901 …) was …`); then also without a rank before it,
-    and as first and last name.
+    If the document has a title, that is its only name. Otherwise the name is the subject of the first
+    sentence, if the sentence begins with a name and then says what it is (`Albert S. Rogell (August 21, 1901
+    …) was …`). The subject is then also returned without a leading rank, and as first and last name. The
+    result is empty if no name is found.
     """
     if document.title:
         return tuple(filter(is_distinctive, [without_article(called(document.title))]))
@@ -70,7 +69,7 @@ def goes_by(document: Document) -> tuple[str, ...]:
 
 
 def _below_headings(text: str) -> str:
-    """A text without the lines at its head that are no sentences, nor the mark of an item."""
+    """Remove headings and the list marker at the start of a text."""
     for _ in range(_HEADINGS):
         first, _, rest = text.partition("\n")
         heading = first.lstrip().startswith("#") or (
@@ -99,25 +98,25 @@ def _shorter(name: str) -> list[str]:
     return shorter
 
 
-# Which passage holds which name, in which sentences, beside which words: what a trail walks on, in columns.
+# The columns behind multi-hop retrieval: which passage holds which name, in which sentences, near which
+# words.
 
-_BEFORE, _AFTER = 5, 4  # words beside a name that may say what it is to the passage
-STEM = 5  # characters: enough to see that a director directed
+_BEFORE, _AFTER = 5, 4  # context words before and after a name
+STEM = 5  # characters: matches "director" and "directed"
 
 
 def beginning(word: str) -> str:
-    """The beginning of a word, by which words are compared that may differ in their endings."""
+    """Return the prefix by which words with different endings are compared."""
     return word[:STEM]
 
 
 class Mentions:
-    """The names in some documents that lead to others. A *pair* is a passage and a name that it goes by or
-    holds.
+    """The names in documents that link them. A *pair* is a passage and a name of it or in its text.
 
-    `row`, `name`: of each pair; `called`, `held`: whether the passage goes by the name, and whether its text
-    holds it; `said_in`: the sentences that do, as rows of all sentences; `beside`: the stems near it.
-    `of_row`, `of_name` find the pairs. `starts`: the first sentence of each document, `sentences`: all of
-    them, each after its title.
+    `row`, `name`: of each pair. `called`, `held`: whether the name is the passage's own, and whether its text
+    holds it. `said_in`: the sentences that hold it, as rows of all sentences. `beside`: the stems near it.
+    `of_row`, `of_name` find the pairs. `starts`: the first sentence of each document. `sentences`: all
+    sentences, each with the row of its document.
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:
@@ -155,7 +154,7 @@ class Mentions:
         self.called_so = np.bincount(self.name[self.called], minlength=len(self.names))
 
     def _read(self, row: int, document: Document) -> dict[str, tuple[tuple[int, ...], frozenset[str]]]:
-        """For each name in a text the sentences that hold it, and the stems beside it."""
+        """Return, for each name in a text, the sentences that hold it and the stems near it."""
         self.starts[row] = len(self.sentences)
         places: dict[str, list[int]] = {}
         near: dict[str, set[str]] = {}
@@ -168,7 +167,7 @@ class Mentions:
         return {name: (tuple(some), frozenset(near[name])) for name, some in places.items()}
 
     def named_in(self, question: str) -> NDArray[np.bool_]:
-        """For each name whether a question holds it as whole words."""
+        """Return, for each name, whether a question holds it as whole words."""
         words = compared_name(question).split()
         spans = {
             " ".join(words[start:end])
@@ -180,22 +179,22 @@ class Mentions:
         return flags
 
     def sentences_of(self, row: int) -> tuple[int, int]:
-        """The first sentence of a document, and the one behind its last."""
+        """Return the index of the first sentence of a document and the index after its last."""
         return int(self.starts[row]), int(self.starts[row + 1]) if row + 1 < len(self.starts) else len(
             self.sentences
         )
 
     def pairs_of(self, row: int) -> Ints:
-        """The pairs of a passage."""
+        """Return the pairs of a passage."""
         return _part(self.of_row, row)
 
     def pairs_with(self, names: Iterable[int]) -> list[Ints]:
-        """For each name its pairs."""
+        """Return the pairs of each name."""
         return [_part(self.of_name, name) for name in names]
 
 
 class Ragged:
-    """Lists of numbers one behind the other, to take something over each of them at once."""
+    """A ragged array: lists of numbers stored one after the other, for reductions over each."""
 
     def __init__(self, parts: Sequence[Sequence[int]]) -> None:
         lengths = np.array([len(part) for part in parts], np.int64)
@@ -207,8 +206,9 @@ class Ragged:
     def over(
         self, values: NDArray[np.float64], fold: np.ufunc, otherwise: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Fold the values at the numbers of each list; of an empty list it is what `otherwise` says. Shapes
-        (numbers,), (lists,).
+        """Reduce the values at the numbers of each list. An empty list gives `otherwise`.
+
+        Shapes (numbers,), (lists,).
         """
         folded = otherwise.copy()
         if self._full.size:
@@ -217,7 +217,7 @@ class Ragged:
 
 
 def _beside(words: list[str], name: list[str]) -> set[str]:
-    """The stems beside the first place in a sentence where a name stands."""
+    """Return the stems near the first occurrence of a name in a sentence."""
     for at in range(len(words) - len(name) + 1):
         if words[at] == name[0] and words[at : at + len(name)] == name:
             end = at + len(name)
@@ -241,23 +241,23 @@ _Floats = NDArray[np.float64]
 _Matrix = NDArray[np.float32]
 
 NAME_CLUES = (
-    "to its title",  # a chosen passage holds its name
-    "from its text",  # it holds the name of a chosen passage
-    "shared",  # both hold a name, times its rarity and the likeness to the question
-    "to its title, as asked",  # the same three, times how much the sentence that holds the name is like the question
+    "to its title",  # a chosen passage mentions its name
+    "from its text",  # it mentions the name of a chosen passage
+    "shared",  # both hold a name, times its rarity and the similarity to the question
+    "to its title, as asked",  # the same three, times the similarity of the sentence with the name to the question
     "from its text, as asked",
     "shared, as asked",
-    "joined",  # likeness to the question and the chosen passage together
-    "to its title, likely",  # by the likeness to the question, less where the chosen passage holds many names
+    "joined",  # similarity to the sum of the question and the chosen passage
+    "to its title, likely",  # times similarity to the question, less if the chosen passage holds many names
     "from its text, likely",
-    "beside",  # words of the question stand beside the name
+    "beside",  # words of the question are near the name
 )
 CLUES = (
     *("own", "sentence", "asked", *NAME_CLUES),
-    "open words",  # BM25 by those words of the question that no chosen passage holds
-    "repeated",  # likeness to a chosen passage
+    "open words",  # BM25 of the question words that no chosen passage holds
+    "repeated",  # similarity to a chosen passage
     "joined to any",  # "joined", linked or not
-    "open meaning",  # likeness of the best sentence to what is left of the question
+    "open meaning",  # similarity of the best sentence to the unanswered part of the question
     *(
         "to its title x open",
         "from its text x open",
@@ -266,40 +266,36 @@ CLUES = (
         "from its text x sentence",
     ),
 )
-# what no passage has that no name leads to
+# features that are 0 for a passage without a link
 BY_NAMES = (*NAME_CLUES, *(clue for clue in CLUES if " x " in clue))
 _TO_TITLE, _FROM_TEXT, _SHARED, _TO_TITLE_LIKELY, _FROM_TEXT_LIKELY = map(
     NAME_CLUES.index,
     ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely"),
 )
-_COMMON = 100  # a name in more passages than this links only those that go by it
-# how much of what the question shares with the best sentence of a chosen passage counts as answered
+_COMMON = 100  # a name in more passages than this links only the passages with this title
+# the share of the overlap with a chosen passage's best sentence that counts as answered
 _MEANT = 0.7
 
 
 @dataclass(frozen=True, eq=False)
 class TrailIndex:
-    """What is worked out once for some documents: who names whom, the vectors of passages and sentences,
-    words and their weights.
-    """
+    """The precomputed index: names, vectors of passages and sentences, and BM25 weights of words."""
 
     mentions: Mentions
     passages: _Matrix  # (documents, dimension), rows of length 1 or 0
     sentences: _Matrix  # (sentences, dimension)
-    # of each word the rows that hold it, and what BM25 gives them for it
+    # for each word the rows that hold it, and their BM25 scores
     words: Mapping[str, tuple[Ints, NDArray[np.float32]]]
 
     @property
     def size(self) -> int:
-        """How many documents there are."""
+        """The number of documents."""
         return len(self.passages)
 
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """The ways from a chosen passage to others: the passage at the end of each, the name, and how strong each
-    of NAME_CLUES is.
-    """
+    """The links from a chosen passage: target passage, name, and strength by each of NAME_CLUES."""
 
     rows: Ints
     names: Ints
@@ -307,7 +303,7 @@ class Ways:
 
 
 class Clues:
-    """The clues for one question, which change with every passage that is chosen."""
+    """The features for one question, updated with every passage that is chosen."""
 
     def __init__(self, index: TrailIndex, question: str, vector: _Matrix, words: list[str]) -> None:
         mentions = index.mentions
@@ -343,7 +339,7 @@ class Clues:
         self._open = self._by_words / (self._by_words.max() or 1)
 
     def table(self) -> _Matrix:
-        """A row of CLUES for each document, shape (documents, CLUES)."""
+        """Return the features of all documents, shape (documents, CLUES)."""
         to_title, from_text, shared = (self.links[kind] for kind in (_TO_TITLE, _FROM_TEXT, _SHARED))
         rest = (self._open, self._repeated, self._joined, self._meaning)
         products = (
@@ -360,14 +356,15 @@ class Clues:
         ).T
 
     def sure(self, row: int) -> float:
-        """How sure a passage is, from 0 to 1, by its own words and by how it is linked: what it leads to is
-        as sure at most.
+        """Return the confidence in a passage, from 0 to 1, by its own words and its links.
+
+        It bounds the confidence in any passage that this one leads to.
         """
         linked = self.links[[_TO_TITLE_LIKELY, _FROM_TEXT_LIKELY, _SHARED], row].max()
         return float(min(1.0, self.own[row] + 0.5 * self.asked[row] + 0.7 * linked))
 
     def choose(self, row: int) -> Ways:
-        """Take a passage: its names lead on, and what it says is no longer open."""
+        """Choose a passage: follow its names, and mark what it says as answered."""
         index, sure = self._index, self.sure(row)
         alike = index.passages @ index.passages[row]
         joined = by_range(
@@ -405,7 +402,7 @@ class Clues:
         shared = mentions.held[first] & (holders <= _COMMON) & ~self._in_question[names]
         rarity = np.log(self._index.size / holders) / np.log(max(self._index.size, 2))
         many = max(1, len(np.unique(rows[to_title])))
-        holding = np.maximum(holders - called, 1)  # passages that hold the name of the chosen one
+        holding = np.maximum(holders - called, 1)  # passages that mention the chosen one
         towards = sure * to_title / np.sqrt(np.maximum(called, 1))
         ambiguous = sure * from_text / np.sqrt(np.maximum(called, 1))
         likely = (1 + self.likeness[rows]) / 2
@@ -426,7 +423,7 @@ class Clues:
         return Ways(rows, names, strengths)
 
     def _over_words(self, without: frozenset[str]) -> _Floats:
-        """What BM25 gives each document for the words of the question, without some of them."""
+        """Return the BM25 score of each document for the words of the question, leaving out `without`."""
         scores = np.zeros(self._index.size)
         for word, (rows, parts) in self._words.items():
             if word not in without:
@@ -434,7 +431,7 @@ class Clues:
         return scores
 
     def _question_stems(self, question: str, asked: list[str]) -> _Floats:
-        """1 for each stem of a word of the question that is no part of a name of a document in it."""
+        """Return flags of the stems in the question that are not part of a document's name in it."""
         named = {word for name in asked for word in name.split()}
         words = [word.lower() for word in name_words(question)]
         known = self._index.mentions.stems
@@ -450,7 +447,7 @@ class Clues:
 
     @staticmethod
     def _span(cosines: _Floats, best: _Floats) -> _Floats:
-        """Cosines of sentences moved to where the best sentences of all documents lie between 0 and 1."""
+        """Scale sentence cosines so that the best of each document span 0 to 1, and clip the rest."""
         low, high = best.min(), best.max()
         moved: _Floats = np.clip((cosines - low) / ((high - low) or 1), 0, 1)
         return moved

@@ -1,6 +1,4 @@
-"""A trail through passages: the question finds a first one, and what was learnt says which of all that it
-leads to comes next.
-"""
+"""Multi-hop retriever: the question finds a first passage, and a learned scorer chooses each next one."""
 
 from __future__ import annotations
 
@@ -26,20 +24,20 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Json, Ranking, checked_documents, full_text
 
-# The learnt scorer of clues: a small network, kept as numbers in a file that comes with the package.
+# The learned scorer: a small network whose weights are shipped in a file.
 
 _Floats = NDArray[np.float64]
-LEARNT_WEIGHTS = "weights.json"  # beside this file; benchmarks/standard_sets/fit_trail.py writes both
-# a control, learnt in the same way without any clue that a name gives
+LEARNT_WEIGHTS = "weights.json"  # next to this file; written by benchmarks/standard_sets/fit_trail.py
+# control: trained in the same way without the name features
 WITHOUT_LINKS = "weights_without_links.json"
 
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """score(x) = straight . x + bent . tanh(x inner + bias): the higher, the likelier a passage comes next.
+    """A network that scores the next passage: straight . x + bent . tanh(x inner + bias).
 
-    Shapes, of n clues and u units: straight (n,), inner (n, u), bias (u,), bent (u,). Raises BadInput for
-    others, or what is no number.
+    Shapes, for n features and u units: straight (n,), inner (n, u), bias (u,), bent (u,). Raises BadInput for
+    other shapes and for weights that are not finite.
     """
 
     straight: _Floats
@@ -58,7 +56,10 @@ class Scorer:
             raise BadInput("the weights of a scorer are finite numbers")
 
     def __call__(self, table: NDArray[np.floating[Any]]) -> _Floats:
-        """The score of each row of clues, shape (rows, CLUES); in 32 bits, which takes a third of the time."""
+        """Score each row of features, shape (rows, CLUES).
+
+        Computed in 32 bits, which takes a third of the time.
+        """
         straight, inner, bias, bent = (
             part.astype(np.float32) for part in (self.straight, self.inner, self.bias, self.bent)
         )
@@ -69,7 +70,10 @@ class Scorer:
 
     @staticmethod
     def of_clues(weights: Mapping[str, float]) -> Scorer:
-        """A scorer without units, by the weight of each clue; those not named weigh nothing."""
+        """Build a linear scorer, without hidden units, from the weight of each feature.
+
+        Features that are not named get weight 0.
+        """
         return Scorer(
             np.array([weights.get(clue, 0.0) for clue in CLUES]),
             np.zeros((len(CLUES), 0)),
@@ -79,11 +83,11 @@ class Scorer:
 
     @property
     def mark(self) -> str:
-        """The first characters of a SHA-256 of the weights: a search by other weights has another name."""
+        """A short SHA-256 of the weights, which makes searches with different weights distinct by name."""
         return hashlib.sha256(json.dumps(self.as_json()).encode()).hexdigest()[:8]
 
     def as_json(self) -> dict[str, Json]:
-        """The same as JSON values, with the names of the clues."""
+        """Return the weights as JSON values, with the names of the features."""
         numbers = {
             name: np.round(getattr(self, name).astype(np.float64), 5).tolist()
             for name in ("straight", "inner", "bias", "bent")
@@ -92,7 +96,10 @@ class Scorer:
 
     @staticmethod
     def of_json(values: Json) -> Scorer:
-        """What `as_json` gave; raises BadInput for anything else, or for other clues."""
+        """Build a scorer from the values that `as_json` returned.
+
+        Raises BadInput for anything else, and for weights of other features.
+        """
         if not isinstance(values, dict) or values.get("clues") != list(CLUES):
             raise BadInput(
                 "these weights are of other clues than there are now; fit them anew with benchmarks/standard_sets/fit_trail.py"
@@ -107,8 +114,9 @@ class Scorer:
 
 @cache
 def learnt_scorer(weights: str = LEARNT_WEIGHTS) -> Scorer:
-    """A scorer that comes with the package, learnt on the develop questions of the bundled sets:
-    docs/recall.md says of which.
+    """Load a scorer that is shipped with the package.
+
+    It was trained on the dev split of the bundled sets that docs/recall.md names.
     """
     return Scorer.of_json(
         json.loads(resources.files(__package__).joinpath(weights).read_text(encoding="utf-8"))
@@ -128,15 +136,14 @@ _ARROWS = (
 def trail(
     documents: Iterable[Document], embedder: Embedder, scorer: Scorer | None = None, *, hops: int = _HOPS
 ) -> Stage:
-    """Choose `hops` passages one by one, each the one that the scorer puts highest by its clues, given those
-    chosen before.
+    """Choose `hops` passages one by one, each the one with the highest learned score given those before.
 
-    Clues are those of CLUES: likeness, words, and the names by which the chosen passages lead on, weighed by
-    how much the sentence around a name is like the question, and by which words of the question are still
-    open. The chosen come first in their order, 1 point apart, then all others by their score. Passages
-    without a title go by what their first sentence is about. A question without a word finds nothing. Names
-    are runs of capitalised words, so in scripts without capitals only titles lead on. Raises BadInput for
-    hops below 1.
+    The features are those of CLUES: similarity, words, and the names that link chosen passages to others,
+    weighted by the similarity of the sentence around a name to the question, and by which words of the
+    question are still unanswered. The chosen passages come first in their order, 1 point apart, then all
+    others by their score. A passage without a title is named after the subject of its first sentence. A
+    question without a word finds nothing. Names are runs of capitalised words, so in scripts without capitals
+    only titles link passages. Raises BadInput for `hops` below 1.
     """
     require_count(hops, 1, "hops", "it is how many passages are chosen one after the other")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
@@ -173,8 +180,9 @@ def trail(
 
 
 def trail_index(documents: list[Document], embedder: Embedder) -> TrailIndex:
-    """What a trail needs of some documents in the order of their ids: their sentences are embedded as well as
-    the whole of each.
+    """Build the index of the multi-hop retriever over documents in the order of their ids.
+
+    Embeds the sentences as well as the whole documents.
     """
     mentions = Mentions(documents)
     sentences = [full_text(replace(documents[row], text=sentence)) for row, sentence in mentions.sentences]
@@ -184,7 +192,7 @@ def trail_index(documents: list[Document], embedder: Embedder) -> TrailIndex:
 
 
 class _Best:
-    """The best way by which each passage was reached."""
+    """The strongest link to each passage."""
 
     def __init__(self, index: TrailIndex) -> None:
         self._names = index.mentions.names
@@ -192,13 +200,14 @@ class _Best:
         self._from, self._name, self._kind = (np.full(index.size, -1, np.int32) for _ in range(3))
 
     def keep(self, chosen: list[int], ways: Ways) -> None:
-        """Remember the ways from the passage chosen last that are better than those before; to one chosen
-        before there is none.
+        """Keep the links from the last chosen passage that are stronger than earlier ones.
+
+        Passages that are already chosen get none.
         """
         new = ~np.isin(ways.rows, chosen)
         for kind, link in enumerate(_SHOWN):
             strength = ways.strengths[link] * new
-            # the strongest way to a passage is written last, so it stays
+            # ascending, so that the strongest link is written last
             order = np.argsort(strength, kind="stable")
             order = order[strength[order] > self._strength[ways.rows[order]]]
             rows = ways.rows[order]
@@ -206,7 +215,7 @@ class _Best:
             self._name[rows], self._kind[rows] = ways.names[order], kind
 
     def ranking(self, earlier: Ranking, ids: list[str], shown: list[str]) -> Ranking:
-        """What was reached, with the way to each written out."""
+        """Rank the passages that were reached, with the path to each."""
         rows = np.flatnonzero(self._strength).tolist()
 
         def describe(number: int) -> str:

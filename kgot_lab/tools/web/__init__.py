@@ -1,1 +1,1 @@
-"""Look things up on the web, politely: search, fetch, turn the pages; or in a folder that stands in for it."""
+"""Polite web access: search, fetch and browse, on the web or in a local mirror."""

@@ -1,4 +1,4 @@
-"""A folder that stands in for the web: its files are the pages, found by words and visited by address."""
+"""A local mirror of the web, the web archive, and Wikipedia."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from kgot_lab.tools.web.fetching import USER_AGENT, Fetched
 from kgot_lab.tools.web.pages import WebPage, page_of, readable_markup
 from kgot_lab.types import Document, Json
 
-OFFLINE = "http://offline.invalid/"  # a name that no computer can have (RFC 2606)
+OFFLINE = "http://offline.invalid/"  # a reserved name (RFC 2606)
 _LARGEST = 50_000_000  # bytes of a file
-_NEAR = 300  # characters shown of a page that was found
+_NEAR = 300  # characters of an excerpt
 
 
 class Mirror:
-    """The files of a folder as a web site: a search engine over them (BM25), and the pages at their
-    addresses.
+    """The files of a folder as a web site: a search engine over them (BM25), and the pages by address.
 
-    `site` is the address of the folder's root. Without one, a folder that holds a folder for each host
-    (en.wikipedia.org/wiki/…), as wget makes it, serves those hosts; any other is served at
-    http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, hidden
-    files are passed over. Raises BadInput when there is no file.
+    `site` is the address of the folder's root. Without it, a folder with one folder for each host
+    (en.wikipedia.org/wiki/…), as wget creates it, serves those hosts. Any other folder is served at
+    http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, and
+    hidden files are ignored. Raises BadInput if there is no file.
     """
 
     def __init__(self, folder: str | Path, *, site: str = ""):
@@ -51,11 +50,14 @@ class Mirror:
 
     @property
     def name(self) -> str:
-        """What it is called as a search engine."""
+        """Its name as a search engine."""
         return f"the folder {self._root.name}"
 
     def open_page(self, address: str) -> WebPage:
-        """The page at an address; raises ToolFailed when the mirror does not hold it."""
+        """Return the page at an address.
+
+        Raises ToolFailed if the mirror does not have it.
+        """
         place = self._place(address)
         tried = [place, f"{place}/index.html".lstrip("/"), f"{place}.html", f"{place}/index.htm".lstrip("/")]
         if query := urlsplit(address).query:
@@ -68,7 +70,7 @@ class Mirror:
         )
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The pages that fit the words best; with a year, those that name it."""
+        """Return the pages that match the query best. With a year, only those that mention it."""
         ranking = self._index.search(query)
         found = [self._pages[hit.id] for hit in ranking.hits]
         wanted = [
@@ -78,13 +80,13 @@ class Mirror:
 
     @cached_property
     def _pages(self) -> dict[str, WebPage]:
-        """Every page that can be read, by address."""
+        """All readable pages, by address."""
         found = {}
         for name in self._files:
             try:
                 page = self._read(name)
             except (ToolFailed, NotInstalled):
-                continue  # a picture, say; it is told when it is visited
+                continue  # such as an image; the error is raised when it is opened
             found[page.address] = page
         if not found:
             raise ToolFailed(f"no file in {self.name} can be read as a page")
@@ -95,7 +97,7 @@ class Mirror:
         return bm25([Document(address, page.text, page.title) for address, page in self._pages.items()])
 
     def _place(self, address: str) -> str:
-        """The name of a file in the folder that an address would have."""
+        """Return the file name in the folder for an address."""
         try:
             parts = urlsplit(address.strip())
         except ValueError:  # a bracket where a host should be
@@ -131,8 +133,9 @@ class Mirror:
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
-    """The visible regular files below a folder, by their names in it; links are left out, since they may lead
-    anywhere.
+    """Yield the visible regular files below a folder by their relative path.
+
+    Links are skipped, since they may lead anywhere.
     """
     for parent, folders, files in os.walk(root):
         folders[:] = sorted(
@@ -145,7 +148,7 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _holds_hosts(root: Path) -> bool:
-    """Whether every visible entry of a folder is a folder called like a host."""
+    """Return whether every visible entry of a folder is a folder named like a host."""
     entries = [path for path in root.iterdir() if not path.name.startswith(".")]
     return bool(entries) and all(
         path.is_dir() and re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?", path.name) for path in entries
@@ -160,7 +163,7 @@ def _with_slash(site: str) -> str:
 
 
 def _near(text: str, query: str) -> str:
-    """Some characters of a text around the first word of the query that stands in it."""
+    """Return an excerpt around the first query word in a text."""
     places = [
         match.start()
         for word in re.findall(r"\w{3,}", query)
@@ -170,26 +173,27 @@ def _near(text: str, query: str) -> str:
     return " ".join(text[start : start + _NEAR].split())
 
 
-# The page that stood at an address on a day in the past, by the Internet Archive.
+# Past versions of pages, from the Internet Archive.
 
 
 @dataclass(frozen=True)
 class Archived:
-    """A kept copy of a page: where it stands, and from which day it is, as YYYY-MM-DD."""
+    """An archived copy of a page: its address, and its day as YYYY-MM-DD."""
 
     address: str
     day: str
 
 
 class WebArchive:
-    """Finds kept copies of pages by archive.org's availability service, or another that speaks as it does."""
+    """Finds archived copies of pages with archive.org's availability API, or a compatible one."""
 
     def __init__(self, *, address: str = "https://archive.org/wayback/available"):
         self._api = JsonApi("the web archive", address)
 
     def nearest(self, address: str, day: str) -> Archived:
-        """The copy nearest to a day (YYYYMMDD or YYYY-MM-DD, or only its beginning); raises ToolFailed when
-        there is none.
+        """Return the copy nearest to a day (YYYYMMDD or YYYY-MM-DD, or a prefix).
+
+        Raises ToolFailed if there is none.
         """
         stamp = re.sub(r"\D", "", day)
         if not 4 <= len(stamp) <= 14:
@@ -206,27 +210,26 @@ class WebArchive:
         return f"<web archive at {self._api.address}>"
 
 
-# Articles of Wikipedia, as they are or as they were on a day.
+# Wikipedia articles, in their current or a past version.
 
 _LEFT_OUT = ".mw-editsection, sup.reference, .navbox, .noprint, .mw-empty-elt, .metadata, .sistersitebox"  # for editors, not readers
 _MOST_MEANINGS = 30
 
 
 class Wikipedia:
-    """A wiki by its MediaWiki service: articles as Markdown, tables kept; `address` is that of its api.php.
+    """A wiki with a MediaWiki API: articles as Markdown with tables. `address` is that of its api.php.
 
-    Wikimedia asks that `user_agent` name a contact where many articles are read.
+    Wikimedia asks that `user_agent` contain a contact if many articles are read.
     """
 
     def __init__(self, *, address: str = "https://en.wikipedia.org/w/api.php", user_agent: str = USER_AGENT):
         self._api = JsonApi("Wikipedia", address, headers={"user-agent": user_agent})
 
     def article(self, title: str, day: str = "") -> WebPage:
-        """An article by its title, redirects followed; with a day (YYYY-MM-DD), its last version of that day
-        or before.
+        """Return an article by its title, following redirects.
 
-        Raises ToolFailed when there is none, with titles that are near, or when the title has several
-        meanings, with those.
+        With a day (YYYY-MM-DD), it is the last version up to that day. Raises ToolFailed if there is none,
+        with similar titles, or if the title is ambiguous, with its meanings.
         """
         stamp = _end_of(day) if day.strip() else ""
         about = self._about(title, stamp)
@@ -240,7 +243,7 @@ class Wikipedia:
         return self._page(about, int(versions[0]["revid"]), str(versions[0].get("timestamp", ""))[:10])
 
     def _about(self, title: str, stamp: str) -> dict[str, Any]:
-        """What the wiki knows of a page: its own title and address, and the version that is wanted."""
+        """Return the wiki's metadata of a page: its title, address, and the requested version."""
         query: dict[str, str | int] = {"titles": _one_title(title), "redirects": 1, "inprop": "url"}
         query |= {"prop": "info|pageprops|revisions", "rvprop": "ids|timestamp", "rvlimit": 1}
         query |= {"rvstart": stamp, "rvdir": "older"} if stamp else {}
@@ -306,12 +309,15 @@ def _refuse(answer: dict[str, Json]) -> None:
 
 
 def _one_title(title: str) -> str:
-    """A title without what would make it several, or name a part of a page."""
+    """Remove characters that would make a title several titles or name a section."""
     return " ".join(re.sub(r"[|\[\]{}<>#\x00-\x1f]", " ", title).split())[:255]
 
 
 def _end_of(day: str) -> str:
-    """The end of a day as MediaWiki takes it; raises ToolFailed for what is no day."""
+    """Return the end of a day as MediaWiki expects it.
+
+    Raises ToolFailed for an invalid date.
+    """
     try:
         return f"{date.fromisoformat(day.strip()).isoformat()}T23:59:59Z"
     except ValueError:
@@ -329,11 +335,11 @@ def _without_apparatus(markup: str) -> str:
     return str(soup)
 
 
-# The tool that reads Wikipedia: one object, offered to the loop and to the search agent alike.
+# The Wikipedia tool, shared by the loop and the search agent.
 
 
 def wikipedia(wiki: Wikipedia | None = None, *, name: str = "wikipedia") -> TextTool:
-    """A tool that returns an article of Wikipedia, with its tables, as it is or as it was on a day."""
+    """Create a tool that returns a Wikipedia article with its tables, in its current or a past version."""
     source = wiki or Wikipedia()
 
     def run(article: str, date: str = "") -> Result:

@@ -1,4 +1,4 @@
-"""Search engines behind one method: three by key, and one that needs none."""
+"""Search engines behind one method: three with a key, and one without."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from kgot_lab.io.http_client import through_proxy, way_to
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
 from kgot_lab.types import Json
 
-# Asking a service for JSON, with a key that no error and no repr shows.
+# JSON APIs with a key that no error and no repr shows.
 
 _MOST_BYTES = 20_000_000
 
 
 @dataclass(frozen=True)
 class JsonApi:
-    """A service at an address, named for messages; `seconds` is for one request, and what goes out with each
-    stays out of the repr.
+    """A JSON API at an address, with a name for messages.
+
+    `seconds` is the timeout of one request. What is sent with each request is not in the repr.
     """
 
     name: str
@@ -33,13 +34,18 @@ class JsonApi:
     seconds: float = 30.0
 
     def get(self, parameters: Mapping[str, str | int]) -> dict[str, Json]:
-        """The answer to a GET; raises ToolFailed with the service's own words, `again` for rate limits,
-        time-outs and its own faults.
+        """Send a GET request and return the answer.
+
+        Raises ToolFailed with the service's message, with `again` for rate limits, time-outs and server
+        errors.
         """
         return self._asked("GET", params=dict(parameters))
 
     def post(self, body: Mapping[str, Json]) -> dict[str, Json]:
-        """The answer to a POST of JSON; raises as `get` does."""
+        """Send a POST request with JSON and return the answer.
+
+        Raises as `get` does.
+        """
         return self._asked("POST", json=dict(body))
 
     def _asked(self, method: str, **what: Json) -> dict[str, Json]:
@@ -53,7 +59,7 @@ class JsonApi:
             raise ToolFailed(f"{self.name} cannot be asked: {error}") from None
         headers = {"user-agent": USER_AGENT, "accept": "application/json", **self.headers}
         deadline = time.monotonic() + self.seconds
-        try:  # the client's errors hold the request, and the request the key
+        try:  # the client's errors contain the request, and so the key
             with (
                 httpx.Client(headers=headers, timeout=self.seconds, follow_redirects=False, **way) as client,
                 client.stream(method, self.address, **what) as answer,
@@ -89,7 +95,7 @@ class JsonApi:
         return value
 
     def _keyless(self, text: str) -> str:
-        """A text without the key, spelt as it is or as in an address; services repeat it in their messages."""
+        """Remove the key, plain or URL-encoded, from a text, since services repeat it in their messages."""
         if len(self.key) > 3:
             for spelling in {self.key, quote(self.key), quote(self.key, safe=""), quote_plus(self.key)}:
                 text = text.replace(spelling, "…")
@@ -97,7 +103,10 @@ class JsonApi:
 
 
 def _told(value: Json) -> str:
-    """What a service says went wrong: services put it in `error`, `detail` or `message`, at any depth."""
+    """Return the error message of a service.
+
+    Services put it in `error`, `detail` or `message`, at any depth.
+    """
     if isinstance(value, dict):
         for name in ("error", "detail", "message", "info"):
             if value.get(name):
@@ -110,9 +119,7 @@ RESULTS = 10
 
 @dataclass(frozen=True)
 class WebHit:
-    """One result of a search: the page's address and title, a few of its words, and its date where the engine
-    knows it.
-    """
+    """A search result: address, title, excerpt, and the date if the engine knows it."""
 
     address: str
     title: str
@@ -125,7 +132,7 @@ class WebHit:
 
 
 class SearchEngine(Protocol):
-    """What finds pages by words."""
+    """A web search engine."""
 
     @property
     def name(self) -> str: ...
@@ -143,7 +150,7 @@ class _Engine:
 
 
 class SerpApi(_Engine):
-    """Google's results by serpapi.com."""
+    """Google results from serpapi.com."""
 
     name = "SerpAPI"
 
@@ -151,7 +158,10 @@ class SerpApi(_Engine):
         self._api, self._key = JsonApi(self.name, address, key), key
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The best results of a year, or of any; raises ToolFailed."""
+        """Return the best results, optionally of one year.
+
+        Raises ToolFailed if the service fails.
+        """
         span = {"tbs": f"cdr:1,cd_min:1/1/{year},cd_max:12/31/{year}"} if year else {}
         answer = self._api.get({"engine": "google", "q": query, "api_key": self._key, **span})
         found = _hits(answer.get("organic_results"), address="link", words="snippet", date="date")
@@ -161,7 +171,7 @@ class SerpApi(_Engine):
 
 
 class Tavily(_Engine):
-    """Results by tavily.com."""
+    """Results from tavily.com."""
 
     name = "Tavily"
 
@@ -169,14 +179,17 @@ class Tavily(_Engine):
         self._api = JsonApi(self.name, address, key, {"authorization": f"Bearer {key}"})
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The best results of a year, or of any; raises ToolFailed."""
+        """Return the best results, optionally of one year.
+
+        Raises ToolFailed if the service fails.
+        """
         span = {"start_date": f"{year}-01-01", "end_date": f"{year}-12-31"} if year else {}
         answer = self._api.post({"query": query, "max_results": RESULTS, **span})
         return _hits(answer.get("results"), address="url", words="content", date="published_date")
 
 
 class Brave(_Engine):
-    """Results by Brave Search."""
+    """Results from Brave Search."""
 
     name = "Brave"
 
@@ -184,9 +197,12 @@ class Brave(_Engine):
         self._api = JsonApi(self.name, address, key, {"x-subscription-token": key})
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The best results of a year, or of any; raises ToolFailed."""
+        """Return the best results, optionally of one year.
+
+        Raises ToolFailed if the service fails.
+        """
         span = {"freshness": f"{year}-01-01to{year}-12-31"} if year else {}
-        # it refuses longer queries
+        # the API refuses longer queries
         answer = self._api.get({"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span})
         web = answer.get("web")
         found = web.get("results") if isinstance(web, Mapping) else None
@@ -194,10 +210,10 @@ class Brave(_Engine):
 
 
 class Keyless(_Engine):
-    """Results by the package ddgs, which asks several public engines and needs no key; raises NotInstalled
-    without it.
+    """Results from the package ddgs, which queries several public engines without a key.
 
-    `ask` takes the query, `max_results` and `timelimit` and returns what ddgs does; by default it is ddgs.
+    `ask` takes the query, `max_results` and `timelimit` and returns what ddgs does, which is the default.
+    Raises NotInstalled without ddgs.
     """
 
     name = "ddgs"
@@ -210,8 +226,10 @@ class Keyless(_Engine):
         self._ask = ask or (lambda query, **how: ddgs.DDGS().text(query, **how))
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
-        """The best results; a year is added to the words, since not every engine behind it can filter by one.
-        Raises ToolFailed.
+        """Return the best results.
+
+        A year is added to the query, since not every engine behind it can filter by year. Raises ToolFailed
+        if no engine answers.
         """
         from ddgs.exceptions import DDGSException
 
@@ -235,16 +253,16 @@ _NAMES = {"serpapi": "SERPAPI_API_KEY", "tavily": "TAVILY_API_KEY", "brave": "BR
 
 
 def check_engine_name(name: str) -> None:
-    """Raise UnknownName for a search engine there is not; "" is any."""
+    """Raise UnknownName for an unknown search engine. "" stands for any."""
     if name and name not in (*_NAMES, "ddgs"):
         raise UnknownName("search engine", name, [*_NAMES, "ddgs"])
 
 
 def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
-    """The engine of a name ("serpapi", "tavily", "brave", "ddgs"), or the first whose key is in the
-    environment, or else ddgs.
+    """Create a search engine by its name ("serpapi", "tavily", "brave", "ddgs").
 
-    Raises UnknownName, BadInput when the key is missing, NotInstalled without ddgs.
+    By default the first whose key is in the environment, or else ddgs. Raises UnknownName for an unknown
+    name, BadInput if its key is missing, and NotInstalled without ddgs.
     """
     check_engine_name(name)
     if name == "ddgs":
@@ -258,7 +276,10 @@ def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
 
 
 def _hits(results: Json, *, address: str, words: str, date: str) -> tuple[WebHit, ...]:
-    """The usable results among what a service sent; services send odd ones, so nothing is taken for granted."""
+    """Return the usable results of a service.
+
+    No structure is assumed, since services send odd results.
+    """
     listed: Iterable[Json] = results if isinstance(results, list) else ()
     usable = [
         each
@@ -272,5 +293,5 @@ def _hits(results: Json, *, address: str, words: str, date: str) -> tuple[WebHit
 
 
 def _plain(text: Json) -> str:
-    """A text of a result on one line, without the markup that some engines put around the words sought."""
+    """Return a text of a result on one line, without highlighting markup."""
     return " ".join(unescape(re.sub(r"</?(?:strong|b|em)>", "", str(text or ""))).split())[:1000]

@@ -1,4 +1,4 @@
-"""Fetching from the web with manners: robots.txt is honoured, and redirects, bytes and seconds are limited."""
+"""Polite fetching: robots.txt is respected, and redirects, bytes and seconds are limited."""
 
 from __future__ import annotations
 
@@ -20,30 +20,27 @@ from kgot_lab.llm.capabilities import requested_wait
 if TYPE_CHECKING:
     import httpx
 
-# Which addresses may be asked for: the public web by http and https, and private ones only where they were
-# named.
+# Permitted addresses: the public web by http and https, and private ones only if listed.
 
 _PORTS = {"http": 80, "https": 443}
-# IPv6 addresses that hold an IPv4 address in their last 32 bits
+# IPv6 addresses with an IPv4 address in their last 32 bits
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True)
 class Destination:
-    """An address that may be asked for, and the number of the computer to connect to: looked up once, so that
-    it cannot change after.
-    """
+    """A permitted address, and the IP address to connect to, resolved once so that it cannot change later."""
 
     url: httpx.URL
     ip: str
 
 
 def destination(address: str, private_hosts: Collection[str] = ()) -> Destination:
-    """Where an address leads; `private_hosts` are the "host:port" that may be reached although they are
-    private.
+    """Resolve an address.
 
-    Raises ToolFailed for what is not http or https, holds a password, has no such host, or leads to a
-    private, loopback or link-local computer; NotInstalled without httpx.
+    `private_hosts` are the "host:port" that may be reached although they are private. Raises ToolFailed for
+    an address that is not http or https, contains a password, has an unknown host, or leads to a private,
+    loopback or link-local computer. Raises NotInstalled without httpx.
     """
     try:
         import httpx
@@ -67,7 +64,7 @@ def destination(address: str, private_hosts: Collection[str] = ()) -> Destinatio
 
 
 def is_public(number: str) -> bool:
-    """Whether an IP address belongs to the public internet, an IPv4 address inside an IPv6 address included."""
+    """Return whether an IP address is public, including any IPv4 address inside an IPv6 address."""
     try:
         ip = ipaddress.ip_address(number.partition("%")[0])
     except ValueError:
@@ -92,22 +89,22 @@ def _numbers(host: str, port: int) -> list[str]:
 
 
 USER_AGENT = f"kgot_lab/{__version__}"
-_ROBOTS_BYTES = 512_000  # RFC 9309 asks for at least 500 KiB
+_ROBOTS_BYTES = 512_000  # RFC 9309 requires at least 500 KiB
 _REDIRECTS = (301, 302, 303, 307, 308)
 _WORTH_RETRYING = (408, 425, 429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True)
 class Manners:
-    """How a web page is asked for. `user_agent` should name a contact where many pages are fetched."""
+    """Settings of requests. `user_agent` should contain a contact if many pages are fetched."""
 
     user_agent: str = USER_AGENT
-    seconds: float = 20.0  # for one page with all its redirects
+    seconds: float = 20.0  # for one page, including redirects
     most_bytes: int = 5_000_000
     redirects: int = 5
     attempts: int = 3
-    longest_wait: float = 5.0  # seconds between two attempts; a server that asks for more is not waited for
-    # "host:port" that may be reached although they are private: a mirror of one's own
+    longest_wait: float = 5.0  # seconds between attempts; if a server requests more, the fetch fails
+    # "host:port" that are allowed although private, such as a local mirror
     private_hosts: Collection[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -121,9 +118,7 @@ class Manners:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a server sent: the address it came from in the end, its kind (content type), charset and bytes,
-    and whether there was more.
-    """
+    """A server's response: final address, content type, charset, bytes, and whether it was truncated."""
 
     address: str
     kind: str
@@ -134,7 +129,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class _Answer:
-    """One response of a server, to be judged."""
+    """A raw response of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -143,8 +138,9 @@ class _Answer:
 
 
 class PoliteWeb:
-    """Fetches pages of the web that robots.txt allows; `sleep` waits between attempts. Raises NotInstalled
-    without httpx or Protego.
+    """Fetches pages that robots.txt allows. `sleep` waits between attempts.
+
+    Raises NotInstalled without httpx or Protego.
     """
 
     def __init__(self, manners: Manners = Manners(), *, sleep: Callable[[float], None] = time.sleep):
@@ -155,12 +151,12 @@ class PoliteWeb:
             raise NotInstalled("web", str(error.name)) from None
         self.manners = manners
         self._sleep = sleep
-        self._robots: dict[str, Any] = {}  # origin -> what its robots.txt says
-        # nothing of the environment's proxies: a proxy would look names up again, where private addresses
-        # cannot be kept out
-        # a connection belongs to one host name, two of which may share a number
+        self._robots: dict[str, Any] = {}  # origin -> rules of its robots.txt
+        # no proxies from the environment: a proxy would resolve names again, and could reach private
+        # addresses
+        # connections are not reused, since two host names may share an IP address
         no_reuse = httpx.Limits(max_keepalive_connections=0)
-        # they would be kept by number, and so for another host too
+        # no cookies: they would be stored by IP address, and so be sent to another host
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         self._client = httpx.Client(
             trust_env=False, verify=httpx.create_ssl_context(), limits=no_reuse, cookies=no_cookies
@@ -168,7 +164,10 @@ class PoliteWeb:
         self._closing = weakref.finalize(self, self._client.close)
 
     def fetch(self, address: str) -> Fetched:
-        """What stands at an address; raises ToolFailed with the reason, `again` where a later try may work."""
+        """Fetch an address.
+
+        Raises ToolFailed with the reason if it fails, with `again` if a retry may work.
+        """
         for attempt in range(1, self.manners.attempts + 1):
             try:
                 return self._followed(address, obey=True, most=self.manners.most_bytes)
@@ -184,13 +183,13 @@ class PoliteWeb:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Close the connections, as also happens when nothing holds this any more."""
+        """Close the connections. They are also closed with the last reference to this object."""
         self._closing()
 
     def _followed(self, address: str, *, obey: bool, most: int) -> Fetched:
         deadline = time.monotonic() + self.manners.seconds
         for _ in range(self.manners.redirects + 1):
-            where = destination(address, self.manners.private_hosts)  # at each redirect anew
+            where = destination(address, self.manners.private_hosts)  # again at each redirect
             if obey and not self._allowed(where.url):
                 raise ToolFailed(
                     f"the robots.txt of {where.url.host} asks programs not to visit {where.url.path}; look elsewhere"
@@ -202,8 +201,9 @@ class PoliteWeb:
         raise ToolFailed(f"{where.url.host} redirects more than {self.manners.redirects} times")
 
     def _allowed(self, url: httpx.URL) -> bool:
-        """What robots.txt says of an address: everything is allowed where there is none, nothing where the
-        server fails (RFC 9309).
+        """Return whether robots.txt allows an address.
+
+        Without one everything is allowed. If the server fails, nothing is (RFC 9309).
         """
         from protego import Protego
 
@@ -214,14 +214,14 @@ class PoliteWeb:
                     "utf-8", "replace"
                 )
             except _Passing:
-                raise  # it is asked again, and nothing is remembered
+                raise  # it is retried, and nothing is cached
             except ToolFailed:
                 rules = ""
             self._robots[origin] = Protego.parse(rules)
         return bool(self._robots[origin].can_fetch(str(url), self.manners.user_agent))
 
     def _asked(self, where: Destination, most: int, deadline: float) -> _Answer:
-        """One request to the number that was looked up, under the name that was asked for."""
+        """Send one request to the resolved IP address, with the original host name."""
         import httpx
 
         headers = {
@@ -257,7 +257,7 @@ class PoliteWeb:
 
 
 class _Passing(ToolFailed):
-    """A failure that another attempt may not meet; `wait` is what the server asked for, in seconds."""
+    """A transient failure. `wait` is the delay that the server requested, in seconds."""
 
     def __init__(self, message: str, wait: float | None = None):
         super().__init__(message, again=True)
@@ -265,8 +265,9 @@ class _Passing(ToolFailed):
 
 
 def bounded_body(response: httpx.Response, most: int, deadline: float) -> tuple[bytes, bool]:
-    """The body as far as it fits, and whether there was more; raises httpx.ReadTimeout where it still
-    trickles in at the deadline.
+    """Read a body up to `most` bytes, and return it with whether there was more.
+
+    Raises httpx.ReadTimeout if it is still arriving at the deadline.
     """
     import httpx
 
@@ -297,7 +298,7 @@ def _judged(address: str, answer: _Answer) -> Fetched:
 
 
 def _is_text(kind: str) -> bool:
-    """Whether the beginning of a body of this kind can be read without its end."""
+    """Return whether a truncated body of this kind can be read."""
     return (
         kind.strip().lower().startswith(("text/", "application/xhtml", "application/json", "application/xml"))
     )

@@ -1,4 +1,4 @@
-"""A web page as text one can read: Markdown, with its title and with whole addresses in its links."""
+"""Web pages as Markdown, with title and absolute links, and a browser that shows them in screens."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _EXTENSIONS = {
     f"{_OFFICE}.presentationml.presentation": ".pptx",
     f"{_OFFICE}.spreadsheetml.sheet": ".xlsx",
 }
-_UNKNOWN = ("", "application/octet-stream", "binary/octet-stream")  # what servers say of anything
+_UNKNOWN = ("", "application/octet-stream", "binary/octet-stream")  # default types that say nothing
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _LONGEST_TITLE = 200
-_MOST_MARKUP = 1_500_000  # characters of HTML that are made text, which takes some seconds
+_MOST_MARKUP = 1_500_000  # characters of HTML to convert, which takes some seconds
 
 
 @dataclass(frozen=True)
 class WebPage:
-    """A page: its address, title, text, and what had to be guessed or left out to read it ("" if nothing)."""
+    """A page: address, title, text, and what was guessed or omitted ("" if nothing)."""
 
     address: str
     title: str
@@ -46,7 +46,10 @@ class WebPage:
 
 
 def page_of(fetched: Fetched) -> WebPage:
-    """What was fetched as a page; raises ToolFailed for what holds no text, with its kind."""
+    """Convert a fetched file to a page.
+
+    Raises ToolFailed, which names the kind, if it holds no text.
+    """
     extension = _extension(fetched)
     data = fetched.data
     title = ""
@@ -69,8 +72,10 @@ def page_of(fetched: Fetched) -> WebPage:
 
 
 def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
-    """The title of an HTML page, and the page as a reader sees it: links made whole, hidden parts left out,
-    frames as links.
+    """Return the title of an HTML page and its visible content.
+
+    Links are made absolute, hidden parts are removed, and frames become links. Raises NotInstalled without
+    beautifulsoup4.
     """
     try:
         from bs4 import BeautifulSoup, Comment
@@ -79,7 +84,7 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
     soup = BeautifulSoup(markup, "html.parser")
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
     if soup.title:
-        soup.title.decompose()  # where a page names no body, it would be read as part of the text
+        soup.title.decompose()  # without a body tag it would be read as text
     if base := soup.find("base", href=True):
         address = urljoin(address, str(base["href"]))
     for hidden in soup.find_all(
@@ -93,8 +98,9 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
 
 
 def _make_whole(soup: BeautifulSoup, address: str) -> None:
-    """Give links whole addresses, name pictures by their alternative text, and turn frames and page-made
-    redirects into links.
+    """Make links absolute, and turn frames and redirects into links.
+
+    Images are replaced by their alternative text.
     """
     for link in soup.find_all("a", href=True):
         whole = _joined(address, str(link["href"]))
@@ -115,7 +121,7 @@ def _make_whole(soup: BeautifulSoup, address: str) -> None:
             soup.body.append(meta.extract())
             _replace_by_link(soup, meta, _joined(address, match[1].strip()), "This page leads on to")
     for frames in soup.find_all("frameset"):
-        frames.name = "body"  # what stands outside a body is not converted
+        frames.name = "body"  # only the body is converted
 
 
 def _replace_by_link(soup: BeautifulSoup, tag: object, address: str, text: str) -> None:
@@ -127,11 +133,11 @@ def _replace_by_link(soup: BeautifulSoup, tag: object, address: str, text: str) 
 
 
 def _joined(address: str, link: str) -> str:
-    """The whole address of a link, or "" for one that does not lead to a page."""
+    """Return the absolute address of a link, or "" if it does not lead to a page."""
     try:
         whole = urljoin(address, link.strip())
         return whole if urlsplit(whole).scheme in ("http", "https") else ""
-    except ValueError:  # a bracket where a host should be
+    except ValueError:  # a bracket in place of the host
         return ""
 
 
@@ -145,7 +151,7 @@ def _decoded_markup(fetched: Fetched) -> str:
     from bs4.dammit import EncodingDetector, UnicodeDammit
 
     named = EncodingDetector.find_declared_encoding(fetched.data, is_html=True, search_entire_document=False)
-    # a page that is UTF-8 throughout is UTF-8, whatever it says: servers declare Latin-1 from habit
+    # valid UTF-8 is UTF-8, whatever is declared: servers declare Latin-1 by default
     likely = (
         [fetched.charset, named]
         if _escapes(fetched.charset or named or "")
@@ -156,12 +162,15 @@ def _decoded_markup(fetched: Fetched) -> str:
 
 
 def _escapes(charset: str) -> bool:
-    """Whether text in a character set may pass for UTF-8 although it is not."""
+    """Return whether text in a character set can be mistaken for UTF-8."""
     return charset.lower().startswith(("utf-16", "utf-32", "iso-2022", "hz"))
 
 
 def _extension(fetched: Fetched) -> str:
-    """The extension of files of this kind; where the server does not say, by the address and the first bytes."""
+    """Return the file extension for the content type.
+
+    For an unknown type it is taken from the address and the first bytes.
+    """
     if fetched.kind in _EXTENSIONS:
         return _EXTENSIONS[fetched.kind]
     if fetched.kind.startswith("text/") or fetched.kind.endswith(
@@ -178,14 +187,14 @@ def _extension(fetched: Fetched) -> str:
     return ".html" if re.match(rb"\s*(<!doctype html|<html)", fetched.data[:500], re.IGNORECASE) else ".txt"
 
 
-# A browser without pictures: one page at a time, a screenful at a time.
+# A text browser: one page and one screen at a time.
 
 SCREEN = 5000  # characters, about 1,250 tokens
 
 
 @dataclass(frozen=True)
 class Screen:
-    """What the browser shows: a page, and which part of it, counted from 1."""
+    """A part of a page as the browser shows it, counted from 1."""
 
     page: WebPage
     number: int
@@ -199,30 +208,34 @@ class Screen:
 
 
 class Browser:
-    """Shows pages that `open_page` gets by their address, in screens of about `letters` letters, and
-    remembers what it showed.
+    """Shows pages in screens of about `letters` characters, and remembers what it showed.
+
+    `open_page` returns the page at an address.
     """
 
     def __init__(self, open_page: Callable[[str], WebPage], letters: int = SCREEN):
         require_count(letters, 100, "letters", "a screen holds that many")
         self._open_page, self._letters = open_page, letters
-        self.history: list[WebPage] = []  # every page that was opened, in order; the last is open
-        self._trail: list[WebPage] = []  # the way here, without pages that were left by going back
+        self.history: list[WebPage] = []  # all opened pages, in order; the last is open
+        self._trail: list[WebPage] = []  # the back stack
         self._screens: list[str] = [""]
         self._at = 0
         self._sought = ""
-        self._found = -1  # where in the page the text sought was found last
+        self._found = -1  # index of the last match in the page
         self._seen: dict[str, tuple[WebPage, set[int]]] = {}
 
     @property
     def page(self) -> WebPage:
-        """The page that is open; raises ToolFailed when none is."""
+        """The open page. Raises ToolFailed if there is none."""
         if not self.history:
             raise ToolFailed("no page is open yet; search, or visit one")
         return self.history[-1]
 
     def visit(self, address: str) -> Screen:
-        """The first screen of a page; an address may be relative to the open page. Raises ToolFailed."""
+        """Open a page and return its first screen. The address may be relative to the open page.
+
+        Raises ToolFailed if the page cannot be opened.
+        """
         here = self.history[-1].address if self.history else ""
         try:
             whole = urljoin(here, address.strip())
@@ -235,42 +248,55 @@ class Browser:
         )
 
     def show(self, page: WebPage) -> Screen:
-        """The first screen of a page that was got elsewhere."""
+        """Show a page that was obtained elsewhere and return its first screen."""
         self._trail.append(page)
         return self._turned_to(page)
 
     def back(self) -> Screen:
-        """The first screen of the page that was open before; raises ToolFailed when there was none."""
+        """Return to the previous page and return its first screen.
+
+        Raises ToolFailed if there is none.
+        """
         if len(self._trail) < 2:
             raise ToolFailed("there is no page to go back to")
         self._trail.pop()
         return self._turned_to(self._trail[-1])
 
     def page_down(self) -> Screen:
-        """The next screen; raises ToolFailed at the end."""
+        """Return the next screen.
+
+        Raises ToolFailed at the end.
+        """
         if self._at + 1 >= len(self._screens):
             raise ToolFailed(f"this is the end of the page, {self._shown().where}")
         return self._shown(self._at + 1)
 
     def page_up(self) -> Screen:
-        """The screen before; raises ToolFailed at the beginning."""
+        """Return the previous screen.
+
+        Raises ToolFailed at the beginning.
+        """
         if self._at == 0:
             raise ToolFailed(f"this is the beginning of the page, {self._shown().where}")
         return self._shown(self._at - 1)
 
     def find(self, text: str) -> Screen:
-        """The first screen on which a text stands, in either case; raises ToolFailed when it
-        does not stand there.
+        """Return the first screen that contains a text, ignoring case.
+
+        Raises ToolFailed if there is none.
         """
         self._sought, self._found = text, -1
         return self.find_next()
 
     def find_next(self) -> Screen:
-        """The next place of the text sought last; raises ToolFailed when there is none."""
+        """Return the screen of the next match of the last search.
+
+        Raises ToolFailed if there is none.
+        """
         page = self.page
         if not self._sought.split():
             raise ToolFailed("nothing was sought yet; say which text to find")
-        # line ends and emphasis between words
+        # allow line ends and emphasis between words
         pattern = re.compile(r"[\s*_]+".join(map(re.escape, self._sought.split())), re.IGNORECASE)
         match = pattern.search(page.text, self._found + 1)
         if match is None:
@@ -283,16 +309,14 @@ class Browser:
         return self._shown(next(number for number, end in enumerate(ends) if self._found < end))
 
     def seen_whole(self, letters: int) -> None:
-        """Note that the first so many characters of the open page were read in another way."""
+        """Record that the first characters of the open page were read in another way."""
         starts = [0, *accumulate(map(len, self._screens))]
         self._seen[self.page.address][1].update(
             number for number in range(len(self._screens)) if starts[number] < letters
         )
 
     def seen(self) -> tuple[Document, ...]:
-        """What was shown, as documents: a page each, its address as id, and of its text the screens that were
-        looked at.
-        """
+        """Return the screens that were shown, as one document for each page with its address as id."""
         found = []
         for address, (page, numbers) in self._seen.items():
             parts = screens(page.text, self._letters)
@@ -312,15 +336,16 @@ class Browser:
         page = self.page
         self._at = self._at if number is None else number
         known, numbers = self._seen.get(page.address, (page, set()))
-        if known.text != page.text:  # it changed between two visits; what was seen last counts
+        if known.text != page.text:  # the page changed between two visits; the last version counts
             numbers = set()
         self._seen[page.address] = page, {*numbers, self._at}
         return Screen(page, self._at + 1, len(self._screens), self._screens[self._at])
 
 
 def screens(text: str, letters: int = SCREEN) -> list[str]:
-    """A text in parts of at most so many characters, cut where a paragraph, line or word ends if one does
-    near; joined, they are the text.
+    """Split a text into parts of at most `letters` characters, which join to the text.
+
+    Cuts are at the end of a paragraph, line or word if one is near.
     """
     parts, start = [], 0
     while len(text) - start > letters:
@@ -336,16 +361,16 @@ def screens(text: str, letters: int = SCREEN) -> list[str]:
     return [*parts, text[start:]]
 
 
-# What is said in a YouTube video, by its transcript.
+# Transcripts of YouTube videos.
 
 _HOSTS = ("youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com", "youtu.be")
 
 
 def video_in(address: str) -> str:
-    """The id of the YouTube video at an address, "" for any other address."""
+    """Return the id of the YouTube video at an address, or ""."""
     try:
         parts = urlsplit(address)
-    except ValueError:  # a bracket where a host should be
+    except ValueError:  # a bracket in place of the host
         return ""
     if (parts.hostname or "").lower() not in _HOSTS:
         return ""
@@ -364,12 +389,11 @@ def video_in(address: str) -> str:
 def transcript_page(
     video: str, *, session: Any = None, seconds: float = 20.0, most_bytes: int = 5_000_000
 ) -> WebPage:
-    """The transcript of a video as a page, in English where there is one, or else in the first language there
-    is.
+    """Return the transcript of a video as a page, in English if available, else in the first language.
 
-    `seconds` is for all requests together, `most_bytes` for one answer; `session` is a requests.Session to
-    ask with, for this page only. Raises ToolFailed when there is no transcript, NotInstalled without
-    youtube-transcript-api.
+    `seconds` is the time limit for all requests together, `most_bytes` the limit of one answer. `session` is
+    a requests.Session to use for this page. Raises ToolFailed if there is no transcript, and NotInstalled
+    without youtube-transcript-api.
     """
     try:
         from youtube_transcript_api import (
@@ -407,16 +431,14 @@ def transcript_page(
 
 
 def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
-    """What a requests.Session sends by: all its requests end so many seconds from now, and no answer is
-    longer than so many bytes.
-    """
+    """Create a requests adapter with a deadline for all requests and a size limit for each answer."""
     from requests import ReadTimeout
     from requests.adapters import HTTPAdapter
 
     deadline = time.monotonic() + seconds
 
     def pieces(raw: Any) -> Iterator[bytes]:
-        # read1 gives what has come, read waits for all it asked for
+        # read1 returns what has arrived, read waits for all bytes
         size, read = (0, getattr(raw, "read1", raw.read))
         with closing(raw):
             while piece := read(1 << 14, decode_content=True):
@@ -430,7 +452,7 @@ def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
                 yield piece
 
     class Bounded(HTTPAdapter):
-        """Sends with what is left of the time, and lets the body be read in bounded pieces."""
+        """An adapter that sends with the remaining time, and reads the body in bounded pieces."""
 
         def send(self, *request: Any, **options: Any) -> Any:
             response = super().send(
@@ -443,8 +465,9 @@ def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
 
 
 def page_opener(web: PoliteWeb) -> Callable[[str], WebPage]:
-    """What opens pages: documents and texts as they are, and of a YouTube video its transcript; it raises
-    ToolFailed, NotInstalled.
+    """Create a function that opens pages, using the transcript for a YouTube video.
+
+    It raises ToolFailed if a page cannot be opened, and NotInstalled if a package is missing.
     """
 
     def open_page(address: str) -> WebPage:
