@@ -60,7 +60,7 @@ class Stamina:
 
 
 class _Move(BaseModel):
-    """A turn of the agent: its reasoning, the move, and the arguments."""
+    """A turn of the agent: why, which move, and what it takes."""
 
     thought: str = ""
     move: str
@@ -68,7 +68,7 @@ class _Move(BaseModel):
 
 
 class _Finish(BaseModel):
-    """The agent's final answer."""
+    """What the agent found in the end."""
 
     found: bool
     answer: str

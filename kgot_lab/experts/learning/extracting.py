@@ -48,7 +48,7 @@ _SYSTEM = (
 
 
 class StatedChange(BaseModel):
-    """A change as the model reports it."""
+    """A change as a model notes it."""
 
     kind: Literal["node", "edge", "no edge", "property"]
     subject: str = Field(max_length=200)
@@ -61,7 +61,7 @@ class StatedChange(BaseModel):
 
 
 class StatedChanges(BaseModel):
-    """The changes that a model finds in a message."""
+    """The changes that a model notes of a message."""
 
     changes: list[StatedChange] = Field(max_length=20)
 
@@ -89,7 +89,7 @@ class ExtractedChanges:
 
 
 class _NotTaken(Exception):
-    """Why a change is refused."""
+    """Why a change is not taken."""
 
 
 def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) -> ExtractedChanges:

@@ -71,7 +71,7 @@ class NewsItem:
 
 
 class NewsRead(NamedTuple):
-    """The result of a feed: items, and why others are invalid."""
+    """What a feed gave: items, and why others are none."""
 
     items: tuple[NewsItem, ...]
     refused: tuple[str, ...] = ()
@@ -197,7 +197,7 @@ class _Stated(BaseModel):
 
 
 class StatedThing(_Stated):
-    """A thing as a model names it, with its symbol or ticker if the item gives one."""
+    """A thing as a model names it, with its symbol or ticker where the item gives one."""
 
     type: _one_of(each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in OF_THE_ITEM)  # type: ignore[valid-type]
     name: str
@@ -205,7 +205,7 @@ class StatedThing(_Stated):
 
 
 class StatedEvent(_Stated):
-    """An event as a model states it, with the names of what it affects and of its issuing institution."""
+    """An event as a model tells it, with the names of what it bears upon and of the institution that decided it."""
 
     type: str
     summary: str
@@ -222,11 +222,10 @@ class StatedLink(_Stated):
 
 
 class StatedInsight(_Stated):
-    """An insight as a model states it: what it is about, its events, and who gave it, when.
+    """An insight as a model derives it: what it is about, the numbers of the events it rests on, the first being 1, and who gave it, when.
 
-    Events are given by number, from 1. Instead of a name, `about` may have the item's words for an earlier
-    event, and `earlier` has them for earlier events it rests on. `date` is when it was given, if that is not
-    the day of the item, and `until` when it ends, if the item says so.
+    In place of a name `about` may have the item's words for an event of before, and `earlier` has them for those it rests on. `date` is
+    when it was given, where that is not the day of the item, and `until` when it ends, where the item says so.
     """
 
     type: _one_of(("signal", "observation", "pattern"))  # type: ignore[valid-type]
@@ -242,7 +241,7 @@ class StatedInsight(_Stated):
 
 
 class StatedCall(_Stated):
-    """A call by somebody that an item withdraws."""
+    """A call of somebody, which an item takes back."""
 
     said_by: str
     action: str
@@ -250,10 +249,7 @@ class StatedCall(_Stated):
 
 
 class StatedNews(_Stated):
-    """Everything a model reads in an item.
-
-    `untrue` quotes what it says did not happen, and `ended` are links that are over.
-    """
+    """All that a model reads in an item; `untrue` has the item's words for what it says did not happen, `ended` links that are over."""
 
     sentiment: _one_of(("positive", "negative", "neutral")) = ""  # type: ignore[valid-type]
     things: list[StatedThing]
