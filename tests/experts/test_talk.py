@@ -87,6 +87,17 @@ def test_what_was_said_before_it_was_broken_off_is_an_answer_with_its_citations(
     assert talk.ask("And then?").conversation == answered.conversation
 
 
+def test_a_talk_that_is_broken_off_before_a_word_keeps_no_answer_and_nothing_on_disk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    talk = talk_of("First.", ANSWER)
+    talk.ask(QUESTION)
+    events = talk.events("And then?")
+    next(events)
+    events.close()
+    assert (talk.turns[1].message, talk.turns[1].text, talk.turns[1].thought) == ("", "", None)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_model_that_fails_leaves_an_answer_that_says_why():
     answered = talk_of().ask(QUESTION)
     assert answered.text == "" and "no reply left" in answered.trouble and answered.thought is not None

@@ -107,6 +107,13 @@ def test_a_conversation_of_another_teaches_nothing_and_one_that_is_deleted_is_fo
     assert len(server.client.post(f"{talk}/learn", json={}, headers=ada).json()) == 1
     assert server.client.delete(talk, headers=ada).json() == {"deleted": True}
     assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
+    told = server.client.post(f"/api/experts/{COOK_ID}/duplicate", json={"new_name": "Twin"}, headers=grace)
+    copy = f"/api/experts/{told.json()['id']}"
+    conversation = server.ask(SAYS, expert=told.json()["id"], headers=ada)[0]["conversation_id"]
+    server.client.post(f"{copy}/conversations/{conversation}/learn", headers=ada)
+    assert len(server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json()) == 1
+    server.client.delete(copy, params={"delete_conversations": True}, headers=grace)
+    assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
 
 
 def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada, grace):

@@ -331,7 +331,7 @@ def test_what_was_said_with_a_deleted_expert_is_read_and_deleted(page, service):
     expect(page.locator("#asking")).to_be_visible()
 
 
-def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
+def test_a_thumb_is_still_there_when_the_page_is_loaded_again_and_can_be_taken_back(page, home):
     choose(page)
     ask(page, QUESTION)
     page.get_by_role("button", name="A bad answer").click()
@@ -339,6 +339,9 @@ def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
     page.reload()
     expect(page.get_by_role("button", name="A bad answer")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_role("button", name="A good answer")).to_have_attribute("aria-pressed", "false")
+    page.get_by_role("button", name="A bad answer").click()  # pressed again, it is taken back
+    expect(page.get_by_role("button", name="A bad answer")).to_have_attribute("aria-pressed", "false")
+    assert conversation_of(page, home, "expert_cookbook")["messages"][-1]["thumb"] is None
 
 
 def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_so(page, service):
@@ -452,6 +455,8 @@ def test_what_goes_wrong_is_told_in_words(page, watch, home):
     )
     page.goto("/pages/expert.html#expert_nobody")
     expect(page.get_by_role("alert")).to_have_text("There is no such expert.")
+    page.goto("/#%E0%A4%A")  # an address that is none shows the first expert
+    expect(page.locator(".greeting")).to_be_visible()
     choose(page)
     page.route("**/chat", lambda route: route.abort())
     page.locator("#question").fill(QUESTION)
