@@ -13,7 +13,8 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.chat_events import TokenEvent
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode
 from kgot_lab.experts.expert import Persona
-from kgot_lab.experts.session import AnswerPart, answer_parts
+from kgot_lab.experts.repository import NotFound
+from kgot_lab.experts.session import AnswerPart, ExpertTalk, answer_parts
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 
@@ -109,6 +110,10 @@ def test_a_question_that_is_none_is_refused_and_nothing_is_kept():
         with pytest.raises(BadInput, match=why):
             talk.ask(question)
     assert talk.turns == () and talk.conversation is None
+    with pytest.raises(NotFound):
+        ExpertTalk(talk.service, "expert_nobody")
+    with pytest.raises(BadInput, match="service"):
+        ExpertTalk(None, "expert_nobody")
 
 
 def test_a_citation_that_nobody_checked_stays_words():

@@ -5,6 +5,7 @@ is taken back exactly.
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from support.expert_server import (
@@ -163,6 +164,10 @@ def test_a_value_that_several_people_contradict_is_told_to_an_admin_in_numbers_a
     server.ask(f"{CHEAP} So I think", headers=grace)
     assert drift(server, grace)["drifted"][0]["quotes"] == [CHEAP]
     assert server.client.get(f"/api/experts/{COOK_ID}/drift", headers=ada).status_code == 403
+    assert server.client.get(f"/api/experts/{COOK_ID}/drift?days=0", headers=grace).status_code == 422
+    tables = server.service.tables
+    now, tables.now = tables.now, lambda: now() + timedelta(days=10)
+    assert drift(server, grace, days=30)["drifted"] and drift(server, grace, days=5)["watched"] == 0
     assert server.client.get("/api/experts/nobody/drift", headers=grace).status_code == 404
 
 

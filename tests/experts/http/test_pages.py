@@ -30,7 +30,7 @@ pytest.importorskip(
 from browser.audit import FINE, faults, keyboard_goes_through
 from browser.window import Watch, chromium
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
-from support.page_server import ENDLESS, MARKUP, expert_server, office_of, scripted_model
+from support.page_server import ENDLESS, MARKUP, expert_server, odd_graph, office_of, scripted_model
 
 from kgot_lab.experts.http import server
 from kgot_lab.experts.http.auth import GuardRules
@@ -464,6 +464,20 @@ def test_what_goes_wrong_is_told_in_words(page, watch, home):
     expect(page.get_by_role("alert")).to_have_text("The server cannot be reached. Is it still running?")
     expect(page.locator("#question")).to_have_value(QUESTION)
     watch.clear()  # the browser told of each on its console
+
+
+def test_a_node_comes_with_its_best_linked_neighbours_and_their_places_never_change():
+    found = surroundings(cookbook(), "tool:language_model_api")
+    links = [each.links for each in found.neighbours]
+    assert links == sorted(links, reverse=True) and len(links) == found.neighbours_in_all
+    places = {(each.x, each.y) for each in found.neighbours}
+    assert len(places) == len(links) and all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
+    assert {each.name for each in found.limitations} >= {"Hallucination"}
+    graph = odd_graph()
+    assert surroundings(graph, "odd:one") == surroundings(odd_graph(), "odd:one")
+    fewer = surroundings(graph, "odd:one", most=1)
+    assert [each.id for each in fewer.neighbours] == ["odd:two"] and fewer.neighbours_in_all == 2
+    assert surroundings(graph, "odd:two", most=0).neighbours == ()
 
 
 def test_pages_are_asked_for_again_only_when_they_changed(home):
