@@ -82,6 +82,19 @@ def test_a_missing_needed_piece_is_said_with_the_way_to_get_it_and_is_a_failure(
     assert out[0].startswith("MISSING") and "apt install bubblewrap" in out[0] and out[1].startswith("ok")
 
 
+@pytest.mark.extended
+def test_nbconvert_is_tried_by_making_a_page():
+    pytest.importorskip("nbconvert")
+    (finding,) = pieces.diagnose("exports").findings
+    assert finding.works and "nbconvert" in finding.said
+
+
+def test_a_missing_piece_that_is_not_needed_is_no_failure(monkeypatch, capsys):
+    assert run(monkeypatch, (("documents", no_extra, False),)) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("missing") and "pip install 'kgot_lab[lab]'" in out
+
+
 def test_a_piece_that_is_broken_is_named_and_the_others_are_still_tried():
     found = list(examine((("embeddings", broken, False), ("data", fine, True))))
     assert not found[0].works and "libgomp" in found[0].said and "install it again" in found[0].said

@@ -4,6 +4,7 @@ when they are opened again, and never made over anything else.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from kgot_lab.errors import BadInput, LabError, StoreUnavailable
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.learning.ledger import GraphProposal, NodeToAdd, ProposalSource, open_proposals
 from kgot_lab.experts.repository import open_experts
+from kgot_lab.memory.postgres_tables import PostgresTables
 
 GRIM, ELARA = Entity("npc", "Grimjaw"), Entity("npc", "Elara")
 NUMBER = count()
@@ -55,6 +57,12 @@ def fill_journal(journal: Any) -> None:
     journal.begin(journal.next_tick(timedelta(hours=1)))
 
 
+def read_journal(journal: Any) -> Any:
+    tick = journal.next_tick(timedelta(hours=1))
+    assert tick.resumed, "the one that was begun"
+    return tick.id, tick.due
+
+
 def fill_proposals(ledger: Any) -> None:
     proposal = GraphProposal("cookbook", (NodeToAdd("technique:x", "technique", "X"),))
     ledger.propose(proposal, ProposalSource("m", "c", "ada", "X is a technique"))
@@ -74,9 +82,7 @@ KINDS = {
     "world": Kind(open_world, fill_world, read_world, "entities"),
     "graph": Kind(open_investment_graph, with_market, lambda graph: graph.view().history(SHARE.id), "nodes"),
     "accounts": Kind(open_accounts, fill_accounts, lambda accounts: accounts.account("ada"), "positions"),
-    "journal": Kind(
-        open_journal, fill_journal, lambda journal: journal.next_tick(timedelta(hours=1)).id, "ticks"
-    ),
+    "journal": Kind(open_journal, fill_journal, read_journal, "ticks"),
     "experts": Kind(
         open_experts, lambda tables: tables.add_expert(COOK), lambda tables: tables.experts(), "experts"
     ),
@@ -166,3 +172,22 @@ def test_a_place_that_there_is_not_is_one_error_without_its_password(kind, tmp_p
         with pytest.raises((StoreUnavailable, BadInput)) as told:
             kind.opened(address)
         assert "secret" not in str(told.value) and told.value.__cause__ is None
+
+
+def test_a_table_that_was_lost_is_told_and_so_is_who_writes_all_the_time(place, monkeypatch):
+    monkeypatch.setattr("kgot_lab.memory.sqlite_tables.LONGEST_WAIT", 0.01)
+    settings = PostgresTables.settings
+    monkeypatch.setattr(
+        PostgresTables, "settings", re.sub(r"lock_timeout = \d+", "lock_timeout = 10", settings)
+    )
+    with opened(KINDS["graph"], place) as graph, opened(KINDS["graph"], place) as other:
+        with (
+            other.storage.changing(),
+            pytest.raises(StoreUnavailable, match="another process has been writing"),
+        ):
+            with_market(graph)
+        assert with_market(graph).view().history(SHARE.id)
+        lost = f'"{place.how["namespace"]}".edges' if place.name == "postgres" else "edges"
+        place.asked(f"DROP TABLE {lost}")
+        with pytest.raises(StoreUnavailable, match=r"put a backup of its schema|no such table"):
+            graph.view().edges()

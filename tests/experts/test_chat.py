@@ -110,6 +110,8 @@ def test_a_false_citation_is_marked_and_a_true_one_is_counted():
         f"A [Source: cook:Prompt caching] B [Source: cook:nobody{FALSE_MARK}] C [source: caching; nobody{FALSE_MARK}] D [1] [Source: ]"
     )
     assert cited == {NODES[0]: 2} and false == ["cook:nobody", "nobody"]
+    for node in NODES:  # as its line in the prompt says
+        assert checked(f"[Source: {node.handle}]")[1:] == ({node: 1}, [])
 
 
 # --- limitations and caps ---
@@ -202,6 +204,14 @@ def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_prompt(graph, 
     assert not missing
 
 
+@pytest.mark.extended
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(limited_graphs("a"), limited_graphs("b"), questions)
+def test_no_limitation_is_missing_where_several_graphs_are_asked(one, two, question):
+    _, _, missing = limitations_told(SeveralGraphs.of({"a": one, "b": two}), question, ("a", "b"))
+    assert not missing
+
+
 def test_the_property_is_not_empty_and_notices_a_limitation_that_is_dropped(monkeypatch):
     nodes = [
         Node("n0", ("tool",), {"name": "cache <n0>"}),
@@ -271,6 +281,10 @@ def test_only_the_same_persons_conversations_with_the_same_expert_are_remembered
         events[1].memories
         and not list(turn(service, "What does the zanzibar recipe say?", owner="carol").events())[1].memories
     )
+    first = turn(service, "The zanzibar recipe", owner="dora")
+    list(first.events())
+    more = turn(service, "More of zanzibar", owner="dora", conversation_id=first.conversation)
+    assert not list(more.events())[1].memories, "what was said in this conversation is told as its turns"
 
 
 # --- however a turn ends ---

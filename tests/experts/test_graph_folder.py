@@ -55,6 +55,16 @@ def test_a_graph_in_another_form_of_json_is_told_which_form_is_read(tmp_path):
         assert str(tmp_path) not in str(refused.value)
 
 
+def test_a_table_of_edges_and_node_link_json_are_graphs_of_the_folder(tmp_path):
+    (tmp_path / "table.csv").write_text("from,relation,to\nada,knows,bob\n")
+    (tmp_path / "links.json").write_text(
+        '{"nodes": [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}], "edges": [{"from": 1, "to": 2}]}'
+    )
+    folder = GraphFolder(tmp_path)
+    assert folder.names() == ("links", "table")
+    assert folder.graph("table").ids == ("ada", "bob") and set(folder.graph("links").ids) == {"Ada", "Bob"}
+
+
 def test_a_file_that_changed_inside_a_folder_counts_at_once(tmp_path):
     notes = tmp_path / "notes" / "deep"
     notes.mkdir(parents=True)

@@ -49,6 +49,10 @@ def test_an_id_is_made_of_the_persona_and_never_comes_again(tables):
     with pytest.raises(NotFound):
         tables.expert(second.id)
     assert next(each.id for each in tables.experts()) == first.id
+    copy = first.id
+    for _ in range(30):
+        copy = tables.add_expert(first.config, copy_of=copy).id
+    assert len(copy) <= 200, "a copy of a copy of a copy can still be asked for"
 
 
 def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(tables):
@@ -149,6 +153,22 @@ def test_a_conversation_is_found_by_what_was_said_in_it(tables):
     assert tables.continued(expert, "bob", said) is None and tables.continued(expert, "ann", said[:1]) is None
     assert tables.continued(expert, "ann", []) is None
     assert chain_of([("user", "ab"), ("assistant", "c")]) != chain_of([("user", "a"), ("assistant", "bc")])
+
+
+def test_what_was_last_said_to_an_expert_is_told_of_everybody(tables):
+    expert = cook(tables).id
+    for owner in ("ada", "bob", "carol"):
+        tables.say(tables.begin(expert, owner, "It is cheap."), "user", "It is cheap.")
+    told = [each[::2] for each in tables.spoken(expert, START, 2)]
+    assert told == [("carol", "It is cheap."), ("bob", "It is cheap.")]
+    assert tables.spoken(expert, START + timedelta(days=1), 2) == ()
+
+
+def test_experts_come_page_by_page_the_oldest_first(tables):
+    ids = [cook(tables).id for _ in range(3)]
+    first, more = tables.experts_after(None, 2)
+    rest, none = tables.experts_after(first[-1].id, 2)
+    assert [each.id for each in (*first, *rest)] == ids and (more, none) == (True, False)
 
 
 def test_conversations_come_page_by_page_the_last_first(tables):

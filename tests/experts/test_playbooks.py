@@ -138,6 +138,9 @@ def test_an_intent_calls_for_a_playbook_that_also_says_a_word_of_the_question():
     question = "What about the tokens of an answer?"
     assert called_for(question) == set()
     assert called_for(question, intent="cost_optimization") == {"cost-control"}
+    nothing = "How can I do this, and what would you have me do about it?"
+    assert called_for(nothing, intent="cost_optimization") == set()
+    assert called_for("What does it cost?", ("gone", "cost-control")) == {"cost-control"}
 
 
 def test_several_words_call_only_side_by_side():

@@ -13,7 +13,8 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.chat_events import TokenEvent
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode
 from kgot_lab.experts.expert import Persona
-from kgot_lab.experts.session import AnswerPart, answer_parts
+from kgot_lab.experts.repository import NotFound
+from kgot_lab.experts.session import AnswerPart, ExpertTalk, answer_parts
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 
@@ -87,6 +88,17 @@ def test_what_was_said_before_it_was_broken_off_is_an_answer_with_its_citations(
     assert talk.ask("And then?").conversation == answered.conversation
 
 
+def test_a_talk_that_is_broken_off_before_a_word_keeps_no_answer_and_nothing_on_disk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    talk = talk_of("First.", ANSWER)
+    talk.ask(QUESTION)
+    events = talk.events("And then?")
+    next(events)
+    events.close()
+    assert (talk.turns[1].message, talk.turns[1].text, talk.turns[1].thought) == ("", "", None)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_model_that_fails_leaves_an_answer_that_says_why():
     answered = talk_of().ask(QUESTION)
     assert answered.text == "" and "no reply left" in answered.trouble and answered.thought is not None
@@ -98,6 +110,10 @@ def test_a_question_that_is_none_is_refused_and_nothing_is_kept():
         with pytest.raises(BadInput, match=why):
             talk.ask(question)
     assert talk.turns == () and talk.conversation is None
+    with pytest.raises(NotFound):
+        ExpertTalk(talk.service, "expert_nobody")
+    with pytest.raises(BadInput, match="service"):
+        ExpertTalk(None, "expert_nobody")
 
 
 def test_a_citation_that_nobody_checked_stays_words():

@@ -351,6 +351,17 @@ def test_a_run_stopped_after_any_event_resumes_to_the_same_end(rich, shared, tmp
         assert all(same_event(was, now) for was, now in zip(rich, load_run(path).events, strict=True)), kept
 
 
+@pytest.mark.extended
+def test_a_fork_anywhere_without_a_model_ends_with_an_answer_or_a_reason(rich, shared):
+    for at, event in enumerate(rich):
+        if isinstance(event, Asked | ToolReturned):
+            for change in ("", "lorem ipsum", "{}"):
+                shared.write("G.clear()")
+                other = fork(rich, at, change, shared)
+                assert (other.stopped or other.answer) and other.first_difference >= at
+                assert all(same_event(a, b) for a, b in zip(other.events[:at], rich[:at], strict=True))
+
+
 @pytest.mark.parametrize("torn", [b'{"event":"Asked","role":"\xc3', b"{", b"\xff\xfe", b""])
 def test_a_line_torn_in_the_middle_of_a_letter_is_left_out(rich, tmp_path, torn):
     path = tmp_path / "t.jsonl"

@@ -197,6 +197,18 @@ MALFORMED = {
 }
 
 
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_reply_that_is_malformed_is_told_and_the_turn_answered(claims, name):
+    """getzep/graphiti#868 (the schema echoed), #912 (fields missing), #968 (ids that are none);
+    mem0ai/mem0#3391 (no JSON).
+    """
+    claims.learn(said("Ada knows Charles"))
+    before = claims.graph_hash(claims=True), claims.log()
+    result = talking(claims, MALFORMED[name]).run("Ada works at Acme.")
+    assert result.text == "Noted." and [event.kind for event in result.events] == ["extraction failed"]
+    assert (claims.graph_hash(claims=True), claims.log()) == before and "Ada knows Charles" in result.context
+
+
 def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims):
     """getzep/graphiti#868: local models fail. These replies are those of qwen2.5-coder-1.5b, from the
     recorded run of the demo.

@@ -361,6 +361,10 @@ def test_search_takes_a_question_as_it_is_and_puts_the_best_first(store):
     store.apply(Diff(added_nodes=(other, radium, curie)))
     assert {node.id for node in store.search("Who isolated radium?")[:2]} == {"radium", "Marie Curie"}
     assert store.search("curie")[0] == curie
+    assert store.search("radium", 2) == (radium, curie), "a name says more than a property"
+    assert store.search("radium", 1) == (radium,) and store.search("radium", 0) == ()
+    for question in ("zebra", "???", "*", "\0", "\ud800", "🙂"):
+        assert store.search(question) == ()
     for question in (
         '"',
         "' OR 1=1 --",

@@ -154,6 +154,20 @@ NASTY = (
 # --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "diff",
+    [
+        Diff(added_nodes=(Node("a"), Node("b", ("same",))), added_edges=(Edge("a", "same", "b"),)),
+        Diff(added_nodes=(Node("a"), Node("b", ("x" * 5000,)))),
+    ],
+    ids=["a label that is a relation too", "a long label"],
+)
+def test_what_this_server_cannot_hold_is_refused_whole(store, diff):
+    with pytest.raises(BadInput) as caught:
+        store.apply(diff)
+    assert len(str(caught.value)) > 20 and len(store.graph()) == 0
+
+
 def test_rows_show_nodes_edges_paths_and_times_as_plain_values(store):
     store.apply(
         Diff(

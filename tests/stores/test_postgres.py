@@ -378,6 +378,37 @@ def test_the_role_alone_would_stop_them_too(server, curies, name):
                 asked(server, statement, user=role_of(name))
 
 
+def test_a_namespace_of_any_name_sees_no_other(curies, server):
+    with Postgres(path=server.folder, namespace='Ünï "quoted"; DROP SCHEMA x; -- {}%s') as other:
+        assert repr(other).endswith(": 0 nodes, 0 edges>")
+        other.write("INSERT INTO nodes (id) VALUES ('mine')")
+        assert len(curies.graph()) == 3 and [node.id for node in other.graph().nodes] == ["mine"]
+        with pytest.raises(QueryFailed, match="permission denied"):
+            curies.read(f"SELECT id FROM {quoted(other.namespace)}.nodes")
+
+
+def test_no_change_of_one_value_is_lost_between_two_stores(store, server, name):
+    with Postgres(path=server.folder, namespace=name) as other, ThreadPoolExecutor(2) as pool:
+        store.write("INSERT INTO nodes VALUES ('hub', '[]', '{\"n\": 0}')")
+        add = "UPDATE nodes SET properties = jsonb_build_object('n', (properties->>'n')::int + 1) WHERE id = 'hub'"
+        told = pool.map(lambda writer: [writer.write(add) for _ in range(15)], (store, other))
+        changes = sorted(
+            (before.properties["n"], after.properties["n"])
+            for diffs in told
+            for diff in diffs
+            for before, after in diff.changed_nodes
+        )
+    assert changes == [(number, number + 1) for number in range(30)]
+
+
+def test_a_wiped_namespace_is_empty(curies, server, name):
+    curies.close()
+    with Postgres(path=server.folder, namespace=name, wipe=True) as again:
+        assert len(again.graph()) == 0
+        again.apply(ALL)
+        assert again.search("radium")
+
+
 def test_names_that_only_look_dangerous_may_be_used(curies):
     assert curies.write("INSERT INTO nodes VALUES ('DROP TABLE nodes; --', '[\"pg_sleep(1)\"]')").added_nodes
     assert curies.read("SELECT id AS \"delete\" FROM nodes WHERE id LIKE 'DROP%' -- DELETE") == (

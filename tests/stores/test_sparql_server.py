@@ -76,6 +76,15 @@ def test_a_graph_of_somebody_else_is_refused_unless_it_may_be_taken_over(oxigrap
 # ----------------------------------------------------------------------------------------------
 
 
+def test_wiping_empties_one_graph_only(store, oxigraph_server, name):
+    others = "<urn:a> <urn:b> <urn:c> . GRAPH <urn:somebody> { <urn:a> <urn:b> <urn:c> }"
+    oxigraph_server.update(f"INSERT DATA {{ {others} }}")
+    with SparqlServer(oxigraph_server.query_url, namespace=name, wipe=True) as again:
+        assert len(again.graph()) == store.schema().nodes == 0
+        again.apply(BOTH)
+    assert oxigraph_server.ask(f"ASK {{ {others} }}")
+
+
 def test_a_change_by_somebody_else_gives_no_wrong_diff(store, oxigraph_server, name):
     oxigraph_server.update(
         f"INSERT DATA {{ GRAPH {iri(name)} {{ <urn:kgot:Ada> <urn:kgot:born> 1816 . [] <urn:kgot:name> 'Eve'@en }} }}"

@@ -438,6 +438,19 @@ def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
 # ----------------------------------------------------------------------------------------
 
 
+def test_a_file_of_any_name_is_that_file_and_in_its_order_when_it_is_opened_again(tmp_path):
+    place = tmp_path / "deep" / "er" / "what? is#this %20.db"
+    with Sqlite(place) as store:
+        store.apply(ALL)
+        store.write("DELETE FROM nodes WHERE id = 'Nobel Prize in Physics'")
+        store.write("INSERT INTO nodes (id) VALUES ('Aa')")
+    with Sqlite(str(place)) as store:
+        assert store.graph().ids == ("Marie Curie", "Pierre Curie", "Aa")  # oldest first
+    assert [path.name for path in place.parent.iterdir() if not path.name.endswith(("-wal", "-shm"))] == [
+        place.name
+    ]
+
+
 def test_a_file_that_something_else_made_is_not_touched(tmp_path):
     text, database, newer = tmp_path / "notes.txt", tmp_path / "other.db", tmp_path / "newer.db"
     text.write_text("dear diary, " * 100)

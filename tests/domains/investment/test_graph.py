@@ -219,6 +219,13 @@ def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
         assert view.history(text) == view.indicator(text) == ()
 
 
+def test_what_is_there_keeps_its_type(graph):
+    graph.write([SHARE])
+    with pytest.raises(BadInput, match="it is there with the type Asset"):
+        graph.write([Node(SHARE.id, ("Company",), {"name": "Lantern"})])
+    assert graph.view().node(SHARE.id).node == SHARE
+
+
 def test_an_expiry_of_what_is_not_written_is_an_error(graph):
     with pytest.raises(BadInput, match="which is not among what is written"):
         graph.write([SHARE], expires_at={LANTERN.id: None})

@@ -57,6 +57,7 @@ def test_what_is_rejected_is_not_told_however_often_its_session_says_it(review):
     review.world.add_relationship(heard(GRIM, "KNOWS", ELARA, 1.0))
     assert review.queue() == (allied,) and known(review.world) == set()
     assert review.world.neighbours(GRIM.id, types=("KNOWS",)) == ()
+    assert review.world.find_path(GRIM.id, ELARA.id, 1) == ()
     review.world.add_relationship(heard(GRIM, "KNOWS", ELARA, 0.7, "s2"))
     assert known(review.world) == {"Elara", "Guild"}, (
         "another session may be believed, and she leads to her guild"

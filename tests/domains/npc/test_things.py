@@ -25,6 +25,11 @@ def test_an_id_is_made_where_none_is_given_and_written_in_one_way():
     assert Entity("npc", "Grimjaw", id=HERE.upper().replace("-", "")).id == HERE
 
 
+def test_a_type_may_be_any_text():
+    assert Entity("ship", "The Gull").type == "ship"
+    assert Relationship(HERE, THERE, "OWES MONEY TO").type == "OWES MONEY TO"
+
+
 @every(
     ("given", "message"),
     [

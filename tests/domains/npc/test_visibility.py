@@ -16,7 +16,7 @@ from support.npc_planted import canaries, planted
 from kgot_lab.domains.npc import opening, policy
 from kgot_lab.domains.npc import visibility as visible_in_python
 from kgot_lab.domains.npc import visibility as visible_there
-from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
+from kgot_lab.domains.npc.models import Entity, EntityFilter, Provenance, Relationship
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, PUBLIC_ATTRIBUTES, VisibilityPolicy
 from kgot_lab.errors import BadInput
 
@@ -196,6 +196,22 @@ def town(world):
 
 def seen_names(world, npc, **how):
     return {entity.name for entity in world.visible_subgraph(npc, **how).entities}
+
+
+def test_what_is_seen_is_found_by_asking_for_it_and_nothing_by_what_is_hidden(world, town):
+    sight = world.sight(town["grim"])
+    for asked, found in (
+        ({"appearance": "elara looks"}, ["elara"]),
+        ({"secret_knowledge": "grim knows"}, ["grim"]),
+        ({"secret_knowledge": "elara knows"}, []),
+    ):
+        assert [each.name for each in sight.find_entities(EntityFilter(attributes=asked))] == found
+    assert [each.type for each in sight.get_relationships(town["elara"])] == ["LOCATED_AT"]
+    assert len(sight.find_path(town["grim"], town["coast"])) == 4
+    assert [(each.entity.name, each.depth) for each in sight.neighbours(town["elara"], 3)] == [
+        ("tower", 1),
+        ("coast", 2),
+    ]
 
 
 def test_what_is_hidden_and_what_is_not_there_are_told_in_the_same_words(world, town):

@@ -77,6 +77,12 @@ def test_a_dead_peer_gives_a_reason():
     )
 
 
+def test_what_speaks_no_http_is_no_answer():
+    with bad_peer(lambda handler, _: handler.wfile.write(b"SSH-2.0-OpenSSH\r\n")) as peer:
+        came = delegate("What eases pain?", peer, ASKER, expert="trade")
+    assert (came.answer, came.reason) == (None, "it cannot be reached (RemoteProtocolError)")
+
+
 def dribble_body(handler, body):
     handler.send_response(200)
     handler.end_headers()
@@ -202,6 +208,14 @@ def test_an_answer_that_another_instance_signed_is_refused():
         lie(lambda self, question: signed_answer(RemoteAnswer(expert="trade", answer="x"), question, other))
         == "what it sent is refused: unknown sender"
     )
+
+
+def test_an_answer_of_another_expert_and_the_question_sent_back_are_none():
+    other = RemoteAnswer(expert="weather", answer="x")
+    assert lie(lambda self, question: signed_answer(other, question, self.federation)) == (
+        "another expert answered"
+    )
+    assert lie(lambda self, question: question.envelope.wire) == "what it sent is refused: unknown sender"
 
 
 def test_an_answer_that_was_changed_on_the_way_is_refused():

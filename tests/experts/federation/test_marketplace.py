@@ -136,6 +136,13 @@ def test_an_index_of_another_shape_is_refused(market, fields):
         listed_experts(market)
 
 
+@pytest.mark.parametrize("text", ["", "[]", '{"experts": 5}', '{"experts": [5]}', "[" * 100_000])
+def test_an_index_that_is_none_is_refused(market, text):
+    (market / "index.json").write_text(text)
+    with pytest.raises(BadInput):
+        listed_experts(market)
+
+
 def test_what_is_too_large_is_not_read(market):
     (market / listed_experts(market)[0].file).write_bytes(b"x" * 5_000_001)
     with pytest.raises(StoreUnavailable, match="larger than 5 MB"):

@@ -30,6 +30,7 @@ from kgot_lab.experts.federation.signing import Peers, open_nonces, opened_envel
 ASKER, REMOTE, STRANGER = new_instance_key(), new_instance_key(), new_instance_key()
 BODY = {"expert": "trade", "question": "Что снижает боль?", "n": [1, 2.5, None, True, {"é": '\n"<'}]}
 QUESTION = signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon)
+UNSIGNED = {name: value for name, value in json.loads(QUESTION.wire).items() if name != "signature"}
 
 
 def opened(data, *, me=REMOTE.public, peers=None, now=noon, seen=None, **more):
@@ -108,6 +109,8 @@ def test_an_unknown_sender_is_refused_however_well_it_signs():
         {"recipient": STRANGER.public},
         {"signature": STRANGER.sign(b"x")},
         {"signature": "x"},
+        {"signature": STRANGER.sign(signed_part(UNSIGNED))},
+        {"signature": ASKER.sign(canonical_json(UNSIGNED))},
     ],
 )
 def test_a_tampered_envelope_is_refused_before_anything_in_it_counts(fields):
@@ -132,6 +135,11 @@ def test_a_replay_is_refused_and_a_new_envelope_of_the_same_words_is_not():
         code_of(QUESTION.wire, seen=seen) == code_of(QUESTION.wire, seen=seen, now=after(200)) == "replayed"
     )
     assert opened(signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon).wire, seen=seen)
+
+
+def test_a_question_is_not_opened_without_a_memory_of_nonces():
+    with pytest.raises(BadInput, match="memory of nonces"):
+        opened_envelope(QUESTION.wire, known(ASKER), REMOTE.public, kind="question", now=noon)
 
 
 def test_an_answer_is_opened_for_its_question_only_and_never_as_a_question():

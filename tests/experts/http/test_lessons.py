@@ -5,6 +5,7 @@ is taken back exactly.
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from support.expert_server import (
@@ -107,6 +108,13 @@ def test_a_conversation_of_another_teaches_nothing_and_one_that_is_deleted_is_fo
     assert len(server.client.post(f"{talk}/learn", json={}, headers=ada).json()) == 1
     assert server.client.delete(talk, headers=ada).json() == {"deleted": True}
     assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
+    told = server.client.post(f"/api/experts/{COOK_ID}/duplicate", json={"new_name": "Twin"}, headers=grace)
+    copy = f"/api/experts/{told.json()['id']}"
+    conversation = server.ask(SAYS, expert=told.json()["id"], headers=ada)[0]["conversation_id"]
+    server.client.post(f"{copy}/conversations/{conversation}/learn", headers=ada)
+    assert len(server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json()) == 1
+    server.client.delete(copy, params={"delete_conversations": True}, headers=grace)
+    assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
 
 
 def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada, grace):
@@ -156,6 +164,10 @@ def test_a_value_that_several_people_contradict_is_told_to_an_admin_in_numbers_a
     server.ask(f"{CHEAP} So I think", headers=grace)
     assert drift(server, grace)["drifted"][0]["quotes"] == [CHEAP]
     assert server.client.get(f"/api/experts/{COOK_ID}/drift", headers=ada).status_code == 403
+    assert server.client.get(f"/api/experts/{COOK_ID}/drift?days=0", headers=grace).status_code == 422
+    tables = server.service.tables
+    now, tables.now = tables.now, lambda: now() + timedelta(days=10)
+    assert drift(server, grace, days=30)["drifted"] and drift(server, grace, days=5)["watched"] == 0
     assert server.client.get("/api/experts/nobody/drift", headers=grace).status_code == 404
 
 

@@ -134,6 +134,24 @@ def test_a_picture_is_refused_and_nothing_is_kept(client, server):
     assert server.service.conversations(COOK_ID, "local")[1] == before
 
 
+def test_a_text_may_come_in_parts(client, model):
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    answer = client.chat.completions.create(model=COOK_ID, messages=[user(parts)])
+    assert answer.choices[0].message.content == "You asked: one\ntwo"
+
+
+def test_a_turn_that_is_asked_again_is_another_conversation_with_the_same_beginning(client, server):
+    first = client.chat.completions.create(model=COOK_ID, messages=[user("Fork here")])
+    said = [user("Fork here"), {"role": "assistant", "content": first.choices[0].message.content}]
+    ids = [
+        client.chat.completions.create(model=COOK_ID, messages=[*said, user(f"way {number}")]).id
+        for number in (1, 2)
+    ]
+    assert ids[0] == first.id != ids[1]
+    kept = [each["content"] for each in server.stored(ids[1].removeprefix("chatcmpl-"))]
+    assert kept == ["Fork here", "You asked: Fork here", "way 2", "You asked: way 2"]
+
+
 def test_a_conversation_goes_on_by_what_was_said(client, server, model):
     before = server.service.conversations(COOK_ID, "local")[1]
     messages = [{"role": "system", "content": "Be kind."}]

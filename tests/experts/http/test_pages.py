@@ -30,7 +30,7 @@ pytest.importorskip(
 from browser.audit import FINE, faults, keyboard_goes_through
 from browser.window import Watch, chromium
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
-from support.page_server import ENDLESS, MARKUP, expert_server, office_of, scripted_model
+from support.page_server import ENDLESS, MARKUP, expert_server, odd_graph, office_of, scripted_model
 
 from kgot_lab.experts.http import server
 from kgot_lab.experts.http.auth import GuardRules
@@ -331,7 +331,7 @@ def test_what_was_said_with_a_deleted_expert_is_read_and_deleted(page, service):
     expect(page.locator("#asking")).to_be_visible()
 
 
-def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
+def test_a_thumb_is_still_there_when_the_page_is_loaded_again_and_can_be_taken_back(page, home):
     choose(page)
     ask(page, QUESTION)
     page.get_by_role("button", name="A bad answer").click()
@@ -339,6 +339,9 @@ def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
     page.reload()
     expect(page.get_by_role("button", name="A bad answer")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_role("button", name="A good answer")).to_have_attribute("aria-pressed", "false")
+    page.get_by_role("button", name="A bad answer").click()  # pressed again, it is taken back
+    expect(page.get_by_role("button", name="A bad answer")).to_have_attribute("aria-pressed", "false")
+    assert conversation_of(page, home, "expert_cookbook")["messages"][-1]["thumb"] is None
 
 
 def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_so(page, service):
@@ -452,6 +455,8 @@ def test_what_goes_wrong_is_told_in_words(page, watch, home):
     )
     page.goto("/pages/expert.html#expert_nobody")
     expect(page.get_by_role("alert")).to_have_text("There is no such expert.")
+    page.goto("/#%E0%A4%A")  # an address that is none shows the first expert
+    expect(page.locator(".greeting")).to_be_visible()
     choose(page)
     page.route("**/chat", lambda route: route.abort())
     page.locator("#question").fill(QUESTION)
@@ -459,6 +464,20 @@ def test_what_goes_wrong_is_told_in_words(page, watch, home):
     expect(page.get_by_role("alert")).to_have_text("The server cannot be reached. Is it still running?")
     expect(page.locator("#question")).to_have_value(QUESTION)
     watch.clear()  # the browser told of each on its console
+
+
+def test_a_node_comes_with_its_best_linked_neighbours_and_their_places_never_change():
+    found = surroundings(cookbook(), "tool:language_model_api")
+    links = [each.links for each in found.neighbours]
+    assert links == sorted(links, reverse=True) and len(links) == found.neighbours_in_all
+    places = {(each.x, each.y) for each in found.neighbours}
+    assert len(places) == len(links) and all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
+    assert {each.name for each in found.limitations} >= {"Hallucination"}
+    graph = odd_graph()
+    assert surroundings(graph, "odd:one") == surroundings(odd_graph(), "odd:one")
+    fewer = surroundings(graph, "odd:one", most=1)
+    assert [each.id for each in fewer.neighbours] == ["odd:two"] and fewer.neighbours_in_all == 2
+    assert surroundings(graph, "odd:two", most=0).neighbours == ()
 
 
 def test_pages_are_asked_for_again_only_when_they_changed(home):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 import pytest
+from support.claim_places import InPostgres
 from support.every import every
 from support.expert_server import (
     COOK,
@@ -27,6 +28,7 @@ from support.expert_server import (
 
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.http.auth import GuardRules
+from kgot_lab.experts.repository import open_experts
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.ranking import similar_to
@@ -424,6 +426,7 @@ REFUSED = [
             ({"persona": {"name": "\ud800"}}, "persona.name"),
             ({"\ud800": 1}, ""),
             ({"models": {"chat": "no such model"}}, "no such model"),
+            ({"delegates_to": ["nowhere/expert_x"]}, "nowhere"),
             ({"retrieval": {"alpha": -1}}, "retrieval.alpha"),
             ({"retrieval": {"alpha": 0, "beta": 0, "gamma": 0, "delta": 0}}, ""),
             ({"dimension_filters": {"x": {"min": 3, "max": 1}}}, ""),
@@ -499,6 +502,21 @@ def test_what_is_no_request_is_refused_with_the_field_that_is_wrong(server, meth
 @every(("method", "path", "body"), NOT_THERE)
 def test_what_is_not_there_is_said(server, method, path, body):
     assert error_of(sent(server, method, path, body))[:2] == (404, "not_there")
+
+
+@pytest.mark.extended
+def test_an_odd_id_is_no_failure_of_a_database_either(postgres_url):
+    at = InPostgres(postgres_url, "odd ids")
+    service = expert_office()
+    service.tables = open_experts(at.url, namespace=at.namespace)
+    with served(service) as server:
+        for id in ("%00", "%ED%A0%80"):
+            for path in (
+                f"/api/experts/{id}",
+                f"/api/experts/{COOK_ID}/conversations/{id}",
+                f"/v1/models/{id}",
+            ):
+                assert server.client.get(path).status_code == 404
 
 
 def test_a_method_that_a_path_has_not_is_said_and_no_place_is_taken_after_all_that(server):

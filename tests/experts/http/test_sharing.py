@@ -48,6 +48,7 @@ def test_an_expert_is_exported_and_imported(server):
         made["id"] == f"{COOK_ID}_2"
         and server.client.get(f"/api/experts/{made['id']}").json()["graph_weights"] == {}
     )
+    assert server.client.post("/api/import", json=sent).status_code == 201, "or as it was exported"
     sent["expert"]["name"] = "Changed"
     refused = server.client.post("/api/import", json={"expert": sent})
     assert refused.status_code == 422 and "hash" in refused.json()["error"]["message"]

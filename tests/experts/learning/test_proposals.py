@@ -19,8 +19,10 @@ from kgot_lab.experts.learning.ledger import (
     EdgeToAdd,
     GraphProposal,
     NodeToAdd,
+    PropertyToChange,
     ProposalSource,
     open_proposals,
+    planned_change,
 )
 from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_with_decisions
 from kgot_lab.kgos.methods.search.intent_search import intent_search
@@ -234,6 +236,15 @@ def test_what_a_rule_forbids_is_refused_and_goes_on_waiting(ledger):
         GraphReviewer(ledger, held, "cookbook", "Grace").accept(proposal.id)
     assert ledger.proposal(proposal.id).standing == "queued"
     assert held.graph().digest == COOKBOOK.digest and ledger.decided("cookbook") == ()
+
+
+def test_a_value_that_changed_since_it_was_proposed_is_not_overwritten(ledger):
+    (kept,) = learnt(ledger, LIES[1])
+    edit = PropertyToChange("technique:prompt_caching", "token_efficiency", 0.5, 0.8)
+    held = HeldGraph(planned_change(COOKBOOK, [edit], by="Ada").after)
+    with pytest.raises(BadInput, match=r"is 0\.5 by now, and was 0\.8 when the change was proposed"):
+        GraphReviewer(ledger, held, "cookbook", "Grace").accept(kept.proposal.id)
+    assert held.graph().node("technique:prompt_caching").properties["token_efficiency"] == 0.5
 
 
 class Failing(HeldGraph):

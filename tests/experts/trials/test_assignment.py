@@ -50,6 +50,10 @@ def test_ids_that_are_cut_elsewhere_are_others():
     assert 60 < sum(one == other for one, other in pairs) < 140
 
 
+def test_any_text_may_be_an_id():
+    assert variant_of("\u00dcn\u00efcode \ud800", "\0") in ("a", "b")
+
+
 @pytest.mark.parametrize(("test_id", "unit"), [("", "c"), ("t", ""), ("t", None)])
 def test_no_id_is_refused(test_id, unit):
     with pytest.raises(BadInput, match="id of a"):

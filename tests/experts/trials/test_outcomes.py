@@ -51,6 +51,11 @@ def test_each_measure_reads_its_number():
     }
 
 
+def test_what_is_not_known_is_no_zero():
+    known = {name: measure.value(outcome()) for name, measure in TRIAL_MEASURES.items()}
+    assert known.pop("false citations") == 0 and set(known.values()) == {None}
+
+
 def test_more_is_not_always_better():
     assert [
         TRIAL_MEASURES[name].better("b") for name in ("thumbs", "seconds to first token", "false citations")

@@ -74,12 +74,22 @@ def test_a_clear_difference_is_found_and_named():
         0.75,
         0.5,
     )
+    endless = bounded_comparison([0.0] * 1500, [1.0] * 1500)
+    assert math.isfinite(endless.e_value) and endless.p >= 0 and endless.higher == "b"
     turned = bounded_comparison([1.0, 1.0, 0.0, 1.0] * 20, [0.0, 0.0, 1.0, 0.0] * 20)
     assert (
         turned.higher == "a"
         and turned.high == pytest.approx(-found.low)
         and turned.p == pytest.approx(found.p)
     )
+
+
+def test_a_value_without_a_partner_waits_and_changes_only_the_means():
+    a, b = [0.2, 0.4, 0.1], [0.9, 0.8]
+    short, long = bounded_comparison(a[:2], b), bounded_comparison(a, b)
+    assert short.mean_a != long.mean_a
+    for name in ("low", "high", "p", "pairs"):
+        assert getattr(short, name) == getattr(long, name)
 
 
 def test_without_pairs_nothing_is_known():

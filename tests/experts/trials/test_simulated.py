@@ -10,6 +10,8 @@ from notebooks.simulated_raters import SimulatedVariant, simulated_outcomes
 
 def test_a_seed_gives_the_same_outcomes_and_another_one_others():
     assert simulated_outcomes(50, seed=1) == simulated_outcomes(50, seed=1) != simulated_outcomes(50, seed=2)
+    for each in simulated_outcomes(20):
+        assert each.test_id.startswith("simulation") and each.digest.startswith("simulation")
 
 
 def test_rates_come_out_as_set():

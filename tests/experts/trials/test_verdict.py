@@ -49,12 +49,17 @@ def test_raters_who_stay_silent_with_one_variant_leave_it_undecided():
         and verdict.decision == "undecided"
         and verdict.comparisons["thumbs"].higher == "b"
     )
+    by_use = trial_verdict(clear(judged=0.3, use=0.8), TrialPlan(primary="citation use"))
+    assert by_use.winner == "b", "where thumbs decide nothing, silence does not matter"
 
 
 def test_variants_out_of_balance_are_invalid():
     lost = [each for number, each in enumerate(clear()) if each.variant == "a" or number % 2]
     verdict = trial_verdict(lost)
     assert whys(verdict) == ["unbalanced"] and verdict.decision == "invalid" and verdict.winner is None
+    stated = simulated_outcomes(900, a=AS_OFTEN, b=BETTER, shares=(0.7, 0.3))
+    assert trial_verdict(stated, TrialPlan(shares=(0.7, 0.3))).winner == "b"
+    assert whys(trial_verdict(stated)) == ["unbalanced"]
 
 
 def test_a_configuration_that_was_changed_in_the_middle_is_invalid():
@@ -71,6 +76,7 @@ def test_a_configuration_that_was_changed_in_the_middle_is_invalid():
 
 def test_two_variants_that_are_one_configuration_are_invalid():
     assert whys(trial_verdict([replace(each, digest="same") for each in clear()])) == ["same"]
+    assert trial_verdict([replace(each, digest="") for each in clear()]).winner == "b"
 
 
 def test_a_conversation_in_both_variants_is_invalid():
@@ -163,6 +169,8 @@ def test_a_plan_that_promises_nothing_is_refused():
 
 def test_a_mismatch_needs_the_more_conversations_the_smaller_it_is():
     assert mismatch_p(50, 50) == 1.0 and mismatch_p(60, 40) > 0.001 > mismatch_p(600, 400)
+    with pytest.raises(BadInput):
+        mismatch_p(-1, 3)
     assert mismatch_p(0, 0) == 1.0 and mismatch_p(0, 400) < 1e-20 and mismatch_p(800, 200, (0.8, 0.2)) == 1.0
 
 

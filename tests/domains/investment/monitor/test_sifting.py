@@ -127,6 +127,13 @@ def test_an_event_that_affects_nothing_that_is_named_is_refused(market):
     assert "Beacon Lights" in facts.refused[0] and "nothing that it affects" in facts.refused[1]
 
 
+def test_a_signal_about_what_the_graph_knows_and_the_item_does_not_name_is_refused(market):
+    told = {"type": "signal", "summary": "Cheap", "action": "buy", "about": ["QCN"]}
+    facts = facts_of(market, insights=[told])
+    assert market.view().by_symbol("QCN") and links(facts) == set()
+    assert "nothing that it is about" in facts.refused[-1]
+
+
 def test_what_a_text_says_is_told_by_words_and_symbols_by_letters():
     assert contains_name("Shares of Apple's rivals fell", "Apple Inc.") and not contains_name(
         "Pineapple rose", "Apple"
