@@ -250,3 +250,25 @@ def test_receipts_hold_no_word_of_the_chats(data, tmp_path, embedder):
     assert b"c1-0006" in whole and not [
         word for word in (b"honey", b"seedlings", b"tractor", b"Langstroth") if word in whole
     ]
+
+
+def test_a_folder_without_chats_is_refused_by_its_name(tmp_path):
+    with pytest.raises(BadInput, match=r"is no folder of BEAM: chats\.jsonl\.gz: No such file"):
+        read_chats(tmp_path)
+
+
+def test_evidence_that_is_no_turn_of_the_shortened_chat_is_refused(data):
+    told = questions("c1", locked=False)
+    told[0]["evidence"] = [20]
+    write(data, "questions.jsonl.gz", told + questions("c2", locked=True))
+    with pytest.raises(BadInput, match="c1-0020"):
+        read_chats(data)
+
+
+def test_only_what_is_in_the_shortened_chat_is_read(chat):
+    assert [turn.id for turn in chat.turns] == [f"c1-{number:04}" for number in range(20)]
+    assert chat.questions[0].id == "c1-update-1" and chat.questions[0].evidence == {"c1-0006", "c1-0008"}
+
+
+def test_what_was_denied_is_shown_with_what_was_told(memory):
+    assert set(found(memory, "Have I ever kept bees in a hive?", 2)) == {12, 14}

@@ -2,11 +2,14 @@
 wins.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from kgot_lab.benchmark.comparison.losses import losses_on_file
 from kgot_lab.benchmark.comparison.plan import drawn_samples
 from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled
 from notebooks import answers_compared as duel
 
@@ -33,3 +36,9 @@ def test_the_six_show_each_outcome_and_one_constant_guess_gets_two_at_most(every
     first = [each.first[0] for each in contest.rounds]
     assert len(first) == 6 and set(first) == set(duel.WINNERS) and max(map(first.count, first)) == 2
     assert contest.asks and "Right: " in contest.rounds[0].told
+
+
+def test_an_outcome_that_nothing_has_is_named(every):
+    only_right = [replace(each, rag=each.graph) for each in every if each.graph.em == 1]
+    with pytest.raises(BadInput, match="no question of 2wiki ended so that 'RAG' fits"):
+        duel.one_of_each(only_right, [("both", "2wiki"), ("RAG", "2wiki")])

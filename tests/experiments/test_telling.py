@@ -14,6 +14,7 @@ from notebooks.answers_compared import (
     contest,
     gaps_told,
     losses_told,
+    trust_told,
 )
 
 PLAN = TINY.plan(reader())
@@ -77,3 +78,30 @@ def test_where_most_answers_were_lost_is_told_of_those_known():
     )
     assert lines[1] == "follow-few: of 1 answer known, 1 right and 0 nearly; none was lost."
     assert lines[2:] == ("closed-book: no trace of it was looked at yet.", f"loop: {NOT_YET}.")
+
+
+@pytest.mark.parametrize(("ours", "said"), [(1.0, "more, beyond chance."), (0.0, "less, beyond chance.")])
+def test_a_difference_beyond_chance_says_its_direction(ours, said):
+    many = {("first", str(number)): QuestionResult(str(number), f1=ours) for number in range(12)}
+    others = {key: QuestionResult(key[1], f1=1 - ours) for key in many}
+    lines = gaps_told(Findings(PLAN, {"rag": many, "closed-book": others}), [("rag", "closed-book")]).lines
+    assert lines[0].endswith(said)
+
+
+def test_a_round_is_open_until_two_have_answered_the_same_questions():
+    for found in (findings(), findings(rag=[1]), Findings(PLAN, {})):
+        [first, _] = contest(found, FOUR).rounds
+        assert (first.first, first.ahead) == ((), None) and first.told.startswith(
+            "open, since no two have answered"
+        )
+        assert f"{NOT_YET}: closed-book" in first.told
+
+
+def test_how_far_a_likelihood_can_be_trusted_is_told_in_a_sentence():
+    rag, none = trust_told(SOME, ["rag", "loop"]).lines
+    assert rag.startswith(
+        "rag held its 5 answers .900 likely on average, and .600 are right: too sure by .300. Of its surer half "
+    )
+    assert (
+        none == f"loop: {NOT_YET}." and "too sure" not in trust_told(findings(rag=[1] * 9), ["rag"]).lines[0]
+    )
