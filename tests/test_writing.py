@@ -177,3 +177,16 @@ def test_no_module_writes_a_result_in_place_but_those_with_a_reason():
     }
     assert {name: calls for name, calls in found.items() if name not in IN_PLACE} == {}
     assert set(IN_PLACE) <= set(found), "a module that writes nothing in place needs no reason"
+
+
+def test_whoever_writes_in_place_is_found_however_it_is_put():
+    source = """
+path.write_text("whole")
+path.write_bytes(b"whole")
+path.open("w", encoding="utf-8")
+open("file", "xb")
+path.open(mode="wb")
+figure.savefig(path, dpi=200)
+path.open("rb"), path.open("a"), open("w.txt"), figure.savefig(text), write_whole(path, "whole", "the page")
+"""
+    assert len(writes_in_place(source)) == 6

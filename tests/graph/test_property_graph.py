@@ -375,3 +375,8 @@ def test_a_caller_who_changes_what_was_given_or_got_changes_no_graph():
         element.properties["more"] = 1
     assert PropertyGraph.of(graph.nodes, graph.edges).digest == digest
     assert graph.node("a").properties == {"list": [1, {"deep": [2]}]}
+
+
+def test_an_unknown_direction_is_refused():
+    with pytest.raises(UnknownName, match="direction"):
+        SMALL.neighbours("ada", "sideways")
