@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+import kgot_lab as lab
 from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput
@@ -79,3 +80,16 @@ def test_two_of_one_name_are_two_nodes():
 def test_somebody_has_to_be_asked():
     with open_world() as world, pytest.raises(BadInput, match="at least one"):
         compare_visibility(world, [], CRYPT)
+
+
+def test_what_someone_sees_is_shown_by_the_front_door():
+    view = lab.show(settled(TOWN).visible_subgraph(ILSE), height=300)
+    assert "Brother Odo" in view.picture.svg and "The Crypt" not in view.picture.svg
+
+
+def test_the_same_words_stand_in_the_table(beside):
+    told = repr(beside)
+    assert "Who knows of The Crypt?: 2 rows" in told and "Ilse Marrow" in told
+    assert (
+        beside.table().sheets[0].rows[0][3:5] == ("no", "") and beside.table().sheets[0].rows[1][3] == "yes"
+    )
