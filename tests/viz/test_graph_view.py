@@ -19,10 +19,10 @@ from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
-from kgot_lab.viz.graph.marks import MARKS, links_of, shortest_path
+from kgot_lab.viz.graph.marks import links_of, shortest_path
 from kgot_lab.viz.graph.view import holding_text
 from kgot_lab.viz.graph.view_data import NOTHING_OPENS, group_views
-from kgot_lab.viz.live import place, script
+from kgot_lab.viz.live import place
 
 
 def tell(view, **message):
@@ -317,8 +317,3 @@ def test_half_a_surrogate_pair_does_not_stop_a_view():
 def test_a_run_that_is_no_fork_says_nothing_of_the_kind():
     run = load_run(bundled("traces/winter_storm.jsonl"))
     assert origin(run) == "" and by_hand(run) == -1 and "written by hand" not in html(run).text
-
-
-def test_the_signs_of_marks_are_the_same_in_python_and_in_the_browser():
-    line = next(line for line in script().splitlines() if line.startswith("const MARK_SIGNS"))
-    assert all(f'{mark}: "{style.sign}"' in line for mark, style in MARKS.items())
