@@ -215,3 +215,23 @@ def test_a_document_is_as_near_as_the_nearest_of_its_sentences_after_its_title(s
             expected[document.id] = max(float(vector @ asked) for vector in compass.embed(texts))
         found = lane.search(question)
         assert dict(found.hits) == pytest.approx(expected, abs=1e-6) and len(found.hits) == len(documents)
+
+
+def test_the_sentences_of_real_passages_are_told_apart_and_none_is_lost():
+    text = 'Ada wrote. "So it is", or not? (Not so) Then, at 3 p.m. she left the U.S. 20 years on!  Fin'
+    asked = []
+
+    class Asked(Compass):
+        def embed(self, texts):
+            asked.extend(texts)
+            return super().embed(texts)
+
+    best_sentence([Document("a", text, "Ada")], Asked())
+    parts = [
+        "Ada wrote.",
+        '"So it is", or not?',
+        "(Not so) Then, at 3 p.m. she left the U.S.",
+        "20 years on!",
+        "Fin",
+    ]
+    assert asked == [f"Ada. {part}" for part in parts]

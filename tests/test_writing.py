@@ -190,3 +190,9 @@ figure.savefig(path, dpi=200)
 path.open("rb"), path.open("a"), open("w.txt"), figure.savefig(text), write_whole(path, "whole", "the page")
 """
     assert len(writes_in_place(source)) == 6
+
+
+def test_a_folder_is_made_and_one_in_the_way_is_named(tmp_path: Path) -> None:
+    assert write_whole(tmp_path / "new" / "page.html", "text", "the page").read_text() == "text"
+    with pytest.raises(BadInput, match=r"cannot write the page .*new: Is a directory"):
+        write_whole(tmp_path / "new", "text", "the page")

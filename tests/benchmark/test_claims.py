@@ -119,3 +119,7 @@ def test_what_is_sure_alone_may_not_be_sure_in_the_family():
     ]
     alone = sign_flip_p([1.0] * 6 + [0.0] * 24, rounds=500)
     assert alone == 2 / 2**6 < 0.05 < row.p_holm and row.difference.low > 0 and row.verdict == UNDECIDED
+
+
+def test_one_data_set_has_no_row_for_all_together():
+    assert {row.dataset for row in verdicts([made()]).rows} == {"toy"}

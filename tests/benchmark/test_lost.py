@@ -4,6 +4,7 @@ made of it.
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from kgot_lab.benchmark.comparison.losses import (
     loss_of,
     losses,
     losses_grid,
+    losses_on_file,
 )
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
@@ -164,3 +166,15 @@ def test_the_words_of_the_question_and_of_the_examples_are_not_what_was_shown():
     named = replace(LOVELACE, text="Who wrote of Ada Lovelace in London?")
     assert stage(named, shown="She was a mathematician.") == "not shown"
     assert stage(replace(LOVELACE, answer="Tellmark")) == "not shown"  # a town of the examples
+
+
+def test_the_file_is_the_same_whatever_the_order_of_the_answers(folder):
+    findings = Findings.of(folder)
+    stages = losses(folder, findings)
+    keep_losses(folder, stages)
+    assert losses_on_file(folder, findings.plan) == stages
+    assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == [
+        "curie",
+        "lovelace",
+        "newton",
+    ]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from support.beir import to_beir
-from support.tiny_collection import tiny
+from support.tiny_collection import QUESTIONS, tiny
 
 from kgot_lab.benchmark.recall import bench as room
 from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark
@@ -260,3 +260,12 @@ def test_odd_data_are_measured_like_any_other(what, tmp_path):
     names = [name for name in systems(data, VECTORS) if name not in ("static vectors", "lsa", "infonce")]
     [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(data, tmp_path / "own"))], only=names)
     assert len(made.runs) == len(names) and all(math.isfinite(row.mean) for row in made.rows)
+
+
+def test_learnt_vectors_come_from_two_documents_too(tmp_path):
+    two = tiny(
+        documents=tiny().documents[:2], qrels={f"q{number}": {"d00": 1} for number in range(len(QUESTIONS))}
+    )
+    learnt = "static vectors", "lsa", "infonce"
+    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(two, tmp_path / "own"))], only=learnt)
+    assert {run.system for run in made.runs} == {*learnt, BASELINE}

@@ -265,3 +265,25 @@ def test_terms_and_systems_are_read_and_a_mapping_is_judged_by_them():
     assert mapped(family, {"love": "cement", "home": "roof"}) == 0.5 and mapped(family, {}) == 0
     with pytest.raises(BadInput, match="no target word 'house'"):
         mapped(family, {"house": "home"})
+
+
+@pytest.mark.extended
+def test_the_wrong_choices_are_of_known_kinds():
+    def kinds(name):
+        return Counter(tuple(sorted(question.kinds)) for question in choices(name).questions)
+
+    assert kinds("storyanalogy-mc") == {("noun", "random", "random", "target"): 360}
+    assert kinds("parallelparc basic") == {("random", "random", "random", "target"): 310}
+    assert kinds("parallelparc advanced") == {("distractor", "random", "random, broken", "target"): 310}
+    assert kinds("analobench T1 S10") == {
+        ("other", "other", "other", "target"): 335,
+        ("itself", "other", "other", "target"): 5,
+    }
+
+
+def test_far_and_close_are_known_where_people_said_so():
+    assert Counter(question.far for question in choices("parallelparc basic").questions) == {
+        False: 186,
+        True: 124,
+    }
+    assert {question.far for question in choices("analobench T1 S1").questions} == {None}

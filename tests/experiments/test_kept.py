@@ -95,3 +95,13 @@ def test_the_gains_are_those_of_the_report(answers):
     for row in rows:
         _, rival, own, *_ = table[row["set"]]
         assert row["best control"] == rival and float(own) == row["own"]
+
+
+@pytest.mark.extended
+def test_the_shares_of_the_cells_are_those_of_their_questions(answers):
+    shares = answers.by_cell("storyanalogy-mc", "surface")
+    questions, _ = answers.sets["storyanalogy-mc cells"]
+    assert set(shares) == {*questions.cells, "matched"} and len(shares) == 5
+    sizes = {cell: len(ids) for cell, ids in questions.cells.items()}
+    whole = sum(shares[cell] * size for cell, size in sizes.items()) / sum(sizes.values())
+    assert whole == pytest.approx(answers.accuracy("storyanalogy-mc cells", "surface"))

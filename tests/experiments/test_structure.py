@@ -14,6 +14,7 @@ from benchmarks.structure.analogy_pairs import AnalogyPairs
 from benchmarks.structure.analogy_pools import Retrieval
 from benchmarks.structure.answered import (
     Answers,
+    by_group,
     content_digest,
     graded,
     load_answers,
@@ -21,6 +22,7 @@ from benchmarks.structure.answered import (
     save_answers,
     save_choices,
 )
+from benchmarks.structure.controls import MinusSurface
 from benchmarks.structure.edges import Drawn, drawn, quality
 from benchmarks.structure.fitted import Fitted, OnTheSurface
 from benchmarks.structure.logit import cross_validated, fit_logit, fold_of, softmax
@@ -29,6 +31,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
+from kgot_lab.evaluation.significance import compare
 from kgot_lab.types import Document, Query
 
 NOUNS = frozenset("dog cat boat river king crown lamp".split())
@@ -322,4 +325,24 @@ def test_a_fitted_control_answers_by_the_other_folds_what_it_learnt_from_and_by_
     everything = np.array(list(control.weights.values()))
     assert control.scores(other.source, other.choices) == pytest.approx(
         features.of(other.source, other.choices) @ everything
+    )
+
+
+def test_cells_and_groups_have_their_own_means():
+    scores = graded(said((1, 0, 0), (1, 0, 0), (0, 0, 1)), THREE)
+    assert THREE.cells == {"far-dissimilar": ("q2",), "far-similar": ("q1",), "near-similar": ("q0",)}
+    assert scores.only(THREE.cells["far-similar"]).mean("accuracy") == 0
+    assert by_group(scores, THREE).per_query("accuracy") == {"g0": 0.5, "g1": 1}
+
+
+def test_graded_answers_are_compared_as_every_other_system_is():
+    made = questions(40)
+    scores = {
+        system.name: graded(answered(system, made), made)
+        for system in (Surface(Counts()), MinusSurface(Surface(Counts())))
+    }
+    row = compare(scores, "surface", "accuracy", rounds=500)["minus surface"]
+    means = [scores[name].mean("accuracy") for name in ("minus surface", "surface")]
+    assert (
+        row.difference.mean == pytest.approx(means[0] - means[1]) and row.wins + row.ties + row.losses == 40
     )

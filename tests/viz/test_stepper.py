@@ -14,6 +14,7 @@ from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from viz.test_pages import EVIL
 
 from kgot_lab.errors import BadInput, NoSandbox
+from kgot_lab.graph.property_graph import PropertyGraph
 from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.controller import think
@@ -42,7 +43,7 @@ from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz.live import place
 from kgot_lab.viz.static.markup import key_of
-from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, polls, repairs_before
+from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
 from kgot_lab.viz.stepping.stepper import stepper
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
@@ -513,3 +514,10 @@ def test_without_a_sandbox_an_edited_statement_says_so():
     view = stepper(STORM, forks=[], store=lambda: InMemory(open=none))
     view.fork(of(Wrote, STORM.events), "G.clear()")
     assert "there is none in this test" in view.forks[0].stopped
+
+
+def test_places_keep_what_has_a_place_already():
+    small = PropertyGraph.of([Node("a"), Node("b")], [Edge("a", "to", "b")])
+    before = places_in_run(small)
+    after = places_in_run(small, PropertyGraph.of([Node("c")]), known=before)
+    assert {id: after[id] for id in before} == before and "c" in after

@@ -12,6 +12,9 @@ import kgot_lab as lab
 from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput
+from kgot_lab.graph.property_graph import PropertyGraph
+from kgot_lab.types import Node
+from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.worlds import compare_visibility, seen_graph
 from notebooks.town import settled, written_town
 
@@ -93,3 +96,10 @@ def test_the_same_words_stand_in_the_table(beside):
     assert (
         beside.table().sheets[0].rows[0][3:5] == ("no", "") and beside.table().sheets[0].rows[1][3] == "yes"
     )
+
+
+def test_labels_of_an_earlier_picture_keep_their_looks():
+    one = svg(PropertyGraph.of([Node("a", ("item",))], []))
+    same = svg(PropertyGraph.of([Node("a", ("item",))], []), labels=("item", "npc"))
+    other = svg(PropertyGraph.of([Node("a", ("item",))], []), labels=("npc", "item"))
+    assert one.svg == same.svg != other.svg

@@ -13,15 +13,17 @@ from pathlib import Path
 import pytest
 
 from benchmarks.experts.answers_table import (
+    answers_report,
     citations_grid,
     measured_answers,
     words_grid,
 )
-from benchmarks.experts.asking import ExpertAnswers
-from benchmarks.experts.gold import ExpertQuestion, NodeWords, expert_questions
-from benchmarks.experts.measuring import answer_measures, says_not_known
+from benchmarks.experts.asking import ExpertAnswers, plain_prompt
+from benchmarks.experts.gold import ExpertQuestion, NodeWords, expert_questions, telling_stems
+from benchmarks.experts.measuring import answer_measures, covered, own_words, says_not_known
 from benchmarks.experts.replies import KeptReply, keep_reply, kept_replies
 from kgot_lab.errors import BadInput, LLMError, UnknownName
+from kgot_lab.experts.chat.prompting import PlaybookSection
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.text.words import stands_in
@@ -346,3 +348,42 @@ def test_replies_of_another_model_expert_or_question_are_not_mixed(tmp_path, two
     keep_reply(path, replace(first, **change))
     with pytest.raises(BadInput, match=why):
         list(ExpertAnswers(two, Scripted("Yes."), path).replies())
+
+
+def test_the_report_says_whose_replies_they_are():
+    told = answers_report("develop", [ASKED], [REPLY], WORDS)
+    assert (
+        "1 questions, 1 replies with the graph and 0 without; model scripted" in told
+        and "citation recall" in told
+    )
+
+
+def test_one_reply_has_a_mean_and_no_interval():
+    grid = citations_grid(measured_answers([ASKED], [replace(REPLY, cited=("t:batching", "t:other"))], WORDS))
+    assert [cell.text for cell in grid.rows[0][1:]] == ["1", ".500"]
+
+
+def test_a_limitation_is_named_when_all_words_of_its_name_are_said():
+    half = answer_measures(ASKED, replace(REPLY, text="Mind the prefix."), WORDS)
+    whole = answer_measures(ASKED, replace(REPLY, text="Its sensitivity to the prefix is a limit."), WORDS)
+    assert (half["limitations named"], whole["limitations named"]) == (0.0, 1.0)
+    assert "limitations named" not in answer_measures(replace(ASKED, gold_limitations=()), REPLY, WORDS)
+
+
+def test_covered_is_a_share_of_words_without_their_endings():
+    assert covered({"cach", "prompt"}, "Caches are full of prompting.") == 1.0
+    assert covered(telling_stems("shared prefix"), "a prefix") == 0.5
+
+
+def test_own_words_are_those_outside_of_citations():
+    assert own_words("a [Source: x:y] b [source: z] c").split() == ["a", "b", "c"]
+
+
+def test_the_prompt_without_a_graph_keeps_the_playbooks(tmp_path, two):
+    answers = ExpertAnswers(two, Scripted(""), tmp_path / "none.jsonl")
+    told = (
+        plain_prompt(answers.config, [PlaybookSection("cost-control", "Send less", "Cut it.")], "Why?")
+        .messages[0]
+        .text
+    )
+    assert "cost-control: Send less\nCut it." in told and "limitation" in told and "holds nothing" not in told
