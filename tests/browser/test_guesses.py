@@ -36,7 +36,7 @@ def test_what_was_measured_is_shown_once_a_guess_is_made(page, lab):
 
 
 QUESTIONS = """
-from kgot_lab.evaluation.ranking_game import Contest, ContestRound
+from kgot_lab.evaluation.reports import Contest, ContestRound
 import kgot_lab as lab
 first = ContestRound("Who built it?", ("graph",), None, 1, "RAG: Ada. Graph: Ida. Right: Ida.")
 second = ContestRound("When?", ("both",), None, 1, "RAG: 1899. Graph: 1899. Right: 1899.")
