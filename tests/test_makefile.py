@@ -97,3 +97,11 @@ def test_make_test_fails_with_types_or_tests_and_all_runs_the_notebooks_itself_w
     assert "not live and not extended" in done.stdout, "the quick tests"
     assert ("-m extended and not live" in done.stdout) is (passes and everything), done.stdout + done.stderr
     assert ("python -m pytest --nbval-lax notebooks" in done.stdout) is (passes and everything)
+
+
+def test_an_environment_whose_python_is_gone_is_noticed_though_it_was_set_up(checkout):
+    environment(checkout, checkout / "gone")
+    (checkout / ".venv" / ".run").touch()
+    done = make(checkout, "run")
+    told = "the Python that made .venv is gone: delete it (rm -rf .venv) and try again"
+    assert done.returncode == 2 and done.stderr.splitlines()[0] == told

@@ -186,3 +186,11 @@ def test_wrong_answers_of_any_kind_are_not_yet_with_the_hint_and_the_solutions_a
         ] in ("True", "False")
         assert exercises.say(each, ...).startswith("not yet: put your answer"), "three dots begin anew"
         assert exercises.say(each, exercises.value(SOLVED[each.name])) == "right", each.name
+
+
+@each_notebook
+def test_a_stored_notebook_carries_no_widget(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert "widgets" not in notebook["metadata"] and "application/vnd.jupyter.widget-view" not in json.dumps(
+        [outputs for _, outputs in cells(path, "code")]
+    )

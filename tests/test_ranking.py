@@ -1,4 +1,7 @@
+import copy
+import pickle
 import random
+import re
 
 import numpy as np
 import pytest
@@ -174,3 +177,61 @@ def test_of_a_long_ranking_the_rest_is_counted_and_texts_of_others_stay_on_their
         repr(Ranking(Query("q"), (Hit("one", float("nan")),)))
         == "<Ranking: 1 hit for “q”>\n  1        nan  one"
     )
+
+
+def test_a_copy_for_another_process_is_the_tuple_without_the_other_ids():
+    for copied in (pickle.loads(pickle.dumps(found())), copy.deepcopy(found()), copy.copy(found())):
+        assert type(copied) is tuple and copied == TUPLE
+    assert len(pickle.dumps(Found([str(n) for n in range(10_000)], np.array([7]), np.array([1.0])))) < 200
+
+
+@every("seed", range(20))
+def test_gathered_rows_lead_back_to_every_hit(seed):
+    chance = np.random.default_rng(seed)
+    shared, rankings = [f"d{n}" for n in range(30)], []
+    for lane in range(3):
+        rows = chance.permutation(30)[: chance.integers(0, 31)]
+        scores = np.sort(chance.normal(size=len(rows)))[::-1]
+        hits = Found(shared if seed % 2 or lane else [f"d{n}" for n in range(30)], rows, scores)
+        rankings.append(ranking_of(tuple(hits) if seed % 3 == 0 and lane == 1 else hits))
+    ids, lists = gathered(rankings)
+    assert set(ids) == {id for ranking in rankings for id in ranking.ids} and len(set(ids)) == len(ids)
+    for ranking, (rows, scores) in zip(rankings, lists, strict=True):
+        assert (
+            tuple(Hit(ids[row], score) for row, score in zip(rows, scores.tolist(), strict=True))
+            == ranking.hits
+        )
+
+
+@every("seed", range(10))
+def test_a_document_is_as_near_as_the_nearest_of_its_sentences_after_its_title(seed):
+    documents, compass = of_chance(seed), Compass()
+    lane = best_sentence(documents, compass)
+    for question in ("A", "BCD"):
+        asked, expected = compass.embed([question])[0], {}
+        for document in documents:
+            parts = [part.strip() for part in re.findall(r"[^.!?]*[.!?]", document.text)] or [""]
+            texts = [f"{document.title}. {part}" if document.title else part for part in parts]
+            expected[document.id] = max(float(vector @ asked) for vector in compass.embed(texts))
+        found = lane.search(question)
+        assert dict(found.hits) == pytest.approx(expected, abs=1e-6) and len(found.hits) == len(documents)
+
+
+def test_the_sentences_of_real_passages_are_told_apart_and_none_is_lost():
+    text = 'Ada wrote. "So it is", or not? (Not so) Then, at 3 p.m. she left the U.S. 20 years on!  Fin'
+    asked = []
+
+    class Asked(Compass):
+        def embed(self, texts):
+            asked.extend(texts)
+            return super().embed(texts)
+
+    best_sentence([Document("a", text, "Ada")], Asked())
+    parts = [
+        "Ada wrote.",
+        '"So it is", or not?',
+        "(Not so) Then, at 3 p.m. she left the U.S.",
+        "20 years on!",
+        "Fin",
+    ]
+    assert asked == [f"Ada. {part}" for part in parts]

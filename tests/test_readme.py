@@ -182,3 +182,9 @@ def test_the_api_reference_has_the_modules_of_the_pages(tmp_path):
     assert "Reciprocal rank" in (tmp_path / "kgot_lab" / "retrieval" / "fusion.html").read_text(
         encoding="utf-8"
     )
+
+
+def test_a_command_that_does_not_exist_would_be_found():
+    block = "```sh\nmake nothing\nkgot-lab ask Q --documents DIR\nkgot-lab nothing\n```\n"
+    text = f"{block}Try `kgot-lab ask Q --nothing 2` or `make run`; make sure it works."
+    assert wrong_commands(text) == ["make nothing", "kgot-lab nothing", "kgot-lab ask --nothing"]

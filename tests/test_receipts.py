@@ -144,3 +144,22 @@ def test_the_pass_through_figures_follow_from_the_values_of_the_questions():
         result["differences"],
         result["primary"],
     ]
+
+
+def test_a_graph_of_284_178_edges_opened_in_a_browser_in_under_5_s():
+    """A record of the run, not a race on this machine."""
+    rows = json.loads((RESULTS / "graph_view.json").read_text(encoding="utf-8"))["browser"]["rows"]
+    assert max(second for row in rows for second in (row["first_s"], *row["seconds"])) < 5
+
+
+def test_about_half_of_the_answers_that_the_loop_lost_are_misread():
+    stages = list(json.loads((RESULTS / "where_lost_test.json").read_text(encoding="utf-8")).values())
+    lost = [stage for stage in stages if stage not in ("right", "nearly right")]
+    assert len(stages) == 30 and 0.4 < lost.count("misread") / len(lost) < 0.6
+
+
+def test_each_lane_stood_once_before_each_gate():
+    for decisions in json.loads((RESULTS / "recall_gate.json").read_text(encoding="utf-8")).values():
+        for decision in decisions:
+            lanes = [trial["lane"] for trial in decision["trials"]]
+            assert len(lanes) == len(set(lanes)) == 8 and set(decision["admitted"]) <= set(lanes)

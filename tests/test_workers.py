@@ -7,7 +7,7 @@ from support.loopback import free_port
 from support.workers import local_cluster
 
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.io.dask_workers import swept, workers_at
+from kgot_lab.io.dask_workers import part_failed, swept, workers_at
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +64,12 @@ def test_a_scheduler_without_a_worker_is_said():
         workers_at(cluster.scheduler_address, seconds=0.5),
     ):
         pass
+
+
+def test_a_worker_that_went_away_is_no_reason_to_install_anything():
+    class FutureCancelledError(Exception):
+        """As dask.distributed has one."""
+
+    assert "went away" in str(part_failed(FutureCancelledError("already forgotten"))) and "install" in str(
+        part_failed(TypeError("x"))
+    )

@@ -177,3 +177,22 @@ def test_no_module_writes_a_result_in_place_but_those_with_a_reason():
     }
     assert {name: calls for name, calls in found.items() if name not in IN_PLACE} == {}
     assert set(IN_PLACE) <= set(found), "a module that writes nothing in place needs no reason"
+
+
+def test_whoever_writes_in_place_is_found_however_it_is_put():
+    source = """
+path.write_text("whole")
+path.write_bytes(b"whole")
+path.open("w", encoding="utf-8")
+open("file", "xb")
+path.open(mode="wb")
+figure.savefig(path, dpi=200)
+path.open("rb"), path.open("a"), open("w.txt"), figure.savefig(text), write_whole(path, "whole", "the page")
+"""
+    assert len(writes_in_place(source)) == 6
+
+
+def test_a_folder_is_made_and_one_in_the_way_is_named(tmp_path: Path) -> None:
+    assert write_whole(tmp_path / "new" / "page.html", "text", "the page").read_text() == "text"
+    with pytest.raises(BadInput, match=r"cannot write the page .*new: Is a directory"):
+        write_whole(tmp_path / "new", "text", "the page")

@@ -255,3 +255,7 @@ def test_without_order_a_text_told_backwards_is_as_good(model):
         Aligner(model, ordered=ordered).similarity(told, [backwards]) for ordered in (True, False)
     )
     assert free > 0.999 > 0.8 > kept
+
+
+def test_a_story_of_another_shape_is_vetoed(aligner):
+    assert "do not run alike" in aligner.align(DAM, RECIPE).veto

@@ -754,3 +754,40 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
     assert [(e.source, e.target) for e in again] == [("drill", "immune")]
     back = PropertyGraph.of([*without_nodes(grown, ["guano"]).nodes, graph.node("guano")], again.edges)
     assert updated(back, ["guano"], skeletons, model, **how).edges == found.edges
+
+
+def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
+    texts = {"a": "ant bee gnu", "b": "hen bee ant"}
+    graph = with_edges(
+        graph_of(texts), delta_edges(graph_of(texts), made(texts.values()), BAGS, thresholds=ANY_LENGTH)
+    )
+    assert len(graph.edges) == 1
+    emptied = PropertyGraph.of([Node("a", properties={"description": texts["a"]}), Node("b")], graph.edges)
+    assert not updated(emptied, ["b"], made(texts.values()), BAGS)
+
+
+def test_nodes_of_one_text_get_no_edge_and_are_counted():
+    graph = graph_of({"a": "ant bee", "b": " ant bee", "c": "ant bee", "d": "bee ant fox"})
+    found = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=Thresholds(0.2, -2, words=0))
+    assert [(e.source, e.target) for e in found] == [("a", "d"), ("b", "d"), ("c", "d")]
+    assert (found.counts.pairs, found.counts.same_text) == (3, 3)
+
+
+def test_a_name_is_no_text_and_a_summary_is_one():
+    graph = PropertyGraph.of(
+        [Node("a", properties={"name": "ant bee"}), Node("b", properties={"summary": "ant bee"})]
+    )
+    assert described(graph) == {"b": "ant bee"}
+
+
+@pytest.mark.extended
+def test_a_pair_exactly_at_both_thresholds_is_an_edge():
+    graph = graph_of(chance_texts(3, 30))
+    skeletons = made(described(graph).values())
+    for edge in delta_edges(graph, skeletons, BAGS, thresholds=LOOSE).edges[:10]:
+        at = Thresholds(edge.properties["skeleton"], edge.properties["weight"], words=0)
+        assert edge.identity in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=at)}
+        above = replace(at, delta=at.delta + 1e-6)
+        assert edge.identity not in {
+            e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=above)
+        }

@@ -98,3 +98,9 @@ def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_meas
 def test_a_made_up_skeleton_is_counted_as_well():
     made = Skeletons(dict.fromkeys(SENTENCES, "something happens"), "by hand")
     assert delta_edges(graph_of(SENTENCES), made, minilm()).counts.short == 6
+
+
+def test_the_specified_thresholds_are_what_they_were():
+    assert (SPECIFIED.skeleton, SPECIFIED.delta) == (0.45, 0.08)
+    with pytest.raises(BadInput, match="some number of words"):
+        Thresholds(words=-1)

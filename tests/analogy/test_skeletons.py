@@ -384,3 +384,34 @@ def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_p
     again = skeletons(texts, maker, folder=tmp_path)
     # kept, so the model was not needed
     assert again.by_text == made.by_text and repr(llm).endswith("not loaded yet>")
+
+
+def test_a_broken_cache_is_put_aside(tmp_path):
+    (tmp_path / "skeletons-1.sqlite").write_bytes(b"not a database at all" * 50)
+    with pytest.warns(UserWarning, match="skeleton cache is broken"):
+        assert len(skeletons(TEXTS, Upside(), folder=tmp_path)) == 40
+    maker = Upside()
+    skeletons(TEXTS, maker, folder=tmp_path)
+    assert maker.asked == [] and (tmp_path / "skeletons-1.broken").exists()
+
+
+def test_an_empty_reply_fails_its_text_only(tmp_path):
+    llm = Scripted(lambda prompt: "" if TEXTS[1] in said(prompt) else GOOD)
+    found = skeletons(TEXTS[:3], ModelSkeletons(llm), folder=tmp_path)
+    assert list(found) == [TEXTS[0], TEXTS[2]] and "no skeleton in it" in found.failed[TEXTS[1]]
+    assert repr(found) == "<2 skeletons by scripted, 1 failed>"
+
+
+def test_a_model_that_runs_out_of_replies_keeps_what_it_made(tmp_path):
+    found = skeletons(TEXTS[:3], ModelSkeletons(Scripted([GOOD] * 4)), folder=tmp_path)
+    assert len(found) == 3
+    # the lot of five passes, and two replies are left over
+    found = skeletons(TEXTS[:8], ModelSkeletons(Scripted([GOOD] * 7)), folder=tmp_path)
+    assert len(found) == 8
+    found = skeletons(TEXTS[:20], ModelSkeletons(Scripted([])), folder=tmp_path)
+    assert len(found) == 8 and len(found.failed) == 12
+
+
+def test_without_a_cache_nothing_is_written(tmp_path):
+    skeletons(TEXTS, Upside(), folder=tmp_path / "new", cache=False)
+    assert list(tmp_path.iterdir()) == []

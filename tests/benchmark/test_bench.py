@@ -10,6 +10,7 @@ import tempfile
 import weakref
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from support.tiny_collection import tiny
 
@@ -20,6 +21,7 @@ from kgot_lab.benchmark.recall.systems import ByPlan, systems
 from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, StoreUnavailable, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.results import Plan
+from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
@@ -390,6 +392,10 @@ def test_systems_that_cannot_be_measured_are_refused(what, tmp_path, monkeypatch
 
 
 WRONG = {
+    "unknown": (
+        always("d00", "Paris"),
+        "wrong found 'Paris' for query 'q0', which is no document of tiny",
+    ),
     "twice": (always("d00", "d00"), "wrong found a document twice for query 'q0'"),
     "no number": (
         always("d00", scores=(float("nan"),)),
@@ -436,6 +442,18 @@ def test_an_error_of_a_strangers_own_code_names_the_system_and_the_question_and_
     ) as raised:
         bench(DATA, systems={"base": BASE, "my lane": cannot}, plan=PLAN)
     assert isinstance(raised.value.__cause__, ValueError)
+
+
+def test_a_builder_that_builds_no_stage_is_refused():
+    with pytest.raises(BadInput, match="'mine' built a NoneType, not a Stage"):
+        bench(DATA, systems={"base": BASE, "mine": lambda: None}, plan=PLAN)
+
+
+def test_an_embedder_is_not_given_beside_systems():
+    with pytest.raises(BadInput, match="an embedder is for our systems, and systems were given"):
+        bench(DATA, systems=OWN, embedder="wordllama")
+    with pytest.raises(BadInput, match="an embedder is an object with name, digest"):
+        systems(DATA, 3)
 
 
 def graded(grades):
@@ -551,3 +569,103 @@ def test_a_server_that_goes_away_costs_no_ranking(tmp_path):
         bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
     assert bench(DATA, systems=own, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375
     assert sorted(asked) == sorted([*DATA.qrels, asked[3]])
+
+
+def test_a_plan_of_another_kind_or_that_expects_nobody_is_refused_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run"))
+    with pytest.raises(BadInput, match=r"a plan is Plan\(baseline\), .* not a dict"):
+        bench(DATA, systems=OWN, plan={"baseline": "base"}, folder=tmp_path / "out")
+    with pytest.raises(UnknownName, match="unknown system expected best 'mien'; did you mean 'mine'"):
+        bench(DATA, systems=OWN, plan=replace(PLAN, expected="mien"), folder=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_with_a_list_of_measures_is_the_one_that_is_read_back(tmp_path):
+    plan = Plan("base", measures=["recall@5", "mrr"])
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json") == plan
+
+
+def test_a_system_is_built_when_its_turn_comes_and_progress_counts(tmp_path):
+    said = []
+    own = {name: (lambda name=name: said.append(f"built {name}") or LINKED) for name in ("one", "two")}
+    bench(DATA, systems=own, plan=Plan("one", rounds=200), progress=lambda *step: said.append(step))
+    assert said == [
+        (0, 2, "one on tiny"),
+        "built one",
+        (1, 2, "two on tiny"),
+        "built two",
+        (2, 2, "the report"),
+    ]
+
+
+def test_grades_may_be_whole_numbers_of_any_kind():
+    data = tiny(
+        qrels={
+            query: {id: np.int64(1) if id < "d05" else 1.0 for id in grades}
+            for query, grades in DATA.qrels.items()
+        }
+    )
+    assert bench(data, systems=OWN, plan=PLAN).row("mine").mean == 0.4375
+
+
+def test_hits_are_kept_as_deep_as_the_plan_measures():
+    everything = always(*(document.id for document in DATA.documents))
+    deep = tiny(
+        documents=(*DATA.documents, *(replace(DATA.documents[0], id=f"e{number:02}") for number in range(30)))
+    )
+    far = always(*(f"e{number:02}" for number in range(30)), *(document.id for document in DATA.documents))
+    plan = Plan("first", "recall@50", ("recall@50",), rounds=200)
+    assert bench(deep, systems={"first": everything, "far": far}, plan=plan).row("far").mean == 1.0
+
+
+def test_ties_go_by_the_rule_of_the_plan():
+    tied = always("d11", "d10", "d09", "d08", "d07", "d06", scores=(2.0, 1.0, 1.0, 1.0, 1.0, 1.0))
+    first = {
+        rule: bench(DATA, systems={"base": BASE, "tied": tied}, plan=replace(PLAN, ties=rule)).runs
+        for rule in (BY_ID, AS_RANKED)
+    }
+    ids = {rule: next(run for run in runs if run.system == "tied").ids("q0") for rule, runs in first.items()}
+    assert ids == {
+        BY_ID: ["d11", "d06", "d07", "d08", "d09", "d10"],
+        AS_RANKED: ["d11", "d10", "d09", "d08", "d07", "d06"],
+    }
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt(), NotInstalled("bench"), StoreUnavailable("away"), MemoryError(), SystemExit(3)],
+)
+def test_what_says_enough_or_stops_the_benchmark_comes_out_as_it_is(error):
+    def broken(ranking):
+        raise error
+
+    for mine in (Stage("mine", broken), lambda: broken(None)):
+        with pytest.raises(type(error)) as raised:
+            bench(DATA, systems={"base": BASE, "mine": mine}, plan=PLAN)
+        assert raised.value is error
+
+
+def test_what_was_changed_is_told_of_a_system_that_is_run_again(tmp_path):
+    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
+    assert bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path).again == {}
+    made = bench(
+        DATA,
+        systems={"base": BASE, "mine": Stage("mine", linked, "3"), "new": NAMED},
+        plan=PLAN,
+        folder=tmp_path,
+    )
+    assert made.again == {"mine": "its version and its pipeline changed"}
+    made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", named, "4")}, plan=PLAN, folder=tmp_path)
+    assert made.again == {"mine": "its version changed"}
+    made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", named)}, plan=PLAN, folder=tmp_path)
+    assert made.again == {"mine": "it declares no version"}
+    bench(DATA, systems={"base": BASE, "mine": Stage("mine", named, "4")}, plan=PLAN, folder=tmp_path)
+    made = bench(
+        replace(DATA, locked=frozenset({"q0", "q1"})),
+        systems={"base": BASE, "mine": Stage("mine", named, "4")},
+        folder=tmp_path,
+    )
+    assert set(made.again.values()) == {
+        "what else the data hold (triples, computed edges, locked questions) changed"
+    }

@@ -1,5 +1,7 @@
 """The claims of the KG-OS document: verdicts on reports whose outcome is known beforehand."""
 
+from dataclasses import replace
+
 import pytest
 
 from kgot_lab.benchmark.recall.claims import (
@@ -101,3 +103,23 @@ def test_the_table_in_markdown_has_every_verdict_and_what_waits():
         all(claim.text in repr(table) for claim in PUBLISHED_CLAIMS)
         and table._repr_markdown_() == table.markdown()
     )
+
+
+def test_an_interval_that_holds_0_is_not_decided_whatever_p_says():
+    row = verdicts([made()]).rows[0]
+    assert replace(row, p_holm=0.001, difference=replace(row.difference, low=-0.01)).verdict == UNDECIDED
+    assert replace(row, p_holm=0.05).verdict == UNDECIDED and replace(row, p_holm=0.049).verdict == REPLICATES
+
+
+def test_what_is_sure_alone_may_not_be_sure_in_the_family():
+    [row] = [
+        row
+        for row in verdicts([made()]).rows
+        if (row.claim.better, row.claim.worse) == ("kg-os hybrid", "rrf of three")
+    ]
+    alone = sign_flip_p([1.0] * 6 + [0.0] * 24, rounds=500)
+    assert alone == 2 / 2**6 < 0.05 < row.p_holm and row.difference.low > 0 and row.verdict == UNDECIDED
+
+
+def test_one_data_set_has_no_row_for_all_together():
+    assert {row.dataset for row in verdicts([made()]).rows} == {"toy"}

@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from support.birthplaces import SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief
+from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief, without
 from support.waiting import AMPLE, until
 
 from kgot_lab.benchmark.comparison.comparison_run import (
@@ -37,14 +37,21 @@ from kgot_lab.benchmark.comparison.systems import (
     ABLATIONS,
     ANSWER_SYSTEMS,
     AnswerSystem,
+    PassageSearches,
+    check_systems,
     prompt_digests,
 )
+from kgot_lab.benchmark.questions.attempt import IN_JSON
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
-from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection
-from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection, musique_dev
+from kgot_lab.embedding.pretrained import MiniLM
+from kgot_lab.embedding.vectors import Vectors, text_key
+from kgot_lab.errors import BadInput, LLMError, UnknownName
+from kgot_lab.evaluation.significance import interval
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
-from kgot_lab.types import Reply, Usage
+from kgot_lab.types import Reply, Usage, full_text
 from notebooks.answers_compared import repetition
 
 # -----------------------------------------------------------------------------------
@@ -458,3 +465,153 @@ def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_to
     ) not in after
     assert forecast_grid(list(after.values())).rows[-1][1].text == str(len(missing(TINY, tmp_path / "out")))
     assert receipts_of(tmp_path / "out", "first", "loop") == {}
+
+
+def test_a_comparison_goes_on_another_day_on_another_machine(tmp_path):
+    list(ComparisonRun(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=1)))
+    plan = comparison_plan(tmp_path) | {
+        "made": {"date": "2001-02-03", "version": "0.0.1", "machine": "abacus"}
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert list(ComparisonRun(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=2)))
+    assert comparison_plan(tmp_path) == plan
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(BadInput, match=r"has no plan.json but holds notes.txt"):
+        list(ComparisonRun(TINY, tmp_path, reader()).answers())
+    with pytest.raises(BadInput, match="there is no plan of a comparison"):
+        Findings.of(tmp_path)
+    for other in ('{"plan": 1, "set": "hotpotqa"}', '{"kind": "does the graph pay"}', "[]"):
+        (tmp_path / "plan.json").write_text(other)
+        with pytest.raises(BadInput, match="is not the plan of a comparison"):
+            Findings.of(tmp_path)
+
+
+def test_a_question_without_known_sentences_has_no_ceiling():
+    with pytest.raises(BadInput, match="does not say which sentences hold its answer"):
+        PassageSearches(SETS["first"]).tools(ANSWER_SYSTEMS["gold"], replace(ASKED[0], facts=()))
+
+
+def test_a_system_whose_preset_is_not_there_is_left_out_unless_it_is_named():
+    design = replace(
+        TINY, systems={**WAYS_TO_ANSWER, "later": AnswerSystem("loop", "follow", 2, "no such preset")}
+    )
+    assert "later" not in {due.system for due in turns(design)}
+    with pytest.raises(BadInput, match="this version has no preset 'no such preset', so later cannot answer"):
+        check_systems(["later"], design.systems)
+
+
+def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):
+    design = without("loop", "closed-book", "rag", "gold")
+    [(due, receipt)] = ComparisonRun(design, tmp_path / "out", reader(lambda _: "Atlantis")).answers(
+        Slice((), ["second"], 1)
+    )
+    answered = load_run(place_of(tmp_path / "out", due.set, due.system) / "traces" / "newton.jsonl").events[
+        -1
+    ]
+    assert receipt.predicted == "Atlantis" and receipt.rests is False and answered.forced
+
+
+def test_an_answer_that_failed_counts_as_wrong_and_is_counted_as_an_error(tmp_path):
+    findings = written(tmp_path / "out", {"rag": [(0, None)] * 5}, rag={"error": "busy"})
+    assert (row_of(findings, "rag").errors, row_of(findings, "rag").em.mean) == (5, 0)
+    assert len(missing(TINY, tmp_path / "out", Slice(["rag"]))) == 5
+
+
+def test_answers_of_two_folders_to_the_same_questions_are_paired_as_those_of_one(tmp_path):
+    rag, alone = (
+        [(0, None), (1, None), (1, None), (1, None), (1, None)],
+        [(1, None), (0, None), (1, None), (0, None), (0, None)],
+    )
+    whole = written(tmp_path / "whole", {"rag": rag, "closed-book": alone})
+    first, second = (
+        written(tmp_path / "first", {"rag": rag}),
+        written(tmp_path / "second", {"closed-book": alone}),
+    )
+    joined = first.compare_with(second, [("rag", "closed-book")])
+    one, other = (next(pair for pair in some.pairs if pair.on == "all sets") for some in (joined, whole))
+    assert (
+        (one.difference, one.p) == (other.difference, other.p) and not one.aimed and not joined.plan["aims"]
+    )
+    with pytest.raises(BadInput, match="rag has answers in both"):
+        whole.compare_with(first, [("rag", "closed-book")])
+    with pytest.raises(UnknownName, match="loop"):
+        first.compare_with(second, [("loop", "rag")])
+    elsewhere = replace(second, plan={**second.plan, "sets": {}})
+    with pytest.raises(BadInput, match="not of the same questions"):
+        first.compare_with(elsewhere, [("rag", "closed-book")])
+
+
+def test_evidence_is_part_of_an_aim_where_it_has_a_share(tmp_path):
+    taken = {"rag": {"evidence_tokens": 100}, "follow-few": {"evidence_tokens": 30}}
+    findings = written(tmp_path / "out", {"rag": [(1, None)] * 5, "follow-few": [(1, None)] * 5}, **taken)
+    plan = {**findings.plan, "aims": [{**findings.plan["aims"][1], "share": share} for share in (0.25, 0.5)]}
+    tight, loose = reached_goals(Findings(plan, findings.answers))
+    assert (tight.verdict, loose.verdict) == ("missed", "reached") and tight.figure.endswith(
+        ".300 of its evidence tokens"
+    )
+
+
+def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_its_receipt(tmp_path):
+    given = list(ComparisonRun(without("loop"), tmp_path / "out", Sure()).answers(Slice((), ["first"], 1)))
+    assert len(given) == 4 and all(receipt.likelihood == pytest.approx(0.5) for _, receipt in given)
+    assert not IN_JSON.prompt(
+        "Where?", None
+    ).likelihood  # what was recorded before is still found by its prompt
+    assert row_of(Findings.of(tmp_path / "out"), "rag").calibration_error == pytest.approx(0.5)
+
+
+def test_no_question_is_begun_once_the_minutes_are_over(tmp_path):
+    times = iter([0.0, 0.0, 30.0, 59.0, 60.0])
+    answered = list(
+        ComparisonRun(TINY, tmp_path / "out", reader(), clock=lambda: next(times)).answers(minutes=1)
+    )
+    assert [due for due, _ in answered] == list(turns(TINY))[:3]
+
+
+def test_questions_of_a_group_are_drawn_together(tmp_path):
+    alone = written(tmp_path / "one", {"rag": [(1, None), (1, None), (0, None), (0, None), (0, None)]})
+    linked = written(
+        tmp_path / "two", {"rag": [(1, None), (1, None), (0, None), (0, None), (0, None)]}, rag={"group": "g"}
+    )
+    own, whole = row_of(alone, "rag").em, row_of(linked, "rag").em
+    usual = interval([1, 1, 0, 0, 0], rounds=300, seed=TINY.seed)
+    assert (own.mean, own.low, own.high) == pytest.approx(
+        (usual.mean, usual.low, usual.high)
+    ) and whole.mean == own.mean
+    assert whole != own
+
+
+def test_questions_of_musique_that_share_a_step_are_one_group():
+    questions = musique_dev().questions
+    assert len({question.group for question in questions}) == 196
+    by_step: dict[str, set[str]] = {}
+    for question in questions:
+        for step in question.id.partition("__")[2].split("_"):
+            by_step.setdefault(step, set()).add(question.group)
+    assert all(len(groups) == 1 for groups in by_step.values())
+
+
+def test_some_systems_sets_and_first_questions_may_be_asked_alone():
+    chosen = list(turns(TINY, Slice(["rag"], ["second"], 1)))
+    assert [(due.set, due.system, due.question.id) for due in chosen] == [("second", "rag", "newton")]
+    for wrong in (Slice(["ragg"]), Slice((), ["third"])):
+        with pytest.raises(UnknownName):
+            list(turns(TINY, wrong))
+
+
+def test_the_facts_of_a_question_are_sentences_of_its_passages_that_mostly_hold_the_answer(drawn):
+    for name, sample in drawn.items():
+        texts = {document.id: " ".join(document.text.split()) for document in sample.documents}
+        for question in sample.questions:
+            assert question.facts and len(set(question.facts)) == len(question.facts)
+            for fact in question.facts:
+                assert any(" ".join(fact.split()) in texts[id] for id in question.gold), (name, question.id)
+
+
+def test_the_passages_of_musique_498_have_their_vectors_on_file():
+    documents, model = musique_dev().documents, MiniLM()
+    kept, digest = Vectors.load(bundled("musique-498/vectors.npz"), model), model.digest
+    assert set(kept.keys) == {text_key(digest, full_text(document)) for document in documents}

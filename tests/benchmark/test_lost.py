@@ -4,6 +4,7 @@ made of it.
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from kgot_lab.benchmark.comparison.losses import (
     loss_of,
     losses,
     losses_grid,
+    losses_on_file,
 )
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
@@ -139,3 +141,40 @@ def test_a_file_of_something_else_is_refused_and_stays(folder, held, why):
     with pytest.raises(BadInput, match=why) as refused:
         losses(folder, Findings.of(folder))
     assert "restore a copy, or put it away" in str(refused.value) and path.read_text() == held
+
+
+def test_a_damaged_trace_is_left_out_and_the_table_says_how_many_are_known(folder):
+    path = place_of(folder, "second", "gold") / "traces" / "newton.jsonl"
+    path.write_text(path.read_text().replace("Newton", "Einstein"))
+    assert table(folder)["gold on second"][-1] == "1 of 2"
+
+
+def test_an_alias_counts_as_the_answer_and_yes_or_no_is_a_comparison_whatever_the_question_is_like():
+    assert stage(replace(LOVELACE, answer="Greater London", aliases=("London",))) == "misread"
+    assert stage(replace(LOVELACE, answer="no")) == "compared wrongly"
+
+
+def test_every_system_has_its_row_for_each_set_and_for_all(folder):
+    rows = table(folder)
+    assert len(rows) == 9 and all(row[-1] in {"3 of 3", "2 of 2", "5 of 5"} for row in rows.values())
+    places = dict(zip(LOSSES, rows["gold on all sets"], strict=False))
+    assert {name: count for name, count in places.items() if count} == {"misread": "5"}
+    assert rows["closed-book on first"][list(LOSSES).index("passages not all found")] == "3"
+
+
+def test_the_words_of_the_question_and_of_the_examples_are_not_what_was_shown():
+    named = replace(LOVELACE, text="Who wrote of Ada Lovelace in London?")
+    assert stage(named, shown="She was a mathematician.") == "not shown"
+    assert stage(replace(LOVELACE, answer="Tellmark")) == "not shown"  # a town of the examples
+
+
+def test_the_file_is_the_same_whatever_the_order_of_the_answers(folder):
+    findings = Findings.of(folder)
+    stages = losses(folder, findings)
+    keep_losses(folder, stages)
+    assert losses_on_file(folder, findings.plan) == stages
+    assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == [
+        "curie",
+        "lovelace",
+        "newton",
+    ]

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 from support.loop_script import WRITE, call, scripted, votes
 
-from kgot_lab.benchmark.questions.batch import alone_in, in_parallel, trace_name
+from kgot_lab.benchmark.questions.batch import Halted, alone_in, in_parallel, trace_name
 from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
-from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, prepared, read_plan
+from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, check_run, prepared, read_plan
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
     QuestionResult,
@@ -28,6 +28,7 @@ from kgot_lab.benchmark.questions.question_result import (
 from kgot_lab.benchmark.questions.report import (
     graded_grid,
     note_untraced,
+    rest_of,
     results_grid,
     results_json,
     spent_before,
@@ -341,3 +342,102 @@ def test_each_id_has_a_file_of_its_own():
     assert len({name.lower() for name in names}) == len(ids) and all(
         "/" not in name and len(name) < 100 for name in names
     )
+
+
+def test_a_folder_that_holds_something_else_is_not_taken(tmp_path):
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(BadInput, match=r"holds thesis\.tex"):
+        PLAN.keep(tmp_path)
+
+
+def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
+    with pytest.raises(BadInput, match="scored by its own rules"):
+        check_run(
+            replace(ASKED, scored_by="gaia"),
+            Selection(),
+            Answerers("loop", None, REFERENCE),
+            tmp_path,
+            graded=True,
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_alias_is_as_right_as_the_answer():
+    question = Question("q", "Who?", "G. Stanley Hall", aliases=("Stanley Hall",))
+    assert (
+        scored(question, "Stanley Hall", "match").correct
+        and scored(question, "stanley hall", "match").em == 1
+    )
+    assert not scored(question, "Hall", "match").correct
+
+
+def test_everything_is_worked_on_once():
+    assert sorted(in_parallel(lambda n: n * n, range(20), 4, threading.Event())) == [n * n for n in range(20)]
+
+
+def test_rag_finds_passages_in_documents_only(tmp_path):
+    def looking_out(question, behind):
+        raise AssertionError("it is not to look out")
+
+    mine = QuestionSet(
+        [Document("d", "Ada Lovelace was born in London.", "Ada Lovelace")], ASKED.questions[:1]
+    )
+    [receipt] = prepared(
+        mine, Selection(), Answerers("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run"
+    ).run.answers()
+    assert receipt.correct and receipt.tools == {"search": 1}
+
+
+@pytest.mark.parametrize("system", ["loop", "zero-shot"])
+def test_the_rest_of_a_run_is_reckoned_for_what_is_missing(tmp_path, system):
+    def estimates(grader=None):
+        return rest_of(
+            prepared(
+                ASKED,
+                Selection(),
+                Answerers(system, guessing([]), REFERENCE, grader=grader),
+                tmp_path / "run",
+            ).run
+        )
+
+    [(what, cost)] = estimates().items()
+    assert what.startswith("2 questions") and cost.calls == (2 if system == "zero-shot" else cost.calls) > 0
+    if system == "zero-shot":
+        list(
+            prepared(
+                ASKED, Selection(), Answerers(system, guessing([]), REFERENCE), tmp_path / "run"
+            ).run.answers()
+        )
+        assert estimates() == {} and list(estimates(guessing([]))) == ["2 grades"]
+
+
+def test_the_rule_of_the_set_decides():
+    question = Question("q", "How many?", "17")
+    by_match, by_gaia = scored(question, "17%", "match"), scored(question, "$17", "gaia")
+    assert by_match.correct and by_gaia.correct and by_gaia.rule == "number" and by_match.rule == ""
+    assert not scored(Question("q", "How many?", "17.0"), "17", "match").correct
+    assert scored(Question("q", "How many?", "17.0"), "17", "gaia").correct
+
+
+def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
+    made = []
+
+    def tools(question, behind):
+        made.append(question.id)
+        if len(made) > 2:  # the plan has named the tools of both
+            raise BadInput("the folder of pages is gone")
+        return []
+
+    ready = prepared(
+        ASKED, Selection(), Answerers("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run"
+    )
+    with pytest.raises(BadInput, match="pages is gone"):
+        list(ready.run.answers())
+    assert len(made) == 3 and ready.run.receipts == {}
+
+
+def test_what_was_halted_is_no_error_of_its_own():
+    def work(n: int) -> int:
+        raise Halted
+
+    assert list(in_parallel(work, range(3), 2, threading.Event())) == []

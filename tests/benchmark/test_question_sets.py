@@ -20,14 +20,16 @@ from kgot_lab.benchmark.questions.question import own_questions
 from kgot_lab.benchmark.questions.sets import (
     Hub,
     Selection,
+    frames,
     gaia,
     hotpotqa,
     musique,
+    opened_questions,
     own_hub,
     question_split,
     simpleqa,
 )
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, UnknownName
 
 # --------------------------------------------------------------------------------------------------------------
 
@@ -274,3 +276,46 @@ def test_no_file_of_gaia_is_in_the_repository():
     root = Path(__file__).parents[2]
     names = [name for _, _, files in os.walk(root / "data") for name in files]
     assert names and not [name for name in names if "gaia" in name.lower()]
+
+
+def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
+    rows = [
+        {"question": "Where\u2028was\u0085she born?", "answer": "London"},
+        {"question": "When?", "answer": "1815"},
+    ]
+    text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    path = tmp_path / "own.jsonl"
+    path.write_bytes(f"\ufeff{text}\r\n".encode())
+    assert [question.text for question in own_questions(path).questions] == [row["question"] for row in rows]
+
+
+@pytest.mark.extended
+def test_a_level_is_named_by_its_number_or_whole():
+    assert Selection(level="3").of(musique()).questions == Selection(level="3 hops").of(musique()).questions
+    assert {each.level for each in Selection(level="hard", part="all").of(hotpotqa()).questions} == {"hard"}
+    with pytest.raises(UnknownName, match="2 hops"):
+        Selection(level="7").of(musique())
+    with pytest.raises(BadInput, match="have no levels"):
+        Selection(level="1").of(simpleqa())
+
+
+def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):
+    with pytest.raises(BadInput, match="holds no question"):
+        own_questions(write(tmp_path / "empty.jsonl"))
+    with (
+        pytest.raises(BadInput, match=r"there is no file .*gone\.jsonl: .* hotpotqa"),
+        opened_questions(str(tmp_path / "gone.jsonl")),
+    ):
+        pass
+
+
+def test_rows_of_another_form_are_refused(tmp_path):
+    with hub_server([{"question": "renamed"}], {}) as (hub, _), pytest.raises(BadInput, match="another form"):
+        gaia(hub, tmp_path)
+
+
+def test_simpleqa_and_frames_are_whole_and_have_no_documents():
+    for data, count in ((simpleqa(), 4326), (frames(), 824)):
+        assert len(data.questions) == len({question.id for question in data.questions}) == count
+        assert data.documents == [] and data.scored_by == "grader"
+        assert all(question.text and question.answer and question.links for question in data.questions)

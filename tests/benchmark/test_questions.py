@@ -1,6 +1,6 @@
 from itertools import pairwise
 
-from kgot_lab.benchmark.questions.sets import hotpotqa
+from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
 
 
 def test_the_bundled_questions_and_passages_are_complete():
@@ -32,3 +32,11 @@ def test_ids_and_order_say_nothing_about_the_questions():
     firsts = [min(place[id] for id in question.gold) for question in questions]
     rising = sum(before < after for before, after in pairwise(firsts))
     assert 35 <= rising <= 64  # in the file's own order it is 99
+
+
+def test_the_parts_of_the_split_are_disjoint_and_cover_all_questions():
+    parts = question_split()
+    assert {name: len(ids) for name, ids in parts.items()} == {"locked": 40, "test": 30, "develop": 30}
+    assert sorted(id for ids in parts.values() for id in ids) == sorted(
+        question.id for question in hotpotqa().questions
+    )

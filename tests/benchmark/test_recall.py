@@ -4,21 +4,25 @@ and growing take.
 
 import gc
 import json
+import math
 import re
 from dataclasses import replace
 
 import pytest
 from support.beir import to_beir
-from support.tiny_collection import tiny
+from support.tiny_collection import QUESTIONS, tiny
 
 from kgot_lab.benchmark.recall import bench as room
 from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.growth import LANES, SyntheticVectors, measured
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
+from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import Plan
+from kgot_lab.types import Document, Query
 from kgot_lab.viz.html import recall_page
 from kgot_lab.viz.plots.retrieval import rival, shown_systems
 
@@ -197,3 +201,71 @@ def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypat
     assert told([resumed]) == told([whole]) and sorted(asked[:4] + asked[5:13]) == sorted(
         [*tiny().qrels, *asked[9:13]]
     )
+
+
+# stop words alone, words that no document has
+SILENT = (Query("to be or not", "q0"), Query("zzz 0", "q1"), *tiny().queries[2:])
+
+
+UNTITLED = tuple(replace(document, title="") for document in tiny().documents[1:])
+
+
+ODD = {
+    "questions that find no word, no titles, an empty document": tiny(
+        queries=SILENT, documents=(Document("d00", ""), *UNTITLED)
+    ),
+    "one title for all": tiny(
+        documents=tuple(replace(document, title="Same") for document in tiny().documents)
+    ),
+    "titles alone": tiny(documents=tuple(replace(document, text="") for document in tiny().documents)),
+}
+
+
+def test_a_bundled_name_is_that_set_even_beside_a_folder_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hotpotqa").mkdir()
+    [made] = benchmark(tmp_path, VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    assert len(made.dataset.documents) == 994
+
+
+def test_receipts_of_the_develop_questions_do_not_stand_for_all(tmp_path):
+    benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    with pytest.raises(
+        BadInput, match=r"was made on other questions.* than hotpotqa has now; name another folder"
+    ):
+        benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"])
+
+
+def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
+    [ours] = benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    [derived] = derive(tmp_path / "out", load_dataset)
+    assert (
+        ours.parts == derived.parts == ("develop",)
+        and ours.csv() == derived.csv()
+        and ours.json() == derived.json()
+    )
+    assert not load_dataset("hotpotqa").locked & set(ours.runs[0].hits)
+
+
+def test_two_folders_of_one_name_would_share_receipts(own, tmp_path):
+    to_beir(tiny(), tmp_path / "deep" / "own")
+    with pytest.raises(BadInput, match="two of the data sets are called 'own/test'"):
+        benchmark(tmp_path / "out", VECTORS, names=[str(own), str(tmp_path / "deep" / "own")])
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_odd_data_are_measured_like_any_other(what, tmp_path):
+    data = ODD[what]
+    # slow to begin with
+    names = [name for name in systems(data, VECTORS) if name not in ("static vectors", "lsa", "infonce")]
+    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(data, tmp_path / "own"))], only=names)
+    assert len(made.runs) == len(names) and all(math.isfinite(row.mean) for row in made.rows)
+
+
+def test_learnt_vectors_come_from_two_documents_too(tmp_path):
+    two = tiny(
+        documents=tiny().documents[:2], qrels={f"q{number}": {"d00": 1} for number in range(len(QUESTIONS))}
+    )
+    learnt = "static vectors", "lsa", "infonce"
+    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(two, tmp_path / "own"))], only=learnt)
+    assert {run.system for run in made.runs} == {*learnt, BASELINE}

@@ -13,8 +13,10 @@ from kgot_lab.benchmark.recall.growth import (
     held_bytes,
     measure_growth,
     synthetic,
+    title,
     word,
 )
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import full_text
 
@@ -100,3 +102,32 @@ def test_held_bytes_counts_what_a_function_closes_over_once():
     held = held_bytes(keeps)
     assert 85_000 < held < 88_000
     assert held_bytes(keeps, apart_from=numbers) < 8_000
+
+
+def test_a_line_cut_short_is_measured_again(tmp_path, monkeypatch):
+    file = tmp_path / "scale.jsonl"
+    row = {"lane": "bm25", "passages": 400, "asked": 10}
+    file.write_text(json.dumps({**row, "passages": 40}) + "\n" + json.dumps(row)[:-3])
+    monkeypatch.setattr(growth_room, "_in_a_process", lambda *_: row)
+    assert measure_growth([400], ["bm25"], file=file, queries=10) == [row]
+    assert [json.loads(line)["passages"] for line in file.read_text().splitlines()] == [40, 400]
+
+
+def test_an_unknown_lane_and_a_strange_file_are_refused(tmp_path):
+    with pytest.raises(UnknownName, match="did you mean 'bm25'"):
+        measure_growth([400], ["bm52"])
+    (tmp_path / "notes").write_text("hello\n")
+    with pytest.raises(BadInput, match="line 1 is not a row"):
+        measure_growth([400], ["bm25"], file=tmp_path / "notes")
+
+
+def test_vectors_of_another_dimension_have_another_digest():
+    assert SyntheticVectors(64).digest != SyntheticVectors().digest
+    with pytest.raises(BadInput, match="at least 8 dimensions"):
+        SyntheticVectors(4)
+
+
+def test_words_and_titles_differ_by_number_and_survive_the_tokenizer():
+    made = [word(number) for number in range(52**3)]
+    assert len(set(made)) == len(made) and searched_words(" ".join(made[:10_000])) == made[:10_000]
+    assert len({title(number) for number in range(0, 5_000_000, 97)}) == len(range(0, 5_000_000, 97))

@@ -4,12 +4,13 @@ import math
 from collections import Counter
 
 import pytest
-from support.tiny_collection import tiny
+from support.tiny_collection import TRIPLES, tiny
 
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE
 from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_score, shuffled, systems
 from kgot_lab.embedding.vectors import Remembered, minilm
@@ -127,3 +128,41 @@ def test_the_gate_says_for_each_half_and_for_both_what_it_admits():
     for each in decided:
         kept = {trial["lane"] for trial in each["trials"] if trial["verdict"] != "refused"}
         assert len(each["trials"]) == 8 and set(each["admitted"]) == kept != set()
+
+
+TUNED = {"convex, tuned", "gate", "gate, rrf"}
+
+
+def test_names_are_unique_as_names_of_files():
+    names = list(systems(tiny(triples=TRIPLES, isomorphic=ISOMORPHIC), VECTORS))
+    assert (
+        set(names) > WITH_TRIPLES | WITH_DELTA
+        and len({file_name(name).lower() for name in names}) == len(names)
+        and all(map(file_name, names))
+    )
+
+
+def test_nothing_is_tuned_on_fewer_than_four_develop_queries():
+    few = tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"}))
+    assert set(systems(tiny(), VECTORS)) - set(systems(few, VECTORS)) == TUNED
+
+
+def test_systems_that_need_delta_edges_are_there_only_with_delta_edges():
+    without, given = set(systems(tiny(), VECTORS)), set(systems(tiny(isomorphic=ISOMORPHIC), VECTORS))
+    assert given - without == WITH_DELTA and without < given
+
+
+def test_systems_that_need_triples_are_there_only_with_triples():
+    without, given = set(systems(tiny(), VECTORS)), set(systems(tiny(triples=TRIPLES), VECTORS))
+    assert given - without == WITH_TRIPLES and without < given
+
+
+def test_no_index_is_built_before_a_system_is_asked_for():
+    class Never(SyntheticVectors):
+        def embed(self, texts):
+            raise AssertionError("embedded")
+
+    made = systems(tiny(triples=TRIPLES), Never(64))
+    assert "embeddings" in made
+    with pytest.raises(AssertionError, match="embedded"):
+        made["embeddings"]()

@@ -14,6 +14,7 @@ from kgot_lab.benchmark.recall.systems import (
     mean_score,
     systems,
 )
+from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import MARGIN
 from kgot_lab.retrieval.fusion import rrf, weighted
 from kgot_lab.retrieval.learned_fusion import gate
@@ -129,3 +130,8 @@ def test_admitted_decides_as_the_gate_does(fuse):
     assert ours == theirs and ours.admitted == theirs.admitted and ours.stage.name == theirs.stage.name
     for query in data.queries:
         assert ours.stage.search(query) == theirs.stage.search(query)
+
+
+def test_too_few_develop_queries_are_refused_even_where_locked_ones_would_make_enough():
+    with pytest.raises(BadInput, match="3 develop queries; tuning in two halves takes at least 4"):
+        cross_fitted(tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"})), Spy(), "tuned")

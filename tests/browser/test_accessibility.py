@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from browser.audit import FINE, asked, faults, focused, keyboard_goes_through, spoken
-from browser.lab import expect, open_notebook, run_cell
+from browser.audit import FINE, asked, faults, focused, follows_the_browser, keyboard_goes_through, spoken
+from browser.lab import REPOSITORY, expect, open_notebook, run_cell
 from browser.window import open_from_disk
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
@@ -17,7 +17,9 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import show_graph, stepper
+from kgot_lab.viz.course import write_course
 from kgot_lab.viz.explorer.explorer import Lanes, explore
+from kgot_lab.viz.html import html
 from kgot_lab.viz.live import page_script, place, style
 from kgot_lab.viz.static.markup import Markup, element
 
@@ -228,3 +230,45 @@ def test_editing_and_comparing_need_no_mouse(page, cells):
         explorer.get_by_role("button", name=name).press("Enter")
         expect(explorer).to_have_attribute("data-waiting", "false")
     assert focused(explorer) == "BUTTON Keep as A"
+
+
+def test_a_graph_in_a_window_that_becomes_narrow_is_still_all_there(page, watch, tmp_path):
+    view = as_graph(page, watch, tmp_path)
+    page.set_viewport_size(NARROW)
+    frames(page)
+    places = view.locator(".kl-canvas").evaluate(
+        "(canvas) => canvas._cyreg.cy.nodes().map((node) => node.renderedPosition().x)"
+    )
+    assert min(places) > 0 and max(places) < view.locator(".kl-canvas").bounding_box()["width"]
+
+
+def test_the_events_of_two_runs_are_one_stop_each_and_arrow_keys_go_through_them(page, watch, tmp_path):
+    view = as_pair(page, watch, tmp_path)
+    assert view.locator(".kl-step-pairs [tabindex='0']").count() == 2
+    view.locator(".kl-step-pairs [tabindex='0']").first.focus()
+    for key in ("End", "ArrowUp", "ArrowUp", "ArrowDown"):
+        page.keyboard.press(key)
+    assert focused(view) == "BUTTON 23candidate: La Nina contribut"
+    expect(view.locator(".kl-step-pane").first).to_have_attribute("data-at", "23")
+    expect(view.locator(".kl-step-pane").last).to_have_attribute("data-at", "3")
+
+
+def test_the_focus_stays_in_the_view_when_what_had_it_goes_away(page, watch, tmp_path):
+    view = as_question(page, watch, tmp_path)
+    view.get_by_role("button", name="Kept (key K)").press("Enter")
+    assert "What happened" in focused(view)
+    view = as_graph(page, watch, tmp_path)
+    view.get_by_role("button", name="no label").press("Enter")
+    assert "no label" in focused(view) and "hidden" in spoken(view)
+
+
+def test_the_pages_of_a_run_and_of_notebooks_are_dark_in_a_dark_browser_and_their_pictures_stay_on_white(
+    page, watch, tmp_path
+):
+    notebooks = [
+        REPOSITORY / "notebooks" / f"{name}.ipynb" for name in ("00_tour", "10_one_question_step_by_step")
+    ]
+    for path in (html(RUN, forks=[FORK]).save(tmp_path / "run.html"), *write_course(notebooks, tmp_path)):
+        open_from_disk(page, watch, path)
+        page.locator("details").evaluate_all("(all) => all.forEach((each) => { each.open = true; })")
+        assert follows_the_browser(page), path.name

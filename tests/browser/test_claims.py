@@ -5,10 +5,14 @@ over valid time.
 from __future__ import annotations
 
 import pytest
+from support.saying import said, year
 
-from browser.audit import spoken
+from browser.audit import FINE, faults, keyboard_goes_through, spoken
 from browser.lab import expect, open_notebook, run_cell
-from browser.window import SCREENSHOTS
+from browser.window import SCREENSHOTS, open_from_disk
+from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
+from kgot_lab.viz.claims import over_time
 
 CELLS = (
     """
@@ -113,3 +117,54 @@ def test_what_another_process_decided_is_shown_and_nothing_is_lost(page, in_note
     again = run_cell(page, 3)
     expect(again.locator(".kl-review")).to_contain_text("1 of 1 that wait")
     expect(again.locator("[data-picture]")).not_to_be_visible()
+
+
+@pytest.fixture
+def on_disk(page, watch, tmp_path):
+    with Claims(SQLiteClaims()) as memory:
+        memory.declare("lives_in", "single")
+        memory.learn(
+            [
+                said("Ada lives_in London", valid_from=year(1990)),
+                said("Ada lives_in Paris", valid_from=year(2000)),
+            ]
+        )
+        memory.learn(
+            [
+                said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005)),
+                said("Eve is human"),
+                said("Ada is human"),
+            ]
+        )
+        path = over_time(memory).page().save(tmp_path / "times.html")
+    open_from_disk(page, watch, path)
+    view = page.locator(".kl").first
+    expect(view).to_be_visible()
+    return view
+
+
+def test_the_arrow_keys_go_from_change_to_change(page, on_disk):
+    view, slider = on_disk, on_disk.get_by_role("slider")
+    expect(view.locator("h4")).to_have_text("before the first change")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    expect(view.locator("h4")).to_have_text("from 1990-01-01")
+    assert "Began: Ada – lives_in – London" in spoken(view)
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert "Began: Ada – lives_in – Paris. Ended: Ada – lives_in – London." in spoken(view)
+    view.screenshot(path=SCREENSHOTS / "times.png")
+    page.keyboard.press("End")
+    expect(view.locator("h4")).to_have_text("from 2005-01-01")
+    expect(view.get_by_role("button", name="Later")).to_be_disabled()
+    view.get_by_role("button", name="Earlier").click()
+    expect(view.locator("h4")).to_have_text("from 2000-01-01")
+    # signs on coloured ground, read as on white
+    view.locator(".kl-times-picture").evaluate("(picture) => { picture.hidden = true; }")
+    assert faults(view) == FINE
+    expect(page.get_by_role("table")).to_contain_text("before the first change")
+
+
+def test_the_review_has_a_name_for_everything_and_the_keyboard_goes_through_it(page, in_notebook):
+    assert faults(in_notebook) == FINE
+    assert keyboard_goes_through(in_notebook)

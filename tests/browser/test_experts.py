@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from browser.audit import FINE, faults
+from browser.audit import FINE, faults, keyboard_goes_through
 from browser.lab import expect, open_notebook, run_cell
-from browser.window import SCREENSHOTS
+from browser.window import SCREENSHOTS, screenshot
 
 EVIL = '<img src=x onerror="document.title = 1">'
 CELLS = (
@@ -92,3 +92,20 @@ def test_an_expert_is_asked_its_answer_stepped_through_and_a_citation_opened(pag
 
 def asked_in_python(page):
     return run_cell(page, 1).inner_text()
+
+
+def test_everybody_can_use_it(page, view):
+    turn = asked(view, "How can I reduce costs by prompt caching?")
+    turn.get_by_role("button", name="Stale answers").press("Enter")
+    turn.get_by_role("button", name="How this answer came about").press("Enter")
+    assert faults(view) == FINE
+    assert keyboard_goes_through(view)
+    alone = run_cell(page, 2).locator(".kl-talk")
+    expect(alone.get_by_role("group", name="How the answer came about")).to_be_visible()
+    curated = run_cell(page, 3).locator(".kl-talk")
+    expect(curated).to_have_attribute("data-turns", "1")
+    curated.get_by_role("button", name="How this answer came about").click()
+    curated.get_by_role("button", name="Next").click()
+    curated.get_by_role("button", name="Next").click()
+    curated.get_by_role("button", name="Prompt caching").first.click()
+    screenshot(page, "experts")

@@ -16,7 +16,7 @@ from kgot_lab.retrieval.fusion import WEIGHTS, Weights
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.explorer.fusion_weights import LETTERS, Mix, shares
-from kgot_lab.viz.live import script
+from kgot_lab.viz.live import page_script, place, script, style
 
 SHOW = """
 from kgot_lab.viz.explorer.explorer import explore_dataset
@@ -276,3 +276,46 @@ def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_s
     view.locator("[data-lane=text] input[type=checkbox]").check()
     expect(view.locator(HIT)).to_have_count(2)
     expect(view).not_to_contain_text("No lane counts")
+
+
+def test_sliders_and_ten_hits_stand_in_one_window_of_1280_by_680(page):
+    data = explore_dataset("hotpotqa").live.data
+    page.goto("about:blank")
+    page.set_viewport_size({"width": 1280, "height": 680})
+    made, _ = page_script()
+    page.set_content(
+        f"<!DOCTYPE html><html lang='en'><style>{style()}</style>{place({**data, 'stands_for': ''})}{made}</html>"
+    )
+    expect(page.locator(HIT)).to_have_count(10)
+    seen = page.locator(f"{HIT}, [data-lane], .kl-x-side [type=range]")
+    assert (
+        seen.evaluate_all("(rows) => Math.max(...rows.map((row) => row.getBoundingClientRect().bottom))")
+        <= 680
+    )
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 1280
+
+
+def test_two_systems_stand_side_by_side_and_what_is_shown_again_is_where_the_reader_left_it(page, view):
+    view.get_by_role("button", name="Keep as A").click()
+    quiet(view)
+    slider(view, "β").fill("0")
+    quiet(view)
+    expect(view.locator(".kl-x-short")).to_have_count(2)
+    assert view.locator(".kl-x-line").count() > 0 and view.locator(".kl-x-gold").count() > 0
+    view.get_by_role("combobox", name="A", exact=True).select_option("bm25")
+    view.get_by_role("combobox", name="B", exact=True).select_option("rrf")
+    quiet(view)
+    expect(view.locator(".kl-x-side-head").nth(1)).to_contain_text("B: rrf")
+    assert set(view.locator(".kl-x-move").evaluate_all("(all) => all.map((each) => each.textContent.split(' ')[1])")) <= {
+        "up", "down", "new", "gone", "same",
+    }  # fmt: skip
+    pictured(view, "explorer-side-by-side")
+    view.get_by_role("button", name="Stop comparing").click()
+    quiet(view)
+    expect(view.locator(HIT)).to_have_count(8)
+    view.get_by_label("Preset").select_option("sparse")
+    quiet(view)
+    again = run_cell(page, 3).locator(".kl-x")
+    expect(again).to_be_visible()
+    expect(again.get_by_label("Preset")).to_have_value("sparse")
+    assert shown(again) == shown(view)

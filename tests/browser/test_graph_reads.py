@@ -4,10 +4,14 @@ canvas.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from browser.lab import expect
-from browser.reading import GRAPHS, WINDOW, put, read_live, read_still
+from browser.reading import GRAPHS, WINDOW, phrases, put, read_live, read_opened, read_still
+from kgot_lab.kgos.schemas.vocabularies import cookbook
+from kgot_lab.viz.graph.view import show_graph
 
 PAINTED = """() => [...document.querySelectorAll(".kl-canvas canvas")].reduce((sum, canvas) => {
     if (!canvas.width || !canvas.height) return sum;
@@ -88,3 +92,44 @@ def test_a_view_that_was_put_away_is_drawn_when_it_comes_back(wide, looked):
     wide.evaluate("() => { document.querySelector('.live').style.display = ''; }")
     assert painted(wide) > seen / 4
     expect(wide.locator(".kl")).to_have_class("kl kl-dark")
+
+
+@pytest.mark.parametrize("graph", [cookbook, phrases], ids=["cookbook", "phrases"])
+def test_a_community_that_is_opened_reads_at_every_level(wide, graph):
+    view = show_graph(graph())
+    while not len(view.view.shown):
+        outside = {view.view.whole.ids[number] for number in view.view.whole.outside}
+        largest = max(
+            (each for each in view.view.communities if each.id not in outside and not each.kind),
+            key=lambda each: each.hidden,
+        )
+        read = read_opened(wide, view, largest.id)
+        assert read.overlapping == () and read.cut == () and read.used > 0.85
+        assert read.names >= 0.8 * read.nodes and len(read.through) <= 0.05 * read.edges
+
+
+def test_a_view_in_a_place_without_size_is_drawn_once_it_has_one(wide):
+    put(wide, GRAPHS["town: Ilse"](), before="width: 0; height: 0; overflow: hidden", drawn=False)
+    wide.evaluate("() => new Promise((done) => setTimeout(done, 100))")
+    wide.evaluate("() => { document.querySelector('.live').parentElement.style = ''; }")
+    wide.wait_for_function("() => document.querySelector('.kl')?.dataset.nodes")
+    assert painted(wide) > 1000
+    inside = wide.evaluate(
+        "() => document.querySelector('.kl-canvas')._cyreg.cy.nodes().every((node) => node.renderedPosition().x < innerWidth - 20)"
+    )
+    assert inside
+
+
+def test_the_live_view_has_its_nodes_where_the_still_picture_has_them(wide):
+    view = GRAPHS["hotpotqa_demo"]()
+    put(wide, view)
+    ids = list(view.picture.scene.plan.nodes)
+    drawn = wide.evaluate(
+        "(ids) => ids.map((id) => document.querySelector('.kl-canvas')._cyreg.cy.getElementById(id).position())",
+        ids,
+    )
+    for axis, along in ((0, "x"), (1, "y")):
+        still = [view.picture.scene.plan.nodes[id].place[axis] for id in ids]
+        live = [place[along] for place in drawn]
+        order = sorted(range(len(ids)), key=lambda row: still[row])
+        assert all(live[one] <= live[other] + 0.5 for one, other in pairwise(order))

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from browser.lab import expect, open_notebook, run_cell
+from browser.lab import expect, open_notebook, output_of, run_all, run_cell
 from browser.window import SCREENSHOTS
 
 SHOW = """
@@ -211,3 +211,41 @@ def test_odd_names_loops_and_parallel_edges_are_all_drawn(page, lab):
         "(canvas) => canvas._cyreg.cy.nodes().map((node) => node.data('caption'))"
     )
     assert "\ufffdabc" in texts
+
+
+def test_a_search_picks_the_nodes_that_hold_the_words_one_after_the_other(page, typed):
+    typed.get_by_label("Search").fill("n")
+    typed.get_by_label("Search").press("Enter")
+    expect(typed.locator(".kl-said")).to_contain_text("1 of ")
+    typed.get_by_label("Search").fill("nobody")
+    typed.get_by_role("button", name="Find").click()
+    expect(typed.locator(".kl-said")).to_have_text(
+        "Nothing holds “nobody”: no name, no relation, no property"
+    )
+
+
+def test_a_table_of_what_is_drawn_is_there_on_request_and_text_stays_text(typed):
+    typed.get_by_role("button", name="Table").click()
+    expect(typed.locator("table")).to_have_count(2)
+    expect(typed.locator("table").first).to_contain_text("<img src=x onerror=alert(1)>")
+    assert typed.locator(".kl-scroll img").count() == 0
+
+
+def test_pointing_at_a_node_shows_its_properties(typed):
+    typed.locator(".kl-canvas").hover(position=place_of(typed, "charles"))
+    expect(typed.locator(".kl-hover")).to_contain_text("said: <img src=x")
+
+
+def test_python_says_what_to_do_before_anything_is_picked(page, typed):
+    with pytest.raises(AssertionError, match="no node is picked yet"):
+        run_cell(page, 1)
+
+
+def test_the_same_notebook_run_again_draws_again(page, lab):
+    open_notebook(page, lab.scratch([TYPED]))
+    for _ in range(2):
+        run_all(page)
+        view = drawn(page, output_of(page, 0))
+        assert shown(view) == {"ada", "charles", "london", "turin"}
+        expect(output_of(page, 0).locator(".kl")).to_have_count(1)
+        expect(output_of(page, 0).locator("img")).not_to_be_visible()

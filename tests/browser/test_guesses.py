@@ -33,3 +33,35 @@ def test_what_was_measured_is_shown_once_a_guess_is_made(page, lab):
     area.get_by_role("button", name="Guess again").click()
     expect(area).not_to_contain_text("rag is first")
     expect(reveal).to_be_disabled()
+
+
+QUESTIONS = """
+from kgot_lab.evaluation.reports import Contest, ContestRound
+import kgot_lab as lab
+first = ContestRound("Who built it?", ("graph",), None, 1, "RAG: Ada. Graph: Ida. Right: Ida.")
+second = ContestRound("When?", ("both",), None, 1, "RAG: 1899. Graph: 1899. Right: 1899.")
+guess = lab.show(Contest({"graph": "only the graph", "both": "both"}, (first, second), asks="Who gave the right answer?"))
+guess
+"""
+
+
+def test_questions_are_shown_once_all_are_guessed_and_python_keeps_the_score(page, lab):
+    open_notebook(page, lab.scratch([QUESTIONS.strip(), "guess.score()"]))
+    area = run_cell(page, 0)
+    expect(area.locator(".kl table")).to_be_visible()
+    expect(area).to_contain_text("Who gave the right answer?")
+    expect(area).not_to_contain_text("by how much")
+    reveal = area.get_by_role("button", name="Show what was measured")
+    area.get_by_label("graph: Who built it?").check()
+    expect(reveal).to_be_disabled()
+    area.get_by_label("graph: When?").check()
+    reveal.click()
+    expect(area.locator("tbody tr").first).to_contain_text("Right. RAG: Ada.")
+    expect(area.locator("tbody tr").last).to_contain_text("Not so. RAG: 1899.")
+    expect(area.get_by_role("status")).to_contain_text(
+        "1 of 2 guesses are right. The same answer everywhere gets at most 1."
+    )
+    area.screenshot(path=SCREENSHOTS / "guesses_of_questions.png")
+    expect(run_cell(page, 1)).to_contain_text(
+        "1 of 2 guesses are right; the same answer everywhere gets at most 1"
+    )

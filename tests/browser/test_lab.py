@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from browser.lab import CellFailed, expect, open_notebook, run_all, run_cell
+from browser.window import open_from_disk
 
 
 def soon(page, is_so) -> bool:
@@ -60,3 +61,57 @@ def test_an_error_of_a_script_is_heard(page, lab, watch):
         ),
     )
     watch.clear()
+
+
+PICTURE = "<svg xmlns='http://www.w3.org/2000/svg' width='120' height='60'><circle cx='30' cy='30' r='20' fill='#0072B2'/></svg>"
+
+
+COUNTER = f'''
+import anywidget, traitlets
+from IPython.display import SVG, display
+
+class Counter(anywidget.AnyWidget):
+    _esm = """
+    export default {{
+      render({{ model, el }}) {{
+        const button = document.createElement("button");
+        const show = () => {{ button.textContent = `${{model.get("count")}} clicks`; }};
+        button.addEventListener("click", () => {{ model.set("count", model.get("count") + 1); model.save_changes(); }});
+        model.on("change:count", show);
+        show();
+        el.append(button);
+      }},
+    }};
+    """
+    count = traitlets.Int(3).tag(sync=True)
+
+counter = Counter()
+display(SVG("{PICTURE}"))
+display(counter)
+'''
+
+
+def test_a_page_from_disk_may_be_opened_and_reaches_nothing_beside_it(page, watch, tmp_path):
+    (tmp_path / "beside.js").write_text("document.title = 'ran'")
+    (tmp_path / "page.html").write_text(
+        "<title>from disk</title><script src='beside.js'></script><p>hello</p>"
+    )
+    open_from_disk(page, watch, tmp_path / "page.html")
+    assert page.title() == "from disk"
+    assert watch.outside == [(tmp_path / "beside.js").as_uri()]
+    watch.clear()
+
+
+def test_a_picture_and_then_a_widget_in_one_cell_are_both_drawn_and_a_click_reaches_python(page, lab):
+    open_notebook(page, lab.scratch([COUNTER, "counter.count"]))
+    outputs = run_cell(page, 0).locator(".jp-OutputArea-output")
+    expect(outputs).to_have_count(2)
+    assert outputs.nth(0).locator("img").evaluate("(image) => [image.naturalWidth, image.naturalHeight]") == [
+        120,
+        60,
+    ]
+    button = outputs.nth(1).get_by_role("button")
+    expect(button).to_have_text("3 clicks")
+    button.click()
+    expect(button).to_have_text("4 clicks")
+    expect(run_cell(page, 1)).to_contain_text("4")

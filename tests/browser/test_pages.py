@@ -11,6 +11,8 @@ import pytest
 
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, open_from_disk
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.evaluation.reports import derive
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
@@ -127,3 +129,71 @@ def test_the_page_of_a_notebook_shows_every_picture(page, watch, pages, name):
     sizes = page.locator("img, svg:not(svg svg)").evaluate_all(measured)
     assert sizes and all(sizes)
     page.screenshot(path=SCREENSHOTS / f"page-{name}.png", full_page=True)
+
+
+CAPTIONS = "(canvas) => canvas._cyreg.cy.nodes('.community').map((node) => node.data('caption')).join(' ').replaceAll('\\n', ' ')"
+
+
+def test_a_group_on_a_page_opens_and_closes_by_mouse_and_by_keyboard_and_a_search_opens_it(
+    page, watch, tmp_path
+):
+    open_from_disk(page, watch, export(towns(), tmp_path / "towns.html", limit=150))
+    view = page.locator("[data-drawn] .kl")
+    canvas, said = view.locator(".kl-canvas"), view.get_by_role("status")
+    ids = "(canvas) => canvas._cyreg.cy.nodes().map((node) => node.id()).sort()"
+    groups = canvas.evaluate(ids)
+    expect(page.locator(".live-note")).to_contain_text("On this page groups open")
+    place = canvas.evaluate("(canvas) => canvas._cyreg.cy.nodes('.community')[0].renderedPosition()")
+    canvas.click(position=place)
+    view.get_by_role("button", name="Open this group").click()
+    expect(said).to_have_text("Opened, and laid out anew.")
+    members = canvas.evaluate(ids)
+    assert sum(id.startswith("P ") for id in members) > 20 and "everything else" in canvas.evaluate(CAPTIONS)
+    page.screenshot(path=SCREENSHOTS / "group-from-disk.png")
+    view.get_by_role("button", name="Close the group").click()
+    expect(said).to_have_text("Closed: drawn as one again.")
+    assert canvas.evaluate(ids) == groups
+    expect(view.get_by_role("button", name="Close the group")).not_to_be_visible()
+    view.get_by_role("application").focus()
+    for key in ("ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(said).to_have_text("Opened, and laid out anew.")
+    page.keyboard.press("ArrowLeft")  # the last one is everything else, which leads out
+    page.keyboard.press("Enter")
+    expect(said).to_have_text("Opened, and laid out anew.")
+    assert canvas.evaluate(ids) == groups
+    view.get_by_label("Search").fill("p 7-31")
+    view.get_by_label("Search").press("Enter")
+    expect(said).to_have_text("Opened the group with the first that holds “p 7-31”: P 7-31")
+    expect(view.get_by_role("region", name="What is picked").get_by_role("heading")).to_have_text("P 7-31")
+    view.get_by_role("button", name="Close the group").click()
+    assert canvas.evaluate(ids) == groups
+
+
+def test_a_report_opens_from_disk_with_its_plots(page, watch, tmp_path):
+    reports = [
+        report
+        for report in derive(REPOSITORY / "benchmarks" / "results" / "recall", load_dataset)
+        if report.dataset.name == "hotpotqa"
+    ]
+    made = html(reports).save(tmp_path / "report.html")
+    assert references(made.read_text(encoding="utf-8")) == ()
+    open_from_disk(page, watch, made)
+    assert page.locator("figure svg").count() == 3 * len(reports)
+    page.screenshot(path=SCREENSHOTS / "report-from-disk.png")
+
+
+def test_a_run_on_paper_is_all_there_without_what_is_live(page, watch, storm, tmp_path):
+    open_from_disk(page, watch, html(storm[0]).save(tmp_path / "run.html"))
+    page.emulate_media(media="print")
+    for number in range(2):
+        expect(page.locator(".kl").nth(number)).not_to_be_visible()
+    expect(page.locator(".still svg")).to_be_visible()
+    assert page.pdf()[:5] == b"%PDF-"
+
+
+def test_an_exported_graph_opens_from_disk_and_draws(page, watch, storm, tmp_path):
+    open_from_disk(page, watch, export(graph_after(storm[0].events), tmp_path / "graph.html"))
+    expect(page.locator("[data-drawn] canvas").first).to_be_visible()
+    expect(page.locator(".still svg")).not_to_be_visible()
+    page.screenshot(path=SCREENSHOTS / "export-from-disk.png")

@@ -9,6 +9,7 @@ from browser.audit import FINE, faults, follows_the_browser, keyboard_goes_throu
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, Watch
 from kgot_lab.viz.course import write_course
+from kgot_lab.viz.exercises import sealed
 
 CHOSEN = ("00_tour", "75_an_expert")
 
@@ -76,3 +77,23 @@ def answer(page):
     place.get_by_label("Your answer").fill("milk")
     place.get_by_label("Your answer").press("Enter")
     expect(place.get_by_role("status")).to_have_text("right")
+
+
+SAME = {  # an answer in Python, and how a reader may type it
+    "Botswana": "botswana", "two  Words": " Two words ", "it's so": "it's so", "yes_no": "'yes_no'", 42: "42", 0.0325: ".0325",
+    1234: "1234", 2 / 3: "0.6667", 1.234e-05: "0.00001234", -5.5: "-5.5", 1_000_000: "1000000", 999.6: "999.6", True: "true", None: "none",
+    2: "2e0", 150: "1.5e2", 0.25: "+2.5e-1", ("a", "b"): "b, a", frozenset({1, 2}): "2,1", ("it's", "b"): "b, it's",
+}  # fmt: skip
+
+
+def test_an_answer_that_python_takes_for_right_is_right_on_the_page(window, site):
+    page = window.browser.new_page()
+    page.goto((site[0].parent / "75_an_expert.html").as_uri())
+    for right, typed in SAME.items():
+        seals = page.evaluate("(typed) => Promise.all(plainForms(typed).map(sealOf))", typed)
+        assert sealed(right) in seals and sealed("something else") not in seals, typed
+    for right, typed in {2: "0x2", 3: "0b11", 8: "0o10", 0: " ", 1e300: "Infinity"}.items():
+        assert sealed(right) not in page.evaluate(
+            "(typed) => Promise.all(plainForms(typed).map(sealOf))", typed
+        ), typed
+    page.close()

@@ -305,3 +305,138 @@ def test_an_edit_that_does_not_run_is_refused_in_words_and_nothing_typed_is_lost
     in_notebook.get_by_role("button", name="Back").click()
     in_notebook.get_by_role("button", name="Edit and fork").click()
     expect(text).to_have_value("add(")
+
+
+def test_a_fact_of_the_answer_lights_up_in_the_graph_and_its_sentence_in_its_passage(page, at_the_answer):
+    facts = at_the_answer.locator(".kl-step-fact")
+    expect(facts).to_have_count(len(STORM.events[-1].evidence))
+    facts.first.focus()
+    pressed(page, "Enter")
+    expect(facts.first).to_have_attribute("aria-expanded", "true")
+    expect(facts.first).to_be_focused()
+    expect(at_the_answer.locator("mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
+    lit = "(canvas) => canvas._cyreg.cy.edges().filter((edge) => edge.numericStyle('width') === 6).map((edge) => edge.data('type'))"
+    assert at_the_answer.locator(".kl-canvas").evaluate(lit) == [
+        STORM.events[-1].evidence[0].split("--[")[1].split("]-->")[0]
+    ]
+    kept(at_the_answer, "lit")
+    at_the_answer.locator(".kl-step-ground").get_by_role("button", name="event 11").click()
+    expect(title(at_the_answer)).to_contain_text("Event 11 of 24")
+
+
+def test_a_second_view_of_the_same_stepper_has_the_fork_too(page, lab):
+    open_notebook(page, lab.scratch([SHOW, "_ = view.fork(3, 'Nothing was found.')", "view"]))
+    first = run_cell(page, 0).locator(".kl-stepper")
+    expect(first).to_be_visible()
+    run_cell(page, 1)
+    expect(first.locator(".kl-step-pane")).to_have_count(2)
+    second = run_cell(page, 2).locator(".kl-stepper")
+    # nothing, the recorded one, this one
+    expect(second.get_by_label("Compare with").locator("option")).to_have_count(3)
+
+
+def test_an_edge_that_is_clicked_says_since_when_it_is_there_and_from_where(page, at_the_answer):
+    edge = STORM.events[-1].evidence[0].split("--[")[1].split("]-->")[0]
+    middle = "(canvas, type) => canvas._cyreg.cy.edges().filter((edge) => edge.data('type') === type)[0].renderedMidpoint()"
+
+    def click():
+        at_the_answer.locator(".kl-drawing").click(
+            position=at_the_answer.locator(".kl-canvas").evaluate(middle, edge)
+        )
+
+    click()
+    expect(at_the_answer.locator(".kl-step-lit mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
+    # it is told beside the graph, which stays free
+    expect(at_the_answer.locator(".kl-facts h4")).to_have_count(0)
+    at_the_answer.get_by_label("Event", exact=True).fill("12")
+    click()
+    facts = at_the_answer.locator(".kl-facts")
+    expect(facts).to_contain_text("In the graph since event 11")
+    expect(facts.locator("mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
+
+
+def test_each_of_several_questions_at_one_event_is_shown_before_it_is_answered(page, watch, tmp_path):
+    view = opened(
+        page, watch, tmp_path, stepper(load_run(bundled("traces/hotpotqa_two_hops.jsonl")), forks=[])
+    )
+    view.get_by_role("button", name="Predict").click()
+    card, asked = view.locator(".kl-step-question-card"), set()
+    view.focus()
+    for _ in range(6):
+        pressed(page, "End")
+        expect(card).to_be_visible()
+        text = card.inner_text()
+        assert text not in asked
+        asked.add(text)
+        card.get_by_role("button").first.click()
+        view.focus()
+
+
+def test_either_of_two_runs_can_be_stepped_by_mouse_and_by_keyboard(page, on_disk):
+    on_disk.get_by_label("Compare with").select_option("1")
+    run, fork = on_disk.locator(".kl-step-pane").nth(0), on_disk.locator(".kl-step-pane").nth(1)
+    run.get_by_role("button", name="Forward").click()
+    pressed(page, "ArrowRight")
+    expect(run).to_have_attribute("data-at", "5")
+    expect(fork).to_have_attribute("data-at", "3")
+    fork.get_by_role("button", name="Last").click()
+    expect(fork).to_have_attribute("data-at", "20")
+    on_disk.locator(".kl-step-pairs").get_by_role("button", name="3 search returned").nth(1).click()
+    expect(fork).to_have_attribute("data-at", "3")
+    expect(fork).to_contain_text("the ash of a volcano")
+    on_disk.get_by_label("Compare with").select_option("0")
+    expect(on_disk.locator(".kl-step-pane")).to_have_count(1)
+
+
+def test_events_are_folded_by_step_with_what_each_took(on_disk):
+    step = on_disk.get_by_role("button", name="Step 1")
+    expect(step).to_contain_text("11 calls · 3,072 tokens · 72.6 s")
+    expect(step).to_have_attribute("aria-expanded", "false")
+    expect(on_disk.get_by_role("button", name="11 wrote")).to_be_hidden()
+    step.click()
+    on_disk.get_by_role("button", name="11 wrote").click()
+    assert at(on_disk) == 11
+    expect(on_disk.get_by_role("button", name="Start")).to_have_attribute("aria-expanded", "false")
+
+
+def test_guesses_are_kept_while_one_stops_guessing_or_compares_for_a_while(page, on_disk):
+    on_disk.get_by_role("button", name="Predict").click()
+    on_disk.focus()
+    pressed(page, "End", "k", "End", "i")
+    on_disk.get_by_role("button", name="Predict").click()
+    expect(on_disk.locator(".kl-step-score")).to_be_empty()
+    for choice in ("1", "0"):
+        on_disk.get_by_label("Compare with").select_option(choice)
+    on_disk.get_by_role("button", name="Predict").click()
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 1 of 1")
+    expect(on_disk.locator(".kl-step-pane")).to_have_attribute("data-at", "12")
+    on_disk.focus()
+    pressed(page, "End")
+    expect(on_disk).to_contain_text("How many rows will this read find?")
+
+
+def test_keys_of_guesses_do_nothing_where_nothing_is_asked(page, on_disk):
+    on_disk.focus()
+    pressed(page, "r", "i", "n")
+    assert at(on_disk) == 0
+    on_disk.get_by_role("button", name="Predict").click()
+    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 0 of 0")
+    on_disk.get_by_role("button", name="Predict").click()
+    on_disk.get_by_role("button", name="Step 1").click()
+    expect(on_disk.get_by_role("button", name="24 answer")).to_be_visible()
+
+
+def test_the_event_that_a_recorded_fork_changed_offers_it(on_disk):
+    offer = on_disk.get_by_role("button", name="Recorded fork")
+    expect(offer).to_be_hidden()
+    on_disk.get_by_label("Event", exact=True).fill("3")
+    offer.click()
+    expect(on_disk.locator(".kl-step-pane")).to_have_count(2)
+    expect(offer.first).to_be_hidden()
+    for pane in on_disk.locator(".kl-step-pane").all():  # both runs stand where they part
+        expect(pane).to_have_attribute("data-at", "3")
+
+
+def test_without_python_nothing_offers_to_change_the_run(on_disk):
+    on_disk.get_by_label("Event", exact=True).fill("3")
+    expect(on_disk.get_by_role("button", name="Edit and fork")).to_be_hidden()

@@ -374,3 +374,25 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(NotInstalled, match=r"onnxruntime.*kgot_lab\[local\]"):
         MiniLM()
+
+
+def test_another_model_does_not_get_these_vectors(model, tmp_path):
+    counting, other = Counting(model), Counting(model)
+    other.digest = "another"
+    Cached(counting, tmp_path).embed(["text"])
+    Cached(other, tmp_path).embed(["text"])
+    assert other.asked == 1
+
+
+def test_a_cache_that_cannot_be_written_costs_time_and_not_the_vectors(model, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.warns(UserWarning, match="cannot be used"):
+        assert Cached(model, tmp_path / "file").embed(["a"]).shape == (1, 384)
+
+
+def test_vectors_have_length_1_and_do_not_depend_on_their_neighbours(model):
+    together = model.embed([*SENTENCES, "word " * 400])
+    assert together.dtype == np.float32 and together.shape == (6, 384)
+    assert np.linalg.norm(together, axis=1) == pytest.approx(np.ones(6), abs=1e-5)
+    alone = np.concatenate([model.embed([text]) for text in SENTENCES])
+    assert ((together[:5] * alone).sum(axis=1) > 0.9999).all()

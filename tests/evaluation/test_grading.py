@@ -73,3 +73,8 @@ def test_published_shares_give_the_published_f():
 def test_nothing_graded_has_no_measures():
     assert graded_scores([]).f1.mean == 0 and graded_scores([]).correct.n == 0
     assert graded_scores(["not attempted"] * 3).f1.mean == 0
+
+
+def test_an_unclear_grade_is_attempted_and_not_correct():
+    scores = graded_scores(["correct", "unclear", "not attempted"])
+    assert scores.unclear.mean == pytest.approx(1 / 3) and scores.correct_given_attempted.mean == 0.5

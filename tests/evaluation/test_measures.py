@@ -151,3 +151,16 @@ def test_values_worked_out_by_hand():
         "recall@2": 0.5, "all@3": 0.0, "all@4": 1.0, "mrr": 0.5, "mrr@1": 0.0,
     }  # fmt: skip
     assert scores.mean("ndcg@10") == pytest.approx((1 / 1.5849625 + 1 / 2.3219281) / (1 + 1 / 1.5849625))
+
+
+def test_a_class_does_not_swallow_a_document_of_the_same_name():
+    assert score(found(q="b"), {"q": {"a": 1}}, ["recall@1"], classes={"a": "b"}).mean("recall@1") == 0.0
+
+
+def test_two_relevant_documents_of_one_class_are_one():
+    assert (
+        score(found(q="b"), {"q": {"a": 1, "b": 1}}, ["recall@1"], classes={"a": "x", "b": "x"}).mean(
+            "recall@1"
+        )
+        == 1.0
+    )

@@ -335,3 +335,9 @@ def test_a_name_ends_no_comment_of_latex_and_is_no_formula_in_a_spreadsheet(deve
     cells = [cell for row in csv.reader(io.StringIO(made.csv())) for cell in row]
     assert f"'{name}" in cells and not any(cell.startswith("=") for cell in cells)
     assert any(cell.startswith("0.") for cell in cells), "numbers stay numbers"
+
+
+def test_every_number_is_derived_again_to_the_byte(receipts, made):
+    [again] = derive(receipts, load_dataset)
+    for export in ("markdown", "latex", "csv", "json"):
+        assert getattr(again, export)() == getattr(made, export)()

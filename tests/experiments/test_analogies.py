@@ -7,10 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks.structure.analogies import CHOICES, ITEMS, Item, choices, items
-from benchmarks.structure.analogy_pairs import PAIRS, pairs
+from benchmarks.structure.analogies import CHOICES, ITEMS, Choice, Choices, Item, choices, items, linked
+from benchmarks.structure.analogy_pairs import PAIRS, pair, pairs
 from benchmarks.structure.analogy_pools import RETRIEVALS, retrieval
 from benchmarks.structure.cells import TOLERANCE, cells, cells_of, pools_of
+from benchmarks.structure.system_pairs import SystemPair, SystemTerm, mapped, system_pairs
+from kgot_lab.errors import BadInput, UnknownName
 
 SIZES = {"storyanalogy-mc": (360, 100), "parallelparc basic": (310, 70), "parallelparc advanced": (310, 70)}
 SIZES |= {f"analobench T1 {length}": (340, 102) for length in ("S1", "S10", "S30")}
@@ -181,3 +183,107 @@ def test_the_cells_of_a_set_are_drawn_of_one_part_at_a_time(name):
     assert not any(
         text in texts_of_away - known for question in develop.questions for text in question.choices
     )
+
+
+def test_a_pair_has_two_ends():
+    assert pair("b", "a") == pair("a", "b") == ("a", "b")
+    with pytest.raises(BadInput, match="two ends"):
+        pair("a", "a")
+
+
+def test_a_question_whose_answer_is_no_choice_is_refused():
+    with pytest.raises(BadInput, match="number 2"):
+        Choice("q", "a", ("b", "c"), 2)
+    with pytest.raises(BadInput, match="3 kinds"):
+        Choice("q", "a", ("b", "c"), 1, ("x", "y", "z"))
+
+
+def test_a_source_never_meets_the_targets_of_pairs_that_share_a_subject():
+    processes = retrieval("parallelparc pool")
+    subjects = {item.id: item for item in items("parallelparc")}
+    of_text = {item.analogue: item for item in subjects.values()}
+    text_of = {document.id: document.text for document in processes.dataset.documents}
+    for query in processes.dataset.queries:
+        met = {of_text[text_of[id]] for id in processes.pools[query.id] if text_of[id] in of_text}
+        assert [item.id for item in met if item.kin & subjects[query.id].kin] == [query.id]
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    for opened in (choices, items, retrieval, pairs):
+        with pytest.raises(UnknownName, match="storyanalogy-mc"):
+            opened("storyanalogy")
+
+
+def test_every_item_is_asked_in_a_cell_or_counted_as_left_out():
+    drawn = cells(pools_of(made(14), Counts(), nouns), name="made")
+    for side in ("near", "far"):
+        totals = {
+            trap: drawn.counts[f"{side}-{trap}"] + drawn.left_out[f"{side}-{trap}"]
+            for trap in ("similar", "dissimilar")
+        }
+        assert len(set(totals.values())) == 1
+    assert (
+        sum(drawn.counts.values()) + sum(drawn.left_out.values()) == 2 * 14
+        and sum(drawn.left_out.values()) > 0
+    )
+    assert repr(drawn).startswith("<made: near-similar")
+
+
+def test_ids_that_share_texts_are_one_group_however_long_the_chain():
+    texts = {"a": "12", "b": "34", "c": "56", "d": "23", "e": "6", "f": "7"}
+    assert linked(texts) == {"a": "a", "b": "a", "d": "a", "c": "c", "e": "c", "f": "f"}
+    stories = items("storyanalogy-mc")
+    assert Counter(Counter(item.group for item in stories).values()) == {1: 278, 2: 41}
+
+
+def test_items_of_both_parts_or_of_one_id_or_alone_are_refused():
+    one, other = made(2)
+    for wrong in ([one], [one, one], [one, Item("x", "a", "b", frozenset("g"), "g", locked=True)]):
+        with pytest.raises(BadInput, match="two items or more"):
+            pools_of(wrong, Counts(), nouns)
+    # nothing to draw from
+    assert cells(pools_of([one, other], Counts(), nouns), name="kin").choices == Choices("kin", ())
+
+
+def test_terms_and_systems_are_read_and_a_mapping_is_judged_by_them():
+    scan = system_pairs()
+    assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == (
+        65,
+        451,
+        21,
+    )
+    assert Counter(each.kind for each in scan.pairs for _ in each.terms) == {"science": 78, "metaphor": 373}
+    heat = next(each for each in scan.develop.pairs if each.id == "heat transfer | water flow")
+    assert SystemTerm("kettle", "bucket") in heat.terms
+    family = SystemPair(
+        "f",
+        "family",
+        "building",
+        "metaphor",
+        (SystemTerm("love", "foundation", ("pillar", "cement")), SystemTerm("home", "house")),
+    )
+    assert mapped(family, {"love": "cement", "home": "roof"}) == 0.5 and mapped(family, {}) == 0
+    with pytest.raises(BadInput, match="no target word 'house'"):
+        mapped(family, {"house": "home"})
+
+
+@pytest.mark.extended
+def test_the_wrong_choices_are_of_known_kinds():
+    def kinds(name):
+        return Counter(tuple(sorted(question.kinds)) for question in choices(name).questions)
+
+    assert kinds("storyanalogy-mc") == {("noun", "random", "random", "target"): 360}
+    assert kinds("parallelparc basic") == {("random", "random", "random", "target"): 310}
+    assert kinds("parallelparc advanced") == {("distractor", "random", "random, broken", "target"): 310}
+    assert kinds("analobench T1 S10") == {
+        ("other", "other", "other", "target"): 335,
+        ("itself", "other", "other", "target"): 5,
+    }
+
+
+def test_far_and_close_are_known_where_people_said_so():
+    assert Counter(question.far for question in choices("parallelparc basic").questions) == {
+        False: 186,
+        True: 124,
+    }
+    assert {question.far for question in choices("analobench T1 S1").questions} == {None}

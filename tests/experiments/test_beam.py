@@ -250,3 +250,60 @@ def test_receipts_hold_no_word_of_the_chats(data, tmp_path, embedder):
     assert b"c1-0006" in whole and not [
         word for word in (b"honey", b"seedlings", b"tractor", b"Langstroth") if word in whole
     ]
+
+
+def test_a_folder_without_chats_is_refused_by_its_name(tmp_path):
+    with pytest.raises(BadInput, match=r"is no folder of BEAM: chats\.jsonl\.gz: No such file"):
+        read_chats(tmp_path)
+
+
+def test_evidence_that_is_no_turn_of_the_shortened_chat_is_refused(data):
+    told = questions("c1", locked=False)
+    told[0]["evidence"] = [20]
+    write(data, "questions.jsonl.gz", told + questions("c2", locked=True))
+    with pytest.raises(BadInput, match="c1-0020"):
+        read_chats(data)
+
+
+def test_only_what_is_in_the_shortened_chat_is_read(chat):
+    assert [turn.id for turn in chat.turns] == [f"c1-{number:04}" for number in range(20)]
+    assert chat.questions[0].id == "c1-update-1" and chat.questions[0].evidence == {"c1-0006", "c1-0008"}
+
+
+def test_what_was_denied_is_shown_with_what_was_told(memory):
+    assert set(found(memory, "Have I ever kept bees in a hive?", 2)) == {12, 14}
+
+
+def test_a_preference_counts_more_where_help_is_asked_for(memory):
+    question = "Can you help me choose something for tomato seedlings?"
+    with_it, without = (found(memory, question, 10, preference=weight).index(16) for weight in (0.5, 0.0))
+    assert with_it < without
+
+
+def test_a_reaction_to_a_found_value_is_brought_by_it_as_the_fourth(memory):
+    question = "What is the honey count in jars?"
+    assert found(memory, question, 10, threads=True)[3] == 10
+    assert set(found(memory, question, 2)) == {6, 8}
+
+
+def test_a_standing_order_comes_no_later_than_fifth_where_its_condition_is_met(memory):
+    assert 2 in found(memory, "How should I go about watering a lawn?")
+    assert found(memory, "What did I say about watering?", 9) == found(
+        memory, "What did I say about watering?", 9, order=0.0
+    )
+
+
+def test_a_summary_shows_replies_and_goes_through_the_sessions_in_turn(memory):
+    shown = found(memory, "Can you summarize my garden year?", 3)
+    assert all(number % 2 for number in shown)
+    assert len({number > 15 or (number > 5) * 2 for number in shown}) == 3
+
+
+def test_a_turn_brings_its_reply_where_the_assistants_words_are_asked_for(memory):
+    assert found(memory, "What did you recommend for oiling wood?", 2) == [4, 5]
+    assert sorted(found(memory, "What did I say of oiling wood?", 10)) == list(range(0, 20, 2))
+
+
+def test_the_condition_of_an_order_is_read_and_what_is_none_has_none():
+    assert remarks.condition_of_order("Always use litres when I ask about watering.") == "watering"
+    assert remarks.condition_of_order("I always water when I ask about it.") == ""

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from support.searching import Letters
 
 from benchmarks.recall.published import published_thousand
-from benchmarks.standard_sets.fitting import TrailChoice, fit_scorer
+from benchmarks.standard_sets.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
 from benchmarks.standard_sets.learning import develop_parts
 from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
+from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.retrieval.multihop.features import CLUES
+from kgot_lab.types import Document, Query
 
 CHANCE = np.random.default_rng(0)
 
@@ -73,3 +76,25 @@ def test_the_sets_are_those_of_others_without_titles_or_among_all_passages():
         ]
     )
     assert round(float(found), 3) == 0.963  # as the repository's rankings give
+
+
+def test_a_clue_that_is_not_to_be_looked_at_changes_nothing():
+    some = made_choices(lambda table: table[:, 3])
+    scorer = fit_scorer(some, units=4, seeds=1, without=[CLUES[3]])
+    other = some[0].table.copy()
+    other[:, 3] = 7
+    assert np.array_equal(scorer(other), scorer(some[0].table))
+
+
+def test_choices_end_where_all_gold_is_found_and_hold_what_is_left_of_it():
+    documents = (
+        Document("a", "Ada met Bob.", "Ada"),
+        Document("b", "Bob was born in Rome.", "Bob"),
+        Document("c", "Cats.", "Cat"),
+    )
+    data = Dataset(
+        "tiny", documents, (Query("Where was the friend of Ada born?", "q"),), {"q": {"a": 1, "b": 1}}
+    )
+    found = list(trail_choices(data, Letters(), FIRST_WEIGHTS))
+    assert 2 <= len(found) <= 3 and found[0].gold.sum() == 2 and found[-1].gold.sum() == 1
+    assert all(choice.table.shape == (len(choice.gold), len(CLUES)) for choice in found)

@@ -12,16 +12,17 @@ import pytest
 from support.searching import Letters
 
 from benchmarks.kgos import queries as queries_of
-from benchmarks.kgos.benchmark import PLAN, SETTLED, half_report, settled_before
-from benchmarks.kgos.claims import Equality
+from benchmarks.kgos.benchmark import PLAN, SETTLED, half_report, measure_half, settled_before
+from benchmarks.kgos.claims import Equality, level_said
 from benchmarks.kgos.intent_results import intents_said
 from benchmarks.kgos.intents import (
     INTENT_LABELS,
     confusions,
+    outside_questions,
     right_intents,
 )
-from benchmarks.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of
-from benchmarks.kgos.queries import HALVES, cookbook_queries
+from benchmarks.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of, stood_for
+from benchmarks.kgos.queries import HALVES, cookbook_data, cookbook_queries
 from benchmarks.kgos.results import kgos_verdicts
 from benchmarks.kgos.systems import kgos_systems
 from kgot_lab.embedding.vectors import Remembered, minilm
@@ -167,3 +168,61 @@ def test_the_table_of_confusions_counts_every_query_once_and_its_diagonal_is_wha
         )
         assert sum(right_intents(said, some, fair=True).values()) >= sum(right_intents(said, some).values())
         assert sum(id.startswith("outside") for id in said.labels) == 1000
+
+
+def test_a_half_without_receipts_is_an_error_that_says_what_to_do(tmp_path):
+    with pytest.raises(BadInput, match="no receipts of the locked half"):
+        half_report(tmp_path, "locked")
+    with pytest.raises(BadInput, match="run the benchmark first"):
+        intents_said(tmp_path, "locked")
+
+
+def test_a_level_is_within_the_interval_not_reached_or_exceeded():
+    own = Estimate(0.6, 0.5, 0.7, 9)
+    assert [level_said(figure, own) for figure in (0.5, 0.65, 0.885, 0.4)] == ["within the interval"] * 2 + [
+        "not reached",
+        "exceeded",
+    ]
+
+
+def test_an_accepted_node_stands_for_one_strict_node_and_no_more():
+    strict, lenient = frozenset("ab"), frozenset("abcde")
+    assert stood_for(set("cde"), strict, lenient) == 1 and stood_for(set("cxy"), strict, lenient) == 0.5
+    assert stood_for(set("xyz"), strict, lenient) == 0 and stood_for(set("abcde"), strict, strict) == 1
+
+
+def test_nothing_is_measured_before_it_is_settled_what_will_be(tmp_path):
+    with pytest.raises(BadInput, match="written before the locked half is opened"):
+        measure_half(tmp_path, "locked", Letters())
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_fusion_that_was_settled_is_the_one_that_is_used_and_another_plan_is_refused(tmp_path, graph):
+    folder = settled_at(tmp_path)
+    assert (
+        settled_before(folder, graph, Remembered(Letters())).as_json()
+        == json.loads((folder / SETTLED).read_text())["learned fusion"]
+    )
+    plan = json.loads((folder / PLAN).read_text())
+    (folder / PLAN).write_text(json.dumps(plan | {"baseline": "bm25 only"}))
+    with pytest.raises(BadInput, match="another plan"):
+        settled_before(folder, graph, Remembered(Letters()))
+
+
+def test_the_queries_without_an_answer_are_in_no_data_set(graph):
+    some = cookbook_queries("tuning")
+    data = cookbook_data("tuning", some, graph)
+    assert len(data.queries) == sum(bool(query.strict) for query in some) == 66 and set(data.qrels) == {
+        query.id for query in data.queries
+    }
+
+
+def test_the_questions_from_outside_are_three_parts_and_none_is_a_query_of_ours():
+    parts = [outside_questions(split) for split in ("train", "val", "test")]
+    assert [len(part) for part in parts] == [100, 100, 1000] and len(
+        {text for part in parts for text in part}
+    ) == 1200
+    ours = {query.text for half in HALVES for query in cookbook_queries(half)}
+    assert not ours & {text for part in parts for text in part}
+    with pytest.raises(UnknownName, match="train"):
+        outside_questions("all")

@@ -1,5 +1,8 @@
 """What links say of gold, on four passages that one can count by eye."""
 
+import pytest
+
+from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.types import Document, Query
 from notebooks.linked_gold import linked_gold
@@ -22,3 +25,8 @@ def test_the_shares_are_those_one_counts():
     assert (found.of_all, found.of_linked, found.of_touching) == (1 / 6, 1 / 2, 1 / 2)
     assert found.times == 3 and found.links == 1 and found.names > 0
     assert found.row()["times"] == "3"
+
+
+def test_without_a_link_at_gold_nothing_is_said():
+    with pytest.raises(BadInput, match="toy"):
+        linked_gold(toy("loom"))

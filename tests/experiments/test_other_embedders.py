@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.standard_sets.other_embedders import (
@@ -13,8 +14,11 @@ from benchmarks.standard_sets.other_embedders import (
     gap_between,
 )
 from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import EMBEDDER_HASH, load_receipt
+from kgot_lab.evaluation.significance import grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import decimal, format_p_value, signed
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -63,3 +67,42 @@ def test_the_page_says_what_the_receipts_give(both):
         else:
             reached = (decimal(report.row(system, part="locked").mean) for report in both)
             assert all(share in told for share in reached)
+
+
+@pytest.mark.extended
+def test_a_gain_is_tested_in_pairs_and_by_groups(both):
+    ours, other = both
+    ids = [query.id for query in ours.dataset.queries if query.id in ours.dataset.locked]
+    own, theirs = (
+        [report.scores["convex"].per_query("recall@5")[id] for id in ids] for report in (other, ours)
+    )
+    gaps, groups = np.subtract(own, theirs), [ours.dataset.groups[id] for id in ids]
+    assert gap_between(other, ours, "convex", "locked") == (
+        grouped_interval(gaps, groups),
+        grouped_p(gaps, groups),
+    )
+
+
+@pytest.mark.extended
+def test_the_bundled_embedder_reaches_here_what_it_reaches_on_the_standard_sets(both):
+    for run in both[0].runs:
+        path = RESULTS / "standard_sets" / "musique-498" / f"{run.system.replace(', ', '-')}.jsonl.gz"
+        if not run.system.startswith("trail, learnt anew"):
+            before = score(load_receipt(path), both[0].dataset.qrels, ["recall@5"]).per_query("recall@5")
+            assert before == both[0].scores[run.system].per_query("recall@5")
+
+
+@pytest.mark.extended
+def test_the_questions_counted_as_locked_are_those_of_the_data(both):
+    locked = load_dataset("musique-498").locked
+    for report in both:
+        assert (
+            report.row("convex", part="locked").n == len(locked) == 338
+            and report.row("convex", part="develop").n == 160
+        )
+    assert f"{len(locked)} locked and 160 develop" in (FOLDER / "summary.md").read_text(encoding="utf-8")
+
+
+def test_without_the_bundled_one_there_is_nothing_to_compare_with(tmp_path):
+    with pytest.raises(BadInput, match="no receipts of the bundled embedder"):
+        embedder_tables(tmp_path)

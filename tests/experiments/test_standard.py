@@ -1,8 +1,10 @@
 """The standard sets: the tables follow from the receipts, and say whose figure is whose."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.standard_sets.standard import (
@@ -11,12 +13,14 @@ from benchmarks.standard_sets.standard import (
     STANDARD_PLAN,
     STANDARD_SYSTEMS,
     TRAIL,
+    standard_tables,
 )
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.dataset import query_parts
 from kgot_lab.evaluation.measures import score
+from kgot_lab.evaluation.reports import derive, report
 from kgot_lab.evaluation.results import Plan, load_receipt
-from kgot_lab.evaluation.significance import compare, grouped_interval
+from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import decimal, signed
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "results" / "standard_sets"
@@ -85,3 +89,32 @@ def test_what_links_gain_is_above_the_control_that_looks_at_no_names():
     scores = {name: score(runs[name], dataset.qrels, ["recall@5"]).only(locked) for name in (TRAIL, NO_LINKS)}
     row = compare(scores, NO_LINKS, groups=dataset.groups)[TRAIL]
     assert row.difference.low > 0 and row.p < 0.05
+
+
+@pytest.mark.extended
+def test_published_figures_are_marked_as_published_and_ours_as_ours(tmp_path):
+    # intervals are not what is looked at here
+    replace(STANDARD_PLAN, rounds=200).save(tmp_path / "plan.json")
+    for name in ("musique-498", "2wiki-1000"):
+        (tmp_path / name).symlink_to(FOLDER / name)
+    beside = next(
+        grid for grid in standard_tables(derive(tmp_path, load_dataset)) if "published figures" in grid.title
+    )
+    whose = {row[1].text.partition(" (")[2].rstrip(")") for row in beside.rows}
+    assert whose == {"published", "ours", "their run, our scoring"}
+
+
+@pytest.mark.extended
+def test_queries_of_a_group_are_drawn_and_flipped_together_in_a_report():
+    dataset = load_dataset("musique-498")
+    made = report(
+        [run for run in receipts("musique-498") if run.system in ("convex", TRAIL)], dataset, STANDARD_PLAN
+    )
+    row = made.comparisons["locked"][TRAIL]
+    ids = [query.id for query in dataset.queries if query.id in dataset.locked]
+    own, theirs = (
+        [made.scores[system].per_query("recall@5")[id] for id in ids] for system in (TRAIL, "convex")
+    )
+    gaps, groups = np.subtract(own, theirs), [dataset.groups[id] for id in ids]
+    assert row.difference == grouped_interval(gaps, groups) and row.p == grouped_p(gaps, groups)
+    assert row.difference.low < row.difference.mean < row.difference.high

@@ -11,6 +11,7 @@ from benchmarks.structure.tables import (
     gaps,
     graded,
     kept,
+    worst_cells,
 )
 
 
@@ -66,3 +67,19 @@ def test_receipts_give_the_same_tables_without_a_model(tmp_path):
                  tmp_path / "answers" / "drawn cells.jsonl.gz")  # fmt: skip
     ((some, found),) = kept(tmp_path)
     assert accuracies(some, found).text == accuracies(drawn, SAID).text
+
+
+def test_before_the_locked_questions_are_opened_only_the_others_are_read(tmp_path):
+    drawn = asked(cells=True)
+    save_choices(drawn, tmp_path / "questions" / "drawn cells.jsonl.gz")
+    part = {f"q{n:02}" for n in range(30)}
+    some = Answers("own", "structure", drawn.name, {id: SAID["own"].scores[id] for id in part})
+    save_answers([some], drawn.develop, tmp_path / "answers" / "drawn cells.jsonl.gz")
+    ((found, _),) = kept(tmp_path)
+    assert {question.id for question in found.questions} == part
+
+
+def test_the_worst_cell_is_shown_and_bold_only_above_chance():
+    grid = worst_cells([(asked(cells=True), SAID)])
+    worst = {row[0].text: row[1] for row in grid.rows}
+    assert worst["own"].text.startswith(".000") and not worst["own"].bold

@@ -2,6 +2,9 @@
 judged.
 """
 
+import gzip
+import json
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -11,10 +14,15 @@ from benchmarks.structure.analogy_pairs import AnalogyPairs
 from benchmarks.structure.analogy_pools import Retrieval
 from benchmarks.structure.answered import (
     Answers,
+    by_group,
+    content_digest,
     graded,
     load_answers,
+    load_choices,
     save_answers,
+    save_choices,
 )
+from benchmarks.structure.controls import MinusSurface
 from benchmarks.structure.edges import Drawn, drawn, quality
 from benchmarks.structure.fitted import Fitted, OnTheSurface
 from benchmarks.structure.logit import cross_validated, fit_logit, fold_of, softmax
@@ -23,6 +31,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
+from kgot_lab.evaluation.significance import compare
 from kgot_lab.types import Document, Query
 
 NOUNS = frozenset("dog cat boat river king crown lamp".split())
@@ -216,4 +225,124 @@ def test_precision_recall_and_lift_worked_out_by_hand():
         found.lift == 2
         and found.f1 == pytest.approx(2 / 3)
         and found.precision.low < 0.5 < found.precision.high
+    )
+
+
+def test_a_receipt_of_other_questions_or_one_that_is_broken_is_refused(tmp_path):
+    path, answers = tmp_path / "a.jsonl.gz", said((1, 0, 0), (1, 0, 0), (0, 0, 1))
+    save_answers([answers], THREE, path)
+    with pytest.raises(BadInput, match="other questions"):
+        load_answers(path, questions(3))
+    lines = gzip.decompress(path.read_bytes()).splitlines()
+    for broken, said_of_it in (
+        (lines[:-1], "2 of the 3"),
+        ([*lines[:-1], b'{"question": "q2"}'], "line 4"),
+        (lines[1:], "does not begin"),
+    ):
+        path.write_bytes(gzip.compress(b"\n".join(broken)))
+        with pytest.raises(BadInput, match=said_of_it):
+            load_answers(path, THREE)
+    path.write_bytes(b"no gzip")
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_answers(path, THREE)
+    with pytest.raises(BadInput, match="same name"):
+        save_answers([answers, answers], THREE, path)
+    with pytest.raises(BadInput, match="exactly the questions"):
+        save_answers([said((1, 0, 0))], THREE, path)
+
+
+def test_a_system_that_gives_no_number_is_refused():
+    class Broken(Surface):
+        def scores(self, source, candidates):
+            return np.full(len(candidates), np.nan)
+
+    with pytest.raises(BadInput, match="finite numbers for 'q00'"):
+        answered(Broken(Counts()), questions(3))
+
+
+def test_answers_to_other_questions_are_refused():
+    with pytest.raises(BadInput, match="question 'q2'"):
+        graded(said((1, 0, 0), (1, 0, 0)), THREE)
+    with pytest.raises(BadInput, match="no questions"):
+        answered(Words(), Choices("none", ()))
+
+
+def test_drawn_questions_come_back_as_they_were(tmp_path):
+    path = tmp_path / "cells.jsonl.gz"
+    save_choices(THREE, path)
+    assert load_choices(path) == THREE and content_digest(load_choices(path)) == content_digest(THREE)
+    rows = gzip.decompress(path.read_bytes()).splitlines()
+    path.write_bytes(gzip.compress(b"\n".join(rows[:-1])))
+    with pytest.raises(BadInput, match="all its questions"):
+        load_choices(path)
+    assert json.loads(rows[0])["count"] == 3
+
+
+def test_no_edges_are_no_precision_and_an_edge_drawn_twice_is_refused():
+    whole = graph(TEXTS, {("d0", "d2")})
+    nothing = quality([], whole)
+    assert (nothing.edges, nothing.precision.mean, nothing.recall, nothing.f1) == (
+        0,
+        0,
+        0,
+        0,
+    )
+    with pytest.raises(BadInput, match="twice"):
+        quality([Drawn("d0", "d1", 1.0), Drawn("d1", "d0", 1.0)], whole)
+    with pytest.raises(BadInput, match="'d9', which is no document"):
+        quality([Drawn("d0", "d9", 1.0)], whole)
+    with pytest.raises(BadInput, match="1 or more"):
+        drawn(Words(), whole, keep=0)
+
+
+def test_what_cannot_be_fitted_is_refused():
+    features, answers = table()
+    for wrong in (
+        (features[0], answers),
+        (features, answers[1:]),
+        (features * np.nan, answers),
+        (features, [4] * 50),
+    ):
+        with pytest.raises(BadInput):
+            fit_logit(*wrong)
+    with pytest.raises(BadInput, match="above 0"):
+        fit_logit(features, answers, 0.0)
+    with pytest.raises(BadInput, match="two"):
+        cross_validated(features, answers, ["one"] * 50)
+
+
+def test_a_fitted_control_answers_by_the_other_folds_what_it_learnt_from_and_by_all_what_is_new():
+    made, new = questions(30), questions(5, seed=9)
+    features = OnTheSurface(Surface(Counts()), Words(), nouns)
+    control = Fitted("fitted", features, made)
+    control.prepare(new.texts)
+    rows = np.array([features.of(each.source, each.choices) for each in made.questions])
+    weights = cross_validated(
+        rows, [each.answer for each in made.questions], [each.group for each in made.questions]
+    )
+    known, other = made.questions[3], new.questions[0]
+    assert control.scores(known.source, known.choices) == pytest.approx(rows[3] @ weights[3])
+    everything = np.array(list(control.weights.values()))
+    assert control.scores(other.source, other.choices) == pytest.approx(
+        features.of(other.source, other.choices) @ everything
+    )
+
+
+def test_cells_and_groups_have_their_own_means():
+    scores = graded(said((1, 0, 0), (1, 0, 0), (0, 0, 1)), THREE)
+    assert THREE.cells == {"far-dissimilar": ("q2",), "far-similar": ("q1",), "near-similar": ("q0",)}
+    assert scores.only(THREE.cells["far-similar"]).mean("accuracy") == 0
+    assert by_group(scores, THREE).per_query("accuracy") == {"g0": 0.5, "g1": 1}
+
+
+def test_graded_answers_are_compared_as_every_other_system_is():
+    made = questions(40)
+    scores = {
+        system.name: graded(answered(system, made), made)
+        for system in (Surface(Counts()), MinusSurface(Surface(Counts())))
+    }
+    row = compare(scores, "surface", "accuracy", rounds=500)["minus surface"]
+    means = [scores[name].mean("accuracy") for name in ("minus surface", "surface")]
+    assert (
+        row.difference.mean == pytest.approx(means[0] - means[1]) and row.wins + row.ties + row.losses == 40
     )

@@ -4,6 +4,8 @@ place.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from support.birthplaces import SETS, TINY, reader
 
@@ -12,8 +14,13 @@ from kgot_lab.benchmark.questions.question_result import QuestionResult
 from notebooks.answers_compared import (
     NOT_YET,
     contest,
+    cost_rows,
     gaps_told,
     losses_told,
+    progress_rows,
+    score_rows,
+    spending_told,
+    trust_told,
 )
 
 PLAN = TINY.plan(reader())
@@ -77,3 +84,58 @@ def test_where_most_answers_were_lost_is_told_of_those_known():
     )
     assert lines[1] == "follow-few: of 1 answer known, 1 right and 0 nearly; none was lost."
     assert lines[2:] == ("closed-book: no trace of it was looked at yet.", f"loop: {NOT_YET}.")
+
+
+@pytest.mark.parametrize(("ours", "said"), [(1.0, "more, beyond chance."), (0.0, "less, beyond chance.")])
+def test_a_difference_beyond_chance_says_its_direction(ours, said):
+    many = {("first", str(number)): QuestionResult(str(number), f1=ours) for number in range(12)}
+    others = {key: QuestionResult(key[1], f1=1 - ours) for key in many}
+    lines = gaps_told(Findings(PLAN, {"rag": many, "closed-book": others}), [("rag", "closed-book")]).lines
+    assert lines[0].endswith(said)
+
+
+def test_a_round_is_open_until_two_have_answered_the_same_questions():
+    for found in (findings(), findings(rag=[1]), Findings(PLAN, {})):
+        [first, _] = contest(found, FOUR).rounds
+        assert (first.first, first.ahead) == ((), None) and first.told.startswith(
+            "open, since no two have answered"
+        )
+        assert f"{NOT_YET}: closed-book" in first.told
+
+
+def test_how_far_a_likelihood_can_be_trusted_is_told_in_a_sentence():
+    rag, none = trust_told(SOME, ["rag", "loop"]).lines
+    assert rag.startswith(
+        "rag held its 5 answers .900 likely on average, and .600 are right: too sure by .300. Of its surer half "
+    )
+    assert (
+        none == f"loop: {NOT_YET}." and "too sure" not in trust_told(findings(rag=[1] * 9), ["rag"]).lines[0]
+    )
+
+
+def test_what_an_answer_takes_is_told_beside_others():
+    assert spending_told(SOME, "follow-few", ["rag", "loop"]).lines == (
+        "follow-few beside rag: 100 tokens of evidence where the other reads 200, 50% of that; 1.0 calls of the model instead of 1.0; "
+        "2 seconds instead of 2, 1.0 times as long.",
+        "follow-few beside loop: loop has answered no question yet.",
+    )
+    assert spending_told(SOME, "loop", ["rag"]).lines == (
+        "loop has answered no question of this comparison yet, so what it takes is not known.",
+    )
+
+
+def test_every_system_of_the_plan_has_its_row_answered_or_not():
+    for rows in (progress_rows(SOME), score_rows(SOME), cost_rows(SOME)):
+        assert [row["system"] for row in rows] == list(TINY.systems) and all(
+            row.keys() == rows[0].keys() for row in rows
+        )
+    progress = {row["system"]: row for row in progress_rows(SOME)}
+    assert (progress["rag"]["second"], progress["follow-few"]["second"], progress["loop"]["first"]) == (
+        "2 of 2",
+        "1 of 2",
+        "0 of 1",
+    )
+    assert Counter(row["all sets"] for row in score_rows(SOME))[NOT_YET] == 2
+    assert score_rows(SOME)[1]["all sets"].startswith(".700 [") and score_rows(SOME)[1]["all sets"].endswith(
+        "n 5"
+    )

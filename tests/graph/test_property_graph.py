@@ -375,3 +375,20 @@ def test_a_caller_who_changes_what_was_given_or_got_changes_no_graph():
         element.properties["more"] = 1
     assert PropertyGraph.of(graph.nodes, graph.edges).digest == digest
     assert graph.node("a").properties == {"list": [1, {"deep": [2]}]}
+
+
+def test_an_unknown_direction_is_refused():
+    with pytest.raises(UnknownName, match="direction"):
+        SMALL.neighbours("ada", "sideways")
+
+
+def test_graphs_are_equal_whatever_the_order_and_unequal_to_anything_else():
+    backwards = PropertyGraph.of(reversed(SMALL.nodes), reversed(SMALL.edges))
+    assert backwards == SMALL and hash(backwards) == hash(SMALL) and backwards.ids != SMALL.ids
+    assert SMALL != 1 and SMALL.subgraph(["ada", "london"]) != SMALL
+
+
+def test_a_label_set_by_code_replaces_the_first_of_several():
+    theirs = SMALL.to_networkx()
+    theirs.nodes["london"]["label"] = "Metropolis"
+    assert PropertyGraph.from_networkx(theirs).node("london").labels == ("Metropolis", "Capital")

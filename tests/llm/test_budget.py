@@ -316,3 +316,14 @@ def test_an_estimate_adds_up_the_roles() -> None:
     assert total.seconds == pytest.approx(66 + 20)
     assert total.dollars == pytest.approx(0.0126)
     assert repr(total) == "about 12 calls, 6,600 + 600 tokens, 86 s, $0.01"
+
+
+def test_several_models_share_one_budget() -> None:
+    spending = Spending(Budget(calls=3))
+    planning, execution = Budgeted(Metered(), spending), Budgeted(Metered(), spending)
+    for llm in (planning, execution, planning):
+        llm(PROMPT)
+    with pytest.raises(OverBudget, match="3 of 3 calls"):
+        execution(PROMPT)
+    assert (planning.calls, execution.calls, spending.calls) == (2, 1, 3)
+    assert spending.spent == planning.spent + execution.spent

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from support.every import every
-from support.openai_server import Answer, asking, ollama_says, refuses, says
+from support.openai_server import Answer, asking, ollama_says, openai_server, refuses, says
 
 from kgot_lab.errors import LLMError, TraceError
+from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.llm.engine_xllamacpp import _logprob
-from kgot_lab.llm.recorded import Recorded, Recorder
+from kgot_lab.llm.recorded import Recorded, Recorder, prompt_from_json, prompt_key, prompt_to_json
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
@@ -148,3 +149,18 @@ def test_a_model_that_tells_what_is_no_logprob_is_named(odd: object) -> None:
     with pytest.raises(LLMError, match="sure:model replied with a Reply whose logprob is"):
         checked_reply(Sure(odd), SURE)  # type: ignore[arg-type]
     assert checked_reply(Sure(0), SURE).logprob == 0
+
+
+def test_a_prompt_that_does_not_ask_has_the_key_and_the_words_on_file_it_always_had() -> None:
+    assert prompt_key(PLAIN, "m") == "5426b22c22fab6ca-1" != prompt_key(SURE, "m")
+    assert "likelihood" not in prompt_to_json(PLAIN)
+    assert prompt_from_json(json.loads(json.dumps(prompt_to_json(SURE)))) == SURE
+
+
+def test_ollamas_own_protocol_tells_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    with openai_server(ollama_says("yes")) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url.removesuffix("/v1"))
+        llm = connect("ollama:tiny")
+        assert llm(SURE).logprob is None
+        llm.close()  # type: ignore[attr-defined]
+    assert "logprobs" not in server.bodies[0]

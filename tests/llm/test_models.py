@@ -219,3 +219,8 @@ def test_entries_of_one_model_with_other_settings_have_other_keys_on_tape_and_wi
     keys = [prompt_key(HELLO, connect(name, models=models).name) for name in models]
     assert len(set(keys)) == len(entries)
     assert keys[0] == PLAIN_KEY == prompt_key(HELLO, "localhost:1:m")
+
+
+def test_a_name_with_settings_is_no_model_to_connect_to() -> None:
+    with pytest.raises(BadInput, match="name the entry of your models file"):
+        connect("openai:gpt-4o [temperature=0.2]")

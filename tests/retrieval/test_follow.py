@@ -386,3 +386,10 @@ def test_what_is_gained_is_lost_when_names_are_mixed_up(model):
     ]
     assert Counter(mixed(names, 0).types()) == pytest.approx(Counter(names.types()), rel=0.05)
     assert after > before + 0.08 and max(controls) < before + 0.03
+
+
+def test_no_documents_or_one_id_twice_is_refused():
+    with pytest.raises(BadInput, match="no documents"):
+        follow([], Letters())
+    with pytest.raises(BadInput, match="more than once"):
+        follow([*STORY, STORY[0]], Letters())

@@ -6,7 +6,7 @@ from support.every import every
 from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.retrieval.fusion import WEIGHTS, hybrid, rrf, strongest, weighted
+from kgot_lab.retrieval.fusion import WEIGHTS, Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Hit, Query, Ranking, ranked
 
@@ -181,3 +181,9 @@ def test_an_unknown_preset_or_no_lane_that_counts_is_refused():
         hybrid("default")
     with pytest.raises(BadInput, match="at least one lane"):
         hybrid("highly-connected", intent=INTENT)
+
+
+def test_presets_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        WEIGHTS["default"].text = 1
+    assert WEIGHTS["exploration"] == Weights(0.25, 0.25, 0.40, 0.10)

@@ -157,3 +157,13 @@ def test_the_control_looks_at_no_name():
     changed = table.copy()
     changed[:, [CLUES.index(clue) for clue in NAME_CLUES]] = 0.0
     assert np.allclose(blind(table), blind(changed)) and not np.allclose(seeing(table), seeing(changed))
+
+
+def test_few_documents_and_empty_ones_are_ranked():
+    with pytest.raises(BadInput, match="no documents"):
+        trail([], Letters())
+    assert trail([Document("x", "")], Letters()).search("Who?").ids == ["x"]
+    assert set(trail([Document("x", ""), Document("y", "Ada.")], Letters()).search("Who is Ada?").ids) == {
+        "x",
+        "y",
+    }

@@ -313,3 +313,14 @@ def test_like_works_where_sqlite_has_no_trigrams(monkeypatch):
     quick = [scores(like(DOCUMENTS), query) for query in TEXTS.values()]
     without_fts5(monkeypatch)
     assert [scores(like(DOCUMENTS), query) for query in TEXTS.values()] == quick
+
+
+def test_the_verb_of_an_intent_outweighs_its_subject():
+    documents = [
+        Document("subject", "api costs api"),
+        Document("verb", "reduce what is paid"),
+        Document("rest", "nothing"),
+    ]
+    assert bm25(documents).search("reduce api costs").ids == ["subject", "verb"]
+    assert bm25(documents, emphasis=INTENT_VERBS).search("reduce api costs").ids == ["verb", "subject"]
+    assert len(INTENT_VERBS) == 8 and set(INTENT_VERBS.values()) == {5.0}

@@ -517,3 +517,24 @@ def test_approximately_nothing_one_row_and_two_rows_are_fine(size):
     assert listed(found.pairs) == [(0, 1), (1, 0)] * (size == 2)
     assert told[-1:] == [(2 * size, 2 * size)] * (size > 0)
     assert found.recall == 1 if size == 2 else np.isnan(found.recall)
+
+
+def test_rows_of_one_group_are_no_pair():
+    matrix = unit([[1, 0], [1, 0], [1, 0.1]])
+    assert listed(similar_pairs(matrix, 0.5, groups=[7, 7, 1])) == [(0, 2), (1, 2)]
+
+
+def test_what_an_interrupted_join_has_found_is_right_as_far_as_it_goes():
+    matrix = chance_vectors(4, 1100, 20)
+    with pytest.raises(Stopped) as interrupted:
+        similar_pairs(matrix, 0.4, effort=Effort(progress=Interrupting(12)))
+    so_far = listed(interrupted.value.so_far())
+    assert so_far and set(so_far) < set(listed(similar_pairs(matrix, 0.4)))
+
+
+def test_workers_drop_what_one_process_drops(client):
+    matrix = chance_vectors(6, 700, 3)
+    assert identical(
+        similar_pairs(matrix, 0.1, most=25, effort=Effort(client=client)), similar_pairs(matrix, 0.1, most=25)
+    )
+    assert not len(similar_pairs(matrix[:0], 0.1, effort=Effort(client=client)))

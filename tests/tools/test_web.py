@@ -15,7 +15,7 @@ from support.web_site import Seen, Sent, redirect, web_site, zipped_page
 
 from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.tools.web.engines import JsonApi
-from kgot_lab.tools.web.fetching import Fetched, Manners, PoliteWeb, destination, is_public
+from kgot_lab.tools.web.fetching import USER_AGENT, Fetched, Manners, PoliteWeb, destination, is_public
 from kgot_lab.tools.web.pages import Browser, WebPage, page_of, screens
 
 ROBOTS = """User-agent: *
@@ -454,3 +454,10 @@ def test_without_a_page_every_move_says_so():
     ):
         with pytest.raises(ToolFailed, match=r"no page|nothing was sought|end of the page|beginning"):
             move()
+
+
+def test_the_project_names_itself(site, read):
+    read("/plain")
+    assert {request.headers["user-agent"] for request in site.seen} == {USER_AGENT} and USER_AGENT.startswith(
+        "kgot_lab/"
+    )

@@ -19,6 +19,7 @@ from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.graph.marks import grounds
+from kgot_lab.viz.static.drawing import line_width
 from kgot_lab.viz.static.fact_pictures import FactSelection, fact_graph
 from kgot_lab.viz.static.markup import element
 
@@ -189,3 +190,22 @@ def test_what_a_model_wrote_is_text_and_nothing_else():
     tags = {node.tag.removeprefix(SVG) for node in ET.fromstring(picture.svg).iter()}
     assert tags <= {"svg", "title", "rect", "g", "text", "tspan", "path", "polygon"}
     assert "\u202e" not in picture.svg and "<script" not in picture.svg and "<img" not in picture.svg
+
+
+@every("name", ["Ada", LONG, EVIL, "WWWW MMMM " * 9, "农民在田里撒鸟粪粮食长得更多" * 8, "x" * 400])
+def test_every_caption_stays_within_the_frame(name):
+    facts = [
+        Edge(name, f"is {name}", "Botswana", {"sentence": f"It is said of {name}."}),
+        Edge("Botswana", "r", f"{name} again"),
+    ]
+    picture = answer_picture(run_of(f"What of {name}?", f"Botswana {name}", facts))
+    root = ET.fromstring(picture.svg)
+    width, height = float(root.get("width")), float(root.get("height"))
+    for text, x, y in moved(root):
+        if text.tag != f"{SVG}text":
+            continue
+        wide = line_width(
+            "".join(text.itertext()), float(text.get("font-size")), bold=text.get("font-weight") == "bold"
+        )
+        left = x + float(text.get("x")) - (wide / 2 if text.get("text-anchor") == "middle" else 0)
+        assert left >= 0 and left + wide <= width + 1 and 0 < y + float(text.get("y")) <= height

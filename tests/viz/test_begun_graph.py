@@ -33,3 +33,12 @@ def test_the_stepper_shows_the_graph_from_the_first_event_on(run):
     data = view.live.widget().data["run"]
     assert [len(graph["nodes"]) for graph in data["graphs"]][data["graph_at"][0]] == 2
     assert len(data["graphs"][data["graph_at"][-1]]["nodes"]) == 3
+
+
+def test_the_page_and_the_graph_in_the_end_begin_there(run, tmp_path):
+    lab.html(run).save(tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text()
+    assert "Babbage" in page and "London" in page
+    assert len(lab.graph_after(run.events)) == 3 and lab.graph_after(run.events).edges[0].properties == {
+        "year": 1815
+    }

@@ -126,3 +126,9 @@ def test_a_certificate_without_facts_and_one_of_wild_texts_are_drawn():
         r"<(script|img)", picture.svg
     )
     assert "<img" in picture._repr_html_()
+
+
+def test_the_states_differ_without_their_colours():
+    assert set(LINK_LOOKS) == set(FACT_STATES)
+    assert len({look.sign for look in LINK_LOOKS.values()}) == 5
+    assert len({(look.width, look.dashes, look.double) for look in LINK_LOOKS.values()}) == 5

@@ -11,6 +11,7 @@ from kgot_lab.memory.claims import Claims, ReviewLedger, Span, SQLiteClaims
 from kgot_lab.memory.claims.claim import Fallen
 from kgot_lab.types import Document
 from kgot_lab.viz import claims as views
+from kgot_lab.viz.claims import before_and_after, over_time, review
 from kgot_lab.viz.external_requests import references
 
 EVIL = '<img src=x onerror="alert(1)">'
@@ -291,3 +292,44 @@ def test_without_times_or_names_it_says_what_to_give():
         views.over_time(memory)
     with pytest.raises(BadInput):
         views.over_time("claims")
+
+
+def test_a_claim_contradicts_only_what_is_true_at_the_same_time(claims):
+    claims.declare("lives_in", "single")
+    claims.learn(said("Bob lives_in Rome", valid_until=year(2000)))
+    claims.learn(said("Bob lives_in Oslo", confidence=0.69, valid_from=year(2000)))
+    claims.learn(said("Bob lives_in Bern", confidence=0.68, valid_from=year(1999)))
+    by_fact = {row[0]: row[-1] for row in review(claims, by="Grace").table().sheets[0].rows}
+    assert by_fact["Bob – lives_in – Oslo"] == "" and "Rome" in by_fact["Bob – lives_in – Bern"]
+
+
+def test_an_undo_is_shown_with_what_holds_again(claims):
+    fallen = claims.retract_source("novel")
+    shown = before_and_after(claims, claims.undo(fallen.change))
+    assert shown.held == (0, 1) and "undo of change 2" in shown._repr_html_()
+    before, after = shown.pictured
+    assert (
+        before.nodes == 0
+        and after.nodes == 2
+        and ("added", "edge", "Ada – lives_in – Paris") in after.table().sheets[0].rows
+    )
+
+
+def test_it_is_as_it_was_known_then(moving):
+    then = moving.log()[-1].at
+    moving.retract_fact(fact("Ada knows Bob"))
+    assert len(over_time(moving).moments) == 3 and len(over_time(moving.as_of(known=then)).moments) >= 3
+
+
+def test_names_in_a_picture_of_a_change_are_no_markup(claims):
+    claims.learn(said("a b c", "evil"))
+    claims.learn(type(LONDON)(lab.Triple(EVIL, EVIL, "Ada"), "evil"))
+    claims.note_answer(EVIL, EVIL, [lab.Triple(EVIL, EVIL, "Ada")])
+    page = before_and_after(claims, claims.retract_source("evil", by=EVIL))._repr_html_()
+    assert "<img src=x" not in page and page.count("&lt;img src=x") >= 4
+
+
+@pytest.mark.parametrize("by", ["", " ", 7])
+def test_who_reviews_has_a_name(claims, by):
+    with pytest.raises(BadInput):
+        review(claims, by=by)

@@ -7,6 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -355,3 +356,50 @@ def test_marked_edges_are_drawn_first():
     )
     assert {*last, left} <= {edge.identity for edge in view.edges} and len(view.edges) == MOST_LINES
     assert "the marked ones and some of each node's" in view.note
+
+
+@every(
+    ("name", "size", "ends", "sizes"),
+    [
+        ("nothing", 0, [], []),
+        ("one node", 1, [], [1]),
+        ("two nodes", 2, [(0, 1)], [2]),
+        ("a loop", 2, [(0, 0)], [2]),
+        ("isolated", 50, [(0, 1)], [48, 2]),
+        ("star", 60, [(0, row) for row in range(1, 60)], [60]),
+        ("complete", 30, [(a, b) for a in range(30) for b in range(a)], [30]),
+        (
+            "pairs",
+            200,
+            [(row, row + 1) for row in range(0, 200, 2)],
+            [2] * (MOST_COMMUNITIES - 1) + [200 - 2 * (MOST_COMMUNITIES - 1)],
+        ),
+    ],
+)
+def test_a_graph_without_structure_has_few_communities_too(name, size, ends, sizes):
+    found = communities(of_columns(size, ends))
+    assert np.bincount(found.of, minlength=len(found)).tolist() == sizes
+
+
+def test_a_thousand_parallel_edges_leave_room_for_the_others():
+    ends = [(0, 1)] * (2 * MOST_LINES) + [(row, row + 1) for row in range(1, 100)]
+    view = collapsed(of_columns(101, ends))
+    assert len(view.edges) == MOST_LINES and {edge.source for edge in view.edges} == {
+        f"n{row}" for row in range(100)
+    }
+
+
+@pytest.mark.extended
+def test_all_communities_can_be_opened_as_far_as_there_is_room():
+    view = collapsed(MIDDLE)
+    for community in view.communities:
+        view = opened(view, community.id)
+    assert (
+        len(view.nodes) == 2000
+        and len(view.edges) + len(view.bundles) == MOST_LINES
+        and edges_of(view) == 9_000
+    )
+    assert (
+        f"{view.left_out:,} edges are left out: at most 5,000 lines are drawn, some of each node's."
+        in view.note
+    )

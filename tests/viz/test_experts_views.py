@@ -9,11 +9,13 @@ from html.parser import HTMLParser
 import pytest
 
 import kgot_lab as lab
+from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.experts import (
     TalkView,
+    ThoughtView,
     lane_bars,
     node_card,
     show_talk,
@@ -211,3 +213,13 @@ def test_bars_have_a_part_for_each_lane_and_the_table_has_all(talk):
     assert drawn.svg.count("<rect") == 1 + 4 + parts and drawn.table().sheets[0].total == len(thought.nodes)
     empty = lane_bars(thought.model_copy(update={"nodes": []}))
     assert "Nothing was found." in empty.svg and "none was found" in empty.alt
+
+
+def test_one_answer_shows_its_thought_alone(talk):
+    view = lab.show(talk.ask(QUESTION))
+    assert isinstance(view, ThoughtView) and "asks" not in view.live.data
+    assert [title for title, _ in view.live.data["turns"][0]["steps"]] == TITLES
+    assert view.table().sheets[0].total == 1 and QUESTION in repr(view)
+    for show, wrong in ((show_thought, talk), (show_talk, 7)):
+        with pytest.raises(BadInput):
+            show(wrong)

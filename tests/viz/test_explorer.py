@@ -416,3 +416,36 @@ def test_no_locked_question_is_shown(real):
     assert len(real._data()["questions"]) == 60 and not any(
         json.dumps(query.text)[1:-1] in shown for query in locked.queries
     )
+
+
+def test_a_document_nobody_knows_is_shown_by_its_id():
+    stray = explore(Lanes(text=const("stray", nobody=1.0)), DOCUMENTS, queries=["x"])
+    (hit,) = asked(stray)["hits"]
+    assert hit["name"] == "nobody" and "not among the documents" in hit["snippet"][0][0]
+
+
+def test_a_question_that_finds_nothing_is_answered_in_words():
+    answer = asked(SMALL, question="xylophone")
+    assert answer["hits"] == [] and answer["notes"] == [
+        "No lane found anything for this question: try other words."
+    ]
+    assert "No lane found anything" in texts(SMALL.but(question="xylophone").picture)
+
+
+def test_more_hits_than_documents_are_asked_for_without_harm():
+    answer = asked(
+        explore(
+            Lanes(text=const("all", **{document.id: 1.0 for document in DOCUMENTS})), DOCUMENTS, queries=["x"]
+        ),
+        k=50,
+    )
+    assert len(answer["hits"]) == 5 and answer["notes"] == [
+        "k is 50, and there are 5 hits: that is every document."
+    ]
+
+
+def test_with_all_four_lanes_a_preset_is_undivided():
+    lanes = {"embedding": WORDS, "text": LETTERS, "graph": const("g", loom=2), "intent": const("i", byron=1)}
+    there = explore(Lanes(**lanes), DOCUMENTS, queries=["machine"]).but(preset="goal-oriented")
+    assert there.ranking.hits == hybrid("goal-oriented", **lanes).search("machine").hits
+    assert repr(there.stage) == repr(hybrid("goal-oriented", **lanes) % 10)

@@ -16,10 +16,12 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled
+from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph, svg
 from kgot_lab.viz.external_requests import links, references, tags
 from kgot_lab.viz.graph.svg import NO_NODES
+from kgot_lab.viz.html import html
 from kgot_lab.viz.page import MOST_EXPORTED, export, export_page
 from kgot_lab.viz.static.markup import key_of
 
@@ -214,3 +216,44 @@ def test_without_scripts_the_still_picture_is_there(browser, tmp_path):
     page.goto(export(SMALL, tmp_path / "graph.html").as_uri())
     assert page.locator(".still svg").is_visible() and not page.locator(".kl").is_visible()
     context.close()
+
+
+def on_screen(page, id):
+    """Where a node is on the screen."""
+    x, y = drawing(page, f"(({{ x, y }}) => [x, y])(cy.getElementById({json.dumps(id)}).renderedPosition())")
+    box = page.locator(".kl-canvas").bounding_box()
+    return box["x"] + x, box["y"] + y
+
+
+def test_a_node_with_an_empty_name_is_drawn_and_called_so(tmp_path):
+    page = export([("", "knows", "B"), ("A", "", "B")], tmp_path / "graph.html").read_text(encoding="utf-8")
+    data = json.loads(page.split('type="application/json">')[1].split("</script>")[0])
+    assert ("(no name)", "(no name)") in {
+        (node["text"], node["caption"]) for node in data["nodes"]
+    } and page.count("(no name)") > 2
+    assert all(node["id"] for node in data["nodes"])
+    assert {edge["source"] for edge in data["edges"]} <= {node["id"] for node in data["nodes"]}
+
+
+def test_pointing_at_a_node_tells_its_facts_as_text(opened, tmp_path):
+    page = opened(export(EVIL_GRAPH, tmp_path / "graph.html"))
+    (id,) = (
+        node["id"]
+        for node in data_in((tmp_path / "graph.html").read_text(encoding="utf-8"))["nodes"]
+        if node["id"] != "Ada"
+    )
+    x, y = on_screen(page, id)
+    page.mouse.move(x - 50, y - 50)
+    page.mouse.move(x, y, steps=4)
+    tip = page.locator(".kl-hover")
+    tip.wait_for(state="visible")
+    assert "<script>alert" in tip.inner_text() and tip.locator("*").count() == 0
+
+
+def test_a_page_makes_its_folders_whichever_way_it_is_written(tmp_path):
+    run = load_run(bundled("traces/winter_storm.jsonl"))
+    written = (
+        export(SMALL, tmp_path / "a" / "b" / "graph.html"),
+        html(run).save(tmp_path / "c" / "d" / "run.html"),
+    )
+    assert all(path.is_file() for path in written)

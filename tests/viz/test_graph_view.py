@@ -311,3 +311,9 @@ def test_half_a_surrogate_pair_does_not_stop_a_view():
     json.dumps(
         whole(show_graph(PropertyGraph.of([Node("x", (), {"name": "half \ud800"})])).live.data)
     ).encode()
+
+
+@pytest.mark.extended
+def test_a_run_that_is_no_fork_says_nothing_of_the_kind():
+    run = load_run(bundled("traces/winter_storm.jsonl"))
+    assert origin(run) == "" and by_hand(run) == -1 and "written by hand" not in html(run).text

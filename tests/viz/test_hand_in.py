@@ -186,3 +186,21 @@ def test_a_name_in_a_file_cannot_command_a_terminal(tmp_path):
     path.write_text(sealed_up({**GOOD, "name": "A\x1b[2J\n" + "x" * 500}), encoding="utf-8")
     name = read_hand_in(path).name
     assert "\x1b" not in name and "\n" not in name and len(name) <= 120
+
+
+def test_a_list_with_a_number_in_it_is_another_answer_than_the_number(tmp_path):
+    for number, answer in enumerate(([5], (5, "a"), {"b", 5}, [[5]], 5)):
+        exercise(answer, len, name=f"10.{number}")
+    exercise([5], 5, name="10.9")
+    exercise(5, 5, name="10.9")
+    handed = hand_in("Ada", folder=tmp_path).attempts
+    assert [each.answer for each in handed] == ["[5]", "(5, a)", "{5, b}", "[[5]]", "5", "5"] and handed[
+        -1
+    ].tries == 2
+
+
+def test_names_of_any_script_are_names(tmp_path):
+    tried("loom")
+    assert [hand_in(name, folder=tmp_path).path.name for name in ("José Ñ", "王小明", "O'Brien")] == [
+        "josé-ñ_10.json", "王小明_10.json", "o-brien_10.json",
+    ]  # fmt: skip

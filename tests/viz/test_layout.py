@@ -204,3 +204,9 @@ def test_boxes_spread_until_they_do_not_overlap_and_fixed_ones_stay():
     overlapping = (gaps[..., 0] < 55) & (gaps[..., 1] < 27) & ~np.eye(40, dtype=bool)
     assert (apart[:3] == points[:3]).all() and overlapping[3:, 3:].sum() == 0
     assert force_layout(np.zeros((0, 2)), np.zeros((0, 2), dtype=np.intp), aspect=1, seed=0).shape == (0, 2)
+
+
+def test_a_new_part_without_links_to_the_old_ones_is_placed_too():
+    chain = [(row, row + 1) for row in range(200)] + [(row, row + 1) for row in range(201, 399)]
+    placed = places(of_columns(420, chain), positions={f"n{row}": (row / 200, 0.2) for row in range(201)})
+    assert len({(round(x, 6), round(y, 6)) for x, y in placed.values()}) == 420

@@ -10,12 +10,13 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import kgot_lab as lab
-from kgot_lab.errors import UnknownName
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import dimension_profile
 from kgot_lab.kgos.methods.goals import can_it
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
+from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Edge, Node
@@ -246,3 +247,44 @@ def test_the_front_door_shows_each_answer_as_its_picture_and_others_as_a_table(g
     shown = lab.show(can_it(graph, "prompt injection immunity"))
     assert isinstance(shown, Table) and "limitation:no_complete_injection_defence" in shown._repr_html_()
     assert "can it" in repr(shown) and "without a workaround" in shown._repr_html_()
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+def test_a_node_that_reaches_nothing_and_one_with_an_edge_to_itself_are_drawn(direction):
+    alone = PropertyGraph.of([Node("alone"), Node("b")], [Edge("alone", "requires", "alone")])
+    drawn = impact_picture(impact_analysis(alone, "alone", direction=direction))
+    assert (
+        texts(drawn.svg) == ["alone", f"Nothing is reached, {direction}."] and "reaches 0 nodes" in drawn.alt
+    )
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "many"])
+def test_a_number_of_nodes_that_makes_no_sense_is_refused(graph, wrong):
+    with pytest.raises(BadInput, match="limit"):
+        search_picture(intent_search(tiny(), QUESTION), limit=wrong)
+    with pytest.raises(BadInput, match="per_ring"):
+        impact_picture(impact_analysis(tiny(), "chat"), per_ring=wrong)
+
+
+def test_an_answer_that_is_empty_says_what_was_asked_and_why(graph):
+    shown = lab.show(can_it(graph, "bake bread"))
+    assert "can it 'bake bread': unknown: 0 rows" in repr(
+        shown
+    ) and "no node holds 0.5 of what is asked" in repr(shown)
+    one = lab.show(similar_to(graph, "tool:embedding_model"), limit=1)
+    assert "the first 1 shown" in repr(one)
+    with pytest.raises(BadInput, match="limit"):
+        lab.show(similar_to(graph, "tool:embedding_model"), limit=0)
+
+
+def test_an_edge_followed_against_its_arrow_points_back_at_the_seed():
+    forward = search_picture(
+        intent_search(PropertyGraph.from_triples([("cost of input", "leads_to", "worry")]), "cost of input")
+    ).svg
+    back = search_picture(
+        intent_search(PropertyGraph.from_triples([("worry", "leads_to", "cost of input")]), "cost of input")
+    ).svg
+    (ahead,), (behind,) = (
+        [float(tip.get("points").split(",")[0]) for tip in parts(svg, "polygon")] for svg in (forward, back)
+    )
+    assert ahead > behind

@@ -247,3 +247,15 @@ def test_without_nbconvert_the_error_says_what_to_install(tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "nbconvert", None)
     with pytest.raises(NotInstalled, match=r"nbconvert: pip install 'kgot_lab\[lab\]'"):
         notebook_page(notebook(tmp_path, text("# One")))
+
+
+def test_a_file_elsewhere_does_not_go_into_the_page(tmp_path):
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    (tmp_path / "inside").mkdir()
+    with pytest.raises(BadInput, match=r"secret\.txt"):
+        notebook_page(notebook(tmp_path / "inside", text("![x](../secret.txt)")))
+
+
+def test_a_formula_is_shown_as_text(tmp_path):
+    page = notebook_page(notebook(tmp_path, text("A rank is $1 / (k + r) < 1$, and\n\n$$\\sum_i x_i$$")))
+    assert "$1 / (k + r) &lt; 1$" in page and "$$\\sum_i x_i$$" in page and "script" not in names_in(page)

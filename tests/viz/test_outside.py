@@ -311,3 +311,8 @@ def test_damaged_addresses_are_no_trouble():
         == references("<a b='")
         == ()
     )
+
+
+def test_addresses_are_told_once_and_in_order():
+    text = '<img src="https://b.example"><img src=" https://b.example "><link rel=icon href=//a.example>'
+    assert references(text) == ("https://b.example", "//a.example")

@@ -11,6 +11,8 @@ from support.every import every
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, note
+from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
 from kgot_lab.loop.formatting import tell
@@ -396,3 +398,36 @@ def test_a_fact_whose_node_stands_for_a_sentence_is_told_as_the_title_and_the_se
     )
     (fact, other) = run_data(run, {})["grounds"]["facts"]
     assert fact["sentence_of"] == "Ada" and "sentence_of" not in other
+
+
+def test_a_turn_without_a_vote_says_so_instead_of_counting_no_ballots():
+    reasons = ("no vote on an <empty> graph",)
+    voted = happened.Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons)
+    events = (happened.Started(question="?"), voted)
+    text = page(events, title="x")
+    assert "without a vote: no vote on an &lt;empty&gt; graph" in text and "0 ballots" not in text
+
+
+def test_every_prompt_and_every_graph_is_folded_away():
+    root = ET.fromstring(page(run()))
+    folded = ["".join(details.itertext()) for details in root.iter("details")]
+    assert sum("system word" in text and "reply word" in text for text in folded) == 1
+    assert len(list(root.iter(f"{SVG}svg"))) == 3
+    assert len([details for details in root.iter("details") if details.find(f"{SVG}svg") is not None]) == 2
+
+
+def test_the_heading_of_a_page_holds_a_long_question_whole():
+    question = "Which of the " + "very " * 40 + "many words of this question is the last?"
+    text = page([happened.Started(question=question)])
+    assert (
+        f"<h1>{question}</h1>" in text
+        and "<title>Which of the very" in text
+        and f"<title>{question}" not in text
+    )
+
+
+def test_the_bundled_snapshots_can_be_drawn():
+    pictures = [svg(read_snapshot(path)) for path in sorted(bundled("kgot-snapshots").glob("data_*.json"))]
+    assert [picture.nodes for picture in pictures] == [11, 9, 1, 10, 6] and "Philippines" in texts(
+        pictures[0]
+    )

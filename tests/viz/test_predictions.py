@@ -10,7 +10,7 @@ from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Chose, Read, Refused, Repaired, Voted, Wrote
+from kgot_lab.loop.events import Answered, Chose, Read, Refused, Repaired, Voted, Wrote
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
@@ -135,3 +135,11 @@ def test_a_constant_guess_is_counted_kind_by_kind():
     assert (guess.questions, guess.right, guess.share) == (4, 3, 0.75)
     assert guess.kinds == {"fact": (1, "b", 1), "vote": (3, "a", 2)} and guess.right_with_key == 2
     assert constant_guess([]).share == 0.0
+
+
+def test_the_words_of_a_question_on_a_text_do_not_hold_its_answer(trace):
+    for each in of("tool", predictions(trace.events)):
+        assert dict(each.choices)[each.truth] not in each.told
+    for each in of("answer", predictions(trace.events)):
+        before = trace.events[: each.before]
+        assert not any(isinstance(event, Answered) for event in before)

@@ -5,6 +5,7 @@ grades says so.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 from support.every import every
@@ -196,3 +197,17 @@ def test_other_kinds_of_pictures_can_be_had(tmp_path, kind):
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(BadInput, match="no receipts of questions"):
         list(save_ten_plots(tmp_path))
+
+
+def test_every_question_ends_in_one_way():
+    row = ends_by_level(RUN).numbers[-1]
+    ends = {"correct": 1, "correct, forced": 1, "close call": 1, "wrong, forced": 1, "error": 1, "wrong": 0}
+    assert {name: row[name] for name in ends} == ends and row["questions"] == 5
+
+
+@pytest.mark.extended
+def test_the_receipts_are_not_changed_by_being_drawn():
+    before = [asdict(receipt) for receipt in RUN]
+    for draw in TEN_PLOTS.values():
+        draw(RUN, ledger([]))
+    assert [asdict(receipt) for receipt in RUN] == before

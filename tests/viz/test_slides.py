@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.every import every
 
+from kgot_lab.errors import BadInput
 from kgot_lab.viz.external_requests import references
 from kgot_lab.viz.notebook_page import _slides, read_notebook, slides_of, write_slides
 
@@ -87,3 +88,29 @@ def test_slides_stand_in_one_file_beside_others(tmp_path):
     page = written.read_text(encoding="utf-8")
     assert written.name == f"{NOTEBOOKS[0].stem}.slides.html" and references(page, beside=True) == ()
     assert 8 < len(articles(page)) < 60
+
+
+@every("text", ["", "{", "[]", "null", '{"cells": 7}', '{"cells": [{"source": ""}]}'])
+def test_a_file_that_is_no_notebook_is_named(tmp_path, text):
+    (path := tmp_path / "b.ipynb").write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=r"b\.ipynb"):
+        slides_of(path)
+
+
+def test_a_missing_notebook_and_one_without_anything_are_named(tmp_path):
+    with pytest.raises(BadInput, match="cannot be read"):
+        slides_of(tmp_path / "none.ipynb")
+    with pytest.raises(BadInput, match="nothing to make slides of"):
+        slides_of(notebook(tmp_path))
+
+
+def test_nothing_of_a_notebook_is_run_or_fetched(tmp_path):
+    cells = [
+        "# T",
+        "## S\n\n<script>alert(1)</script> [a](javascript:alert(1))",
+        ("show()", {"text/plain": "7"}),
+    ]
+    page = slides_of(notebook(tmp_path, *cells))
+    assert "default-src 'none'" in page and "script-src" not in page and references(page, beside=True) == ()
+    with pytest.raises(BadInput, match="would fetch what is not in it"):
+        slides_of(notebook(tmp_path, "# T\n\n![b](https://x.example/b.png)"))

@@ -78,3 +78,11 @@ def test_each_system_has_its_share_in_each_cell_and_unlike_cells_are_refused():
     for shares in ({}, {"trick": {}}, {"trick": {"near": 1.0}, "plain": {"far": 1.0}}):
         with pytest.raises(BadInput):
             plots.cell_shares(shares)
+
+
+def test_a_report_without_locked_questions_has_no_diamonds_and_no_report_is_refused():
+    pytest.importorskip("matplotlib")
+    open_data = Dataset("open", DATA.documents, DATA.queries, DATA.qrels)
+    assert "locked" not in plots.spans({"open": made(open_data, one="ac", both="ab")}, ["both"]).numbers[0]
+    with pytest.raises(BadInput):
+        plots.spans({}, ["both"])

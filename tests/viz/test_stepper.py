@@ -4,6 +4,7 @@ says how it ended.
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
@@ -12,7 +13,8 @@ from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from viz.test_pages import EVIL
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, NoSandbox
+from kgot_lab.graph.property_graph import PropertyGraph
 from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.controller import think
@@ -28,6 +30,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
+from kgot_lab.loop.formatting import caption
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.replay.replay import Fork, Resources
 from kgot_lab.loop.state import ledger
@@ -36,10 +39,11 @@ from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.tools.search import search
+from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz.live import place
 from kgot_lab.viz.static.markup import key_of
-from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, polls, repairs_before
+from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
 from kgot_lab.viz.stepping.stepper import stepper
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
@@ -424,3 +428,96 @@ def test_a_fork_with_a_model_and_a_tool_goes_on_to_an_answer(mended):
         and made.answer == "Paris" == view.live.data["forks"][0]["answer"]
         and made.asked == 5
     )
+
+
+def test_a_statement_that_ran_at_once_has_no_repairs(mended):
+    assert repairs_before(mended, of(Read, mended)) == [] == repairs_before(mended, of(Repaired, mended))
+    words = stepper(mended).live.data["run"]["events"][of(Read, mended)]["words"]
+    assert "Repaired" not in words
+
+
+@pytest.mark.extended
+def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
+    def broken(query: str) -> str:
+        raise ZeroDivisionError("the tool is broken")
+
+    read = {
+        "forced": {"statement": "result = []"},
+        "reread": {"statement": "result = []"},
+        "guess": {"answer": "?"},
+    }
+    llm = scripted(tools=call("Paris"), vote=votes("I"), **read)
+    view = stepper(
+        mended,
+        live=Resources(
+            [TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")], llm
+        ),
+    )
+    tools = next(
+        number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools"
+    )
+    view._heard({"fork": tools, "change": json.dumps(call("Paris"))})
+    returned = [event for event in view.forks[0].events if isinstance(event, ToolReturned) and event.failed]
+    assert (
+        returned[0].text == "search is broken: ZeroDivisionError: the tool is broken"
+        and view.forks[0].answer == "?"
+    )
+
+
+def test_a_vote_that_was_never_held_is_no_vote():
+    assert [poll["choice"] for poll in polls(STORM.events)] == ["RETRIEVE"]
+
+
+def test_every_kind_of_event_has_a_caption_of_its_own():
+    made = {type(event).__name__: caption(event) for event in evil_events()}
+    assert len(set(made.values())) == len(made)
+    other = [
+        happened.Cut(what="graph", kept=1, left_out=2),
+        happened.Merged(reason="x"),
+        happened.Chose(calls=()),
+        happened.Forced(what="read"),
+        happened.Failed(statement="x", reason="y"),
+        happened.Refused(statement="x", reason="y", writing=True),
+        happened.Computed(code="1", output="1"),
+        happened.Parsed(text="", problem="none"),
+        Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0),
+    ]
+    assert all(caption(event) != type(event).__name__ for event in other) and len(
+        {caption(event) for event in other}
+    ) == len(other)
+
+
+def test_the_picture_of_a_hostile_run_is_sound_and_fetches_nothing():
+    picture = stepper(evil_events()).picture
+    root = ET.fromstring(picture.svg)
+    assert {node.tag.split("}")[1] for node in root.iter()} <= {
+        "svg",
+        "title",
+        "desc",
+        "rect",
+        "text",
+        "g",
+        "path",
+        "polygon",
+        "circle",
+    }
+    names = {name for node in root.iter() for name in node.attrib}
+    assert (
+        not [name for name in names if "href" in name or name.startswith("on")] and "url(" not in picture.svg
+    )
+
+
+def test_without_a_sandbox_an_edited_statement_says_so():
+    def none():
+        raise NoSandbox("there is none in this test")
+
+    view = stepper(STORM, forks=[], store=lambda: InMemory(open=none))
+    view.fork(of(Wrote, STORM.events), "G.clear()")
+    assert "there is none in this test" in view.forks[0].stopped
+
+
+def test_places_keep_what_has_a_place_already():
+    small = PropertyGraph.of([Node("a"), Node("b")], [Edge("a", "to", "b")])
+    before = places_in_run(small)
+    after = places_in_run(small, PropertyGraph.of([Node("c")]), known=before)
+    assert {id: after[id] for id in before} == before and "c" in after

@@ -20,7 +20,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.analogy import structure
-from kgot_lab.viz.analogy_picture import COLUMN, FONT
+from kgot_lab.viz.analogy_picture import COLUMN, FONT, gauge
 from kgot_lab.viz.static.drawing import fitted, wrapped
 
 pytest.importorskip("onnxruntime")
@@ -349,3 +349,24 @@ EDGE = Edge("a", DELTA, "b", {"raw": 0.1, "skeleton": 0.7})
 def test_what_cannot_be_shown_is_refused_with_words_that_help(what, texts, said):
     with pytest.raises(BadInput, match=re.escape(said)):
         structure(what, texts)
+
+
+def test_the_gauge_draws_nothing_outside_its_sides():
+    for raw, skeleton in ((-1, 1), (1, -1), (0, 0), (1, 1), (0.99, -0.5)):
+        marks, _ = gauge(raw, skeleton, (0.45, 0.08), (100, 700))
+        rects = [
+            (float(r.get("x")), float(r.get("width"))) for r in ET.fromstring(f"<g>{marks}</g>").iter("rect")
+        ]
+        assert rects and all(x >= 100 and x + width <= 702 for x, width in rects)
+
+
+def test_two_equal_texts_are_called_the_same(compared, aligner):
+    view = structure(compared(DAM, DAM, aligner))
+    assert "the same text" in view.alt and "+0.000" in view.alt
+
+
+def test_a_view_is_saved_as_svg_only(compared, tmp_path):
+    view = structure(compared(DAM, DEBTOR))
+    assert view.save(tmp_path / "pair.svg").read_text(encoding="utf-8") == view.svg
+    with pytest.raises(BadInput, match=r"saved as \.svg"):
+        view.save(tmp_path / "pair.png")

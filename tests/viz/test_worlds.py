@@ -8,9 +8,13 @@ import re
 
 import pytest
 
+import kgot_lab as lab
 from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput
+from kgot_lab.graph.property_graph import PropertyGraph
+from kgot_lab.types import Node
+from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.worlds import compare_visibility, seen_graph
 from notebooks.town import settled, written_town
 
@@ -79,3 +83,23 @@ def test_two_of_one_name_are_two_nodes():
 def test_somebody_has_to_be_asked():
     with open_world() as world, pytest.raises(BadInput, match="at least one"):
         compare_visibility(world, [], CRYPT)
+
+
+def test_what_someone_sees_is_shown_by_the_front_door():
+    view = lab.show(settled(TOWN).visible_subgraph(ILSE), height=300)
+    assert "Brother Odo" in view.picture.svg and "The Crypt" not in view.picture.svg
+
+
+def test_the_same_words_stand_in_the_table(beside):
+    told = repr(beside)
+    assert "Who knows of The Crypt?: 2 rows" in told and "Ilse Marrow" in told
+    assert (
+        beside.table().sheets[0].rows[0][3:5] == ("no", "") and beside.table().sheets[0].rows[1][3] == "yes"
+    )
+
+
+def test_labels_of_an_earlier_picture_keep_their_looks():
+    one = svg(PropertyGraph.of([Node("a", ("item",))], []))
+    same = svg(PropertyGraph.of([Node("a", ("item",))], []), labels=("item", "npc"))
+    other = svg(PropertyGraph.of([Node("a", ("item",))], []), labels=("npc", "item"))
+    assert one.svg == same.svg != other.svg

@@ -5,6 +5,7 @@ what the report says.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import networkx as nx
 import pytest
@@ -18,7 +19,7 @@ from benchmarks.methods.kgos_graph import (
     kgos_graph,
 )
 from benchmarks.methods.libraries import libraries_there
-from benchmarks.methods.paired import in_turn
+from benchmarks.methods.paired import AnswersDiffer, PutToAll, in_turn, same_answer
 from benchmarks.methods.questions import kgos_questions
 from benchmarks.methods.report import write_size, written_report
 from benchmarks.methods.social import DEPENDS, KNOWS, social
@@ -124,3 +125,29 @@ def test_the_report_says_of_every_target_whether_it_was_met_and_how_times_grew(t
 def test_the_report_on_file_follows_from_the_receipts_beside_it():
     folder = bundled("benchmarks/results/methods")
     assert (folder / "report.md").read_text(encoding="utf-8") == written_report(folder), "run make results"
+
+
+def test_an_answer_that_is_not_the_same_is_never_timed():
+    calls = count()
+    contest = PutToAll("sum", lambda: {"a": 1.0}, {"wrong": lambda: {"a": 1.0 + next(calls) + 1e-6}})
+    with pytest.raises(AnswersDiffer, match="sum: wrong and ours give different answers"):
+        in_turn(contest, 5)
+    assert next(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"a": 0.1 + 0.2}, {"a": 0.3}, True),
+        ({"a": 1}, {"a": 1, "b": 1}, False),
+        ([1, (2.0, True)], [1, (2.0 + 1e-12, True)], True),
+        ([1, 2], [1], False),
+        (frozenset({1}), frozenset({1}), True),
+        (frozenset({1}), frozenset({2}), False),
+        ([None, 2], [None, 2], True),
+        ([None], [0], False),
+        ({"a": 1}, [1], False),
+    ],
+)
+def test_answers_are_the_same_but_for_the_last_bits_of_numbers(one, other, same):
+    assert same_answer(one, other) is same

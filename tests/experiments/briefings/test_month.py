@@ -4,14 +4,17 @@ what the items say.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
 
+from kgot_lab.errors import BadInput
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.schemas.check import faults
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge
-from notebooks.invented_month.month import load_month
+from notebooks.invented_month.month import INVENTED_MONTH, load_month
 
 MONTH = load_month()
 ITEMS = {item.id: item for item in MONTH.items}
@@ -40,3 +43,14 @@ def test_what_gold_says_of_an_item_fits_the_vocabulary_and_stands_in_its_text(it
         "a confidence is one that the item states"
     )
     assert len({call["action"] for call in calls}) == len(calls), "an item and an action are one call"
+
+
+def test_gold_that_names_what_nobody_said_is_refused(tmp_path):
+    for path in bundled(INVENTED_MONTH).iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    rows = (tmp_path / "gold_facts.jsonl").read_text().splitlines()
+    first = json.loads(rows[0])
+    first["edges"].append(["n01/event", "affects", "Company:Nobody"])
+    (tmp_path / "gold_facts.jsonl").write_text("\n".join([json.dumps(first), *rows[1:]]))
+    with pytest.raises(BadInput, match="gold of n01 names Company:Nobody"):
+        load_month(tmp_path)

@@ -4,6 +4,10 @@ says that it is simulated.
 
 from __future__ import annotations
 
+import pytest
+
+from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.types import Message, Prompt
 from notebooks.invented_month.month import load_month
 from notebooks.invented_month.reader import READING_ERRORS, ReadingErrors, SimulatedReader
 from notebooks.invented_month.said import SaidFacts
@@ -56,3 +60,20 @@ def test_each_kind_of_error_is_what_it_is_called():
     assert (
         dated["n10"].expires != of_gold.expires and dated["n01"].things["n01/event"]["date"] != "2026-03-02"
     )
+
+
+FIRST, SECOND = MONTH.items[:2]
+
+
+def test_a_prompt_that_shows_no_item_or_two_is_refused():
+    reader = SimulatedReader(MONTH)
+    with pytest.raises(LLMError, match="shows 0"):
+        reader(Prompt((Message("user", FIRST.headline),)))
+    with pytest.raises(LLMError, match="shows 2"):
+        reader(Prompt((Message("user", f"{FIRST.text}\n{SECOND.text}"),)))
+
+
+def test_rates_are_between_none_and_all():
+    for wrong in (-0.1, 1.1, True, "0.5", float("nan")):
+        with pytest.raises(BadInput, match="'missed' must be between 0 and 1"):
+            ReadingErrors(missed=wrong)

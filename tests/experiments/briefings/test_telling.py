@@ -13,6 +13,7 @@ from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered
 from kgot_lab.evaluation.significance import share
 from notebooks.invented_month.month import load_month
 from notebooks.invented_month.reader import ReadingErrors, SimulatedReader
+from notebooks.invented_month.said import SaidFacts
 from notebooks.invented_month.scoring import (
     TOLD_RIGHT,
     JudgedBriefing,
@@ -20,6 +21,7 @@ from notebooks.invented_month.scoring import (
     briefing_point,
     score_month,
 )
+from notebooks.invented_month.stated import stated_reply
 from notebooks.invented_month.telling import MonthPlay, ToldBriefing, tell_month
 
 MONTH = load_month()
@@ -117,3 +119,50 @@ def test_a_point_joins_seeds_and_counts_a_month():
     assert briefing_point(0.0, [MonthScore(tuple(twice))] * 5).recall == share(2, 2), (
         "the same month again makes an interval no narrower"
     )
+
+
+def rates(play):
+    events = play.places.graph.view().nodes("MarketEvent")
+    return sorted(
+        {
+            each.node.properties["summary"]
+            for each in events
+            if each.node.properties["type"] == "rate_decision"
+        }
+    )
+
+
+def owned(play):
+    return [
+        each.edge.target for each in play.places.graph.view().edges_from(["Company:velloro power"], ["owns"])
+    ]
+
+
+def test_the_facts_of_the_month_are_read_and_not_looked_up():
+    empty = SimulatedReader(MONTH, spelled=lambda _, item: stated_reply(SaidFacts(), item))
+    assert tell_month(part("n02"), empty).told == ()
+
+
+def test_what_an_item_takes_back_ends_whether_it_is_a_call_an_event_or_a_link():
+    month = part("n17", "n18", "n26", "n29", "n31", "n32", "n51")
+    with MonthPlay(month, SimulatedReader(month)) as play:
+        for event in play.events():
+            if isinstance(event, ItemWritten) and event.facts.item == "n31":
+                assert len(rates(play)) == 2
+            if isinstance(event, ItemWritten) and event.facts.item == "n26":
+                assert owned(play) == ["Company:gridhollow networks"]
+        assert rates(play) == ["Bank of Meridia lifts its rate to 3.5 percent"] and owned(play) == []
+        calls = [
+            each.node.properties["summary"]
+            for each in play.places.graph.view(at=month.items[1].published_at).nodes("Insight")
+        ]
+        assert calls == ["Alder & Finch: sell Oatmere Foods shares"]
+
+
+def test_what_the_vocabulary_refuses_is_left_out_and_said():
+    month = part("n26")
+    reader = SimulatedReader(
+        month, spelled=lambda facts, item: stated_reply(facts, item).replace('"owns"', '"by"')
+    )
+    found = tell_month(month, reader)
+    assert [id for id, _ in found.refused] == ["n26"] and "no edge type" in found.refused[0][1]

@@ -5,14 +5,17 @@ stop, and what the tables say.
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from dataclasses import replace
 
 import pytest
 
 from benchmarks.certificates.cases import (
+    CertificateCase,
     TriedSet,
     certificate_cases,
+    contradicting,
     tried_sets,
 )
 from benchmarks.certificates.results import alarm_rows, certificate_figures, certificate_grids
@@ -20,12 +23,17 @@ from benchmarks.certificates.trial import (
     CertificateTrial,
     CertifiedCase,
     certified_cases,
+    hiding,
     trial_plan,
 )
+from benchmarks.competence.gold import GoldStep
 from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import chain_world
+from kgot_lab.benchmark.questions.question import Question
+from kgot_lab.errors import BadInput, InsufficientData
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.types import Triple
 
 WORLD = chain_world(4, 2)
 SETS = {"made-up": TriedSet.of_world(WORLD, "made-up")}
@@ -144,3 +152,48 @@ def test_recall_precision_and_what_the_likelihood_says_are_counted_by_hand():
     assert by["certificate: a fact is missing", "right when untouched"].recall.n == 1
     risk = {(row["cases"], row["order"]): row["area"] for row in certificate_figures(rows, "a model")["risk"]}
     assert risk["whole", "likelihood"] == 0.5 and risk["whole", "certificate, then likelihood"] == 0.25
+
+
+def test_a_case_that_needs_no_fact_counts_as_missing_one():
+    assert CertifiedCase("s", "whole", "1", "", 0.0, 0.0, None, "withheld", ()).states == {"missing"}
+    assert CertificateCase("s", "whole", Question("1", "?", "a")).key == "s/whole/1"
+
+
+def test_a_contradiction_is_the_sentence_with_another_object_of_the_same_kind():
+    step = GoldStep(Triple("Jo", "born", "1901"), "Jo was born in 1901 in Cork.", "Jo")
+    others = [
+        GoldStep(Triple("Al", "born", object), "…")
+        for object in ("Cork", "1901", "1950s", "12 May 1960", "1877")
+    ]
+    made = contradicting(step, Question("q", "When was Jo born?", "1901"), others, random.Random(0))
+    assert (made.id, made.title, made.text) == ("made:q", "Jo", "Jo was born in 1877 in Cork.")
+    assert contradicting(step, Question("q", "When?", "1901"), others[:2], random.Random(0)) is None
+
+
+def test_a_hidden_document_is_not_found():
+    documents = list(WORLD.documents)
+    name = documents[0].title
+    assert documents[0].id in bm25(documents).search(name).ids
+    assert documents[0].id not in hiding(bm25(documents), {documents[0].id}).search(name).ids
+
+
+def test_another_plan_or_another_file_in_the_folder_is_refused(folder, tmp_path):
+    with pytest.raises(BadInput, match=r"another plan: .*cases is 5 there and 2 now"):
+        next(trial(folder, CASES[:2]).answers())
+    with pytest.raises(BadInput, match="no plan of certificates"):
+        trial_plan(tmp_path)
+    (tmp_path / "certificates.json").write_text('[{"id": 1}]')
+    with pytest.raises(BadInput, match="does not hold certificates"):
+        certified_cases(tmp_path)
+
+
+def test_no_case_is_begun_once_the_minutes_are_over(tmp_path):
+    times = iter((0.0, 120.0))
+    assert list(replace(trial(tmp_path), clock=lambda: next(times)).answers(minutes=1)) == []
+
+
+def test_too_few_questions_are_told():
+    with pytest.raises(InsufficientData, match="4 questions of 5"):
+        certificate_cases(SETS, without=5, contradicted=0)
+    with pytest.raises(BadInput):
+        certificate_cases(SETS, without=0)

@@ -16,13 +16,17 @@ from benchmarks.competence.exact import (
     solved_despite_misreadings,
     solved_despite_splits,
 )
+from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import LIKELY, UNANSWERED, UNLIKELY, Competence, Simulated
+from benchmarks.competence.texts import misread_names, told_answer
 from benchmarks.competence.worlds import World, chain_world, comparing_world
+from kgot_lab.errors import LLMError
 from kgot_lab.evaluation.significance import share
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.modes.paths.comparison import question_for_each
 from kgot_lab.loop.modes.paths.question_form import hops_in, question_hops
-from kgot_lab.loop.modes.paths.reading import few_prompt
+from kgot_lab.loop.modes.paths.reading import checked_answer, few_prompt
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
@@ -129,4 +133,34 @@ def test_hops_and_questions_of_each_are_those_of_the_gold():
     assert (
         Simulated(pair, Competence(split=1))(question_for_each(pair.chains[0].question)).text
         == "Who is the teacher of X?"
+    )
+
+
+def test_a_misreading_stands_in_the_text_and_is_wrong():
+    chain, page = ONE.gold.chains[0], ONE.documents[0]
+    text = "\n".join(f"[{page.title}] {sentence}." for sentence in page.text.removesuffix(".").split(". "))
+    found = misread_names(ONE.gold, chain.question, text, chain.answer)
+    assert found and chain.answer not in found
+    assert not any(checked_answer(chain.question, name, text) for name in found)
+    choice = comparing_world(2).gold.chains[0]
+    sentences = "\n".join(f"[{step.title}] {step.sentence}" for step in choice.steps)
+    assert misread_names(comparing_world(2).gold, choice.question, sentences, choice.answer) == [
+        step.fact.subject for step in choice.steps if step.fact.subject != choice.answer
+    ]
+
+
+def test_a_question_without_gold_is_an_error_in_mode_paths_too():
+    with pytest.raises(LLMError, match=r"no gold for the question 'Who is it\?'"):
+        list(think("Who is it?", Simulated(ONE.gold), PlainFacts(), tools(ONE), PATHS))
+
+
+def test_a_text_is_read_rightly_exactly_where_it_holds_the_fact_that_is_asked():
+    chain = TWO.gold.chains[0]
+    first, last = (f"[{step.title}] {step.sentence}" for step in chain.steps)
+    assert told_answer(TWO.gold, chain.question, f"{first}\n{last}") == chain.answer
+    assert told_answer(TWO.gold, chain.question, last) == ""
+    assert told_answer(TWO.gold, chain.resolved[1], last) == chain.answer
+    assert told_answer(TWO.gold, chain.resolved[1], first) == ""
+    assert told_answer(TWO.gold, chain.steps[1].of("Nobody Known"), f"{first}\n{last}") == "", (
+        "a hop about a name that gold does not know"
     )

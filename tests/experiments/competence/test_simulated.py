@@ -9,17 +9,18 @@ from support.saved_run import save_run
 
 from benchmarks.competence.curves import simulated_ends
 from benchmarks.competence.plain_facts import PlainFacts
-from benchmarks.competence.simulated import ERROR_RATES, Competence, Simulated, made_up
+from benchmarks.competence.simulated import ERROR_RATES, UNANSWERED, Competence, Simulated, made_up
 from benchmarks.competence.worlds import World, chain_world
+from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Asked, Event, Started, Wrote
+from kgot_lab.loop.events import Asked, Event, Refused, Repaired, Started, Wrote
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.trace import load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import Diff, Triple
+from kgot_lab.types import Diff, Message, Prompt, Triple
 
 WORLD = chain_world(12, 2)
 PRESETS = {"reference": REFERENCE, "local": LOCAL}
@@ -98,3 +99,35 @@ def test_the_same_seed_errs_in_the_same_places_and_another_elsewhere():
 
     assert ends(1) == ends(1)
     assert len({tuple(ends(seed)) for seed in range(4)}) > 1
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_model_that_misses_every_fact_writes_none_and_does_not_guess(preset):
+    events = run(Competence(missed=1), PRESETS[preset])
+    assert not graph_of(events)
+    assert events[-1].text == UNANSWERED
+
+
+def test_a_prompt_that_the_loop_does_not_make_is_an_error():
+    with pytest.raises(LLMError, match="the loop's own prompts only"):
+        Simulated(WORLD.gold)(Prompt((Message("system", "Be brief."), Message("user", "Hello!"))))
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, "often", True, float("nan")])
+def test_a_rate_is_between_0_and_1(wrong):
+    with pytest.raises(BadInput, match="'vote' must be between 0 and 1"):
+        Competence(vote=wrong)
+
+
+def test_broken_statements_are_mended_as_often_as_they_may_be_and_then_refused():
+    events = run(Competence(broken=1), REFERENCE.but(steps=1))
+    assert not graph_of(events)
+    assert len(of(Repaired, events)) >= REFERENCE.repairs
+    assert of(Refused, events)
+
+
+def test_made_up_facts_are_refused_where_the_sentence_is_looked_at():
+    events = run(Competence(invented=1), LOCAL)
+    assert not graph_of(events)
+    assert {refused.reason for refused in of(Refused, events)} == {"the sentence does not say this"}
+    assert events[-1].text == UNANSWERED

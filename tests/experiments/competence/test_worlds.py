@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from benchmarks.competence.gold import gold_of_triples
+import pytest
+
+from benchmarks.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_triples
 from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.worlds import (
     chain_world,
     world_on_file,
 )
+from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
 from kgot_lab.stores import open_store
@@ -89,3 +92,57 @@ def test_plain_facts_read_the_same_paths_as_python():
             found.append([store.read(store.dialect.paths(names, worth, most)) for names, most in asked])
     assert found[0] == found[1]
     assert any(row["relation"] == "wrote" for row in found[0][1]) and len(found[0][1]) > 3
+
+
+@pytest.mark.parametrize(("questions", "hops"), [(0, 2), (3, 0), (3, 13)])
+def test_a_world_that_cannot_be_is_refused(questions, hops):
+    with pytest.raises(BadInput):
+        chain_world(questions, hops)
+
+
+def test_gold_that_contradicts_itself_is_refused():
+    step = GoldStep(Triple("a", "is", "b"), "A is b.")
+    with pytest.raises(BadInput, match="each resting on earlier ones"):
+        GoldChain("Who?", (GoldStep(Triple("a", "is", "b"), "A is b.", after=(0,)),), "b")
+    with pytest.raises(BadInput, match="each resting on earlier ones"):
+        GoldChain("Who?", (), "b")
+    with pytest.raises(BadInput, match="two chains are of the same question"):
+        GoldSet((GoldChain("Who?", (step,), "b"), GoldChain("Who?", (step,), "c")))
+
+
+def test_no_page_of_a_chain_names_another_name_of_it_but_the_next():
+    world = chain_world(20, 3)
+    text = {page.title: page.text for page in world.documents}
+    for chain in world.gold.chains:
+        names = [chain.steps[0].fact.subject, *(step.fact.object for step in chain.steps)]
+        for place, name in enumerate(names):
+            assert [other for other in names if other in text[name]] == names[place : place + 2]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *(
+            "{",
+            '{"add": [["a", "b"]]}',
+            '{"about": 3, "hops": 1}',
+            "[]",
+            "3",
+            '{"add": [["a", "is", "b", {}]]} )',
+        ),
+        *(
+            '{"paths": 3}',
+            '{"paths": [3, {}, 1]}',
+            '{"paths": [["a"], [], 1]}',
+            '{"paths": [[], {}, 0]}',
+            '{"paths": [[]]}',
+        ),
+    ],
+)
+def test_what_is_no_statement_of_plain_facts_fails_and_changes_nothing(statement):
+    with PlainFacts() as store:
+        with pytest.raises(QueryFailed):
+            store.write(statement)
+        with pytest.raises(QueryFailed):
+            store.read(statement)
+        assert not store.schema().nodes

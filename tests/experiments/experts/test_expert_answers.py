@@ -4,6 +4,7 @@ scripted model.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,17 +13,20 @@ from pathlib import Path
 import pytest
 
 from benchmarks.experts.answers_table import (
+    answers_report,
     citations_grid,
     measured_answers,
     words_grid,
 )
-from benchmarks.experts.asking import ExpertAnswers
-from benchmarks.experts.gold import ExpertQuestion, NodeWords, expert_questions
-from benchmarks.experts.measuring import answer_measures, says_not_known
-from benchmarks.experts.replies import KeptReply, kept_replies
-from kgot_lab.errors import LLMError, UnknownName
+from benchmarks.experts.asking import ExpertAnswers, plain_prompt
+from benchmarks.experts.gold import ExpertQuestion, NodeWords, expert_questions, telling_stems
+from benchmarks.experts.measuring import answer_measures, covered, own_words, says_not_known
+from benchmarks.experts.replies import KeptReply, keep_reply, kept_replies
+from kgot_lab.errors import BadInput, LLMError, UnknownName
+from kgot_lab.experts.chat.prompting import PlaybookSection
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.vocabularies import cookbook
+from kgot_lab.text.words import stands_in
 from kgot_lab.types import Node, Reply, Usage
 
 ROOT = Path(__file__).parents[3]
@@ -242,3 +246,144 @@ def test_the_command_derives_its_table_from_the_replies_on_file_and_says_what_ma
         and "12 questions, 2 replies with the graph and 2 without; model scripted" in done.stdout
     ), done.stderr
     assert (tmp_path / "develop_local.md").read_text(encoding="utf-8").strip() == done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "line", ["no JSON", "[]", '{"id": "a"}', json.dumps({**REPLY.__dict__, "arm": "third"})]
+)
+def test_a_file_that_holds_something_else_is_told_by_name(tmp_path, line):
+    (tmp_path / "other.jsonl").write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"other\.jsonl does not hold replies"):
+        kept_replies(tmp_path / "other.jsonl")
+
+
+def test_a_line_that_a_kill_cut_off_is_left_out_and_written_over(tmp_path):
+    path = tmp_path / "replies.jsonl"
+    keep_reply(path, replace(REPLY, text="eins\nzwei", cited=("t:other",)))
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"id": "tw')
+    assert [each.id for each in kept_replies(path)] == ["one"]
+    keep_reply(path, replace(REPLY, id="two"))
+    assert path.read_bytes().startswith(whole) and [each.id for each in kept_replies(path)] == ["one", "two"]
+    assert kept_replies(path)[0].text == "eins\nzwei" and kept_replies(path)[0].cited == ("t:other",)
+
+
+def test_a_model_that_breaks_stops_it_and_the_next_run_goes_on(tmp_path, two):
+    path = tmp_path / "replies.jsonl"
+    with pytest.raises(LLMError, match="the line is dead"):
+        list(ExpertAnswers(two, Scripted("Yes.", breaks_after=1), path).replies())
+    again = ExpertAnswers(two, Scripted("Yes."), path)
+    assert len(again.missing()) == 3 and len(list(again.replies())) == 3 and again.missing() == []
+
+
+def test_a_node_that_is_not_in_the_graph_is_told():
+    with pytest.raises(UnknownName, match="node"):
+        WORDS.of_names(["t:gone"])
+
+
+def test_a_question_that_the_graph_does_not_answer_is_measured_by_its_refusal_alone():
+    assert set(answer_measures(NOTHING, replace(REPLY, cited=("t:other",)), WORDS)) == {
+        "words said",
+        "says it does not know",
+    }
+
+
+def test_an_answer_that_cites_nothing_has_no_precision_and_a_recall_of_0():
+    found = answer_measures(ASKED, REPLY, WORDS)
+    assert "citation precision" not in found and "false citations" not in found
+    assert (found["citation recall"], found["limitations in the context"]) == (0.0, 0.0)
+
+
+def test_an_answer_whose_only_citation_is_false_has_no_precision_and_a_false_share_of_1():
+    found = answer_measures(ASKED, replace(REPLY, false=("Magic", "Magic")), WORDS)
+    assert "citation precision" not in found and found["false citations"] == 1.0
+
+
+def test_both_arms_have_the_same_persona_and_playbooks_and_only_one_the_graph(tmp_path, two):
+    llm = Scripted("Yes.")
+    replies = list(ExpertAnswers(two[:1], llm, tmp_path / "replies.jsonl").replies())
+    graph, plain = (prompt.messages[0].text for prompt in llm.prompts)
+    assert graph.split("\n\n")[:2] == plain.split("\n\n")[:2] and replies[0].playbooks == replies[1].playbooks
+    assert "[Knowledge Graph Context]" in graph and "[Source:" in graph
+    assert not any(word in plain.casefold() for word in ("graph", "cite", "[source"))
+    assert (
+        llm.prompts[0].max_tokens == llm.prompts[1].max_tokens
+        and llm.prompts[1].messages[-1].text == two[0].question
+    )
+
+
+def test_no_question_says_the_name_of_its_gold_or_four_words_of_a_description_in_a_row():
+    graph = cookbook()
+    for each in ALL:
+        for id in each.wanted:
+            known = graph.node_properties[graph.row(id)]
+            assert not stands_in(str(known["name"]), each.question), (each.id, id)
+            words = str(known["description"]).split()
+            assert not any(
+                stands_in(" ".join(words[at : at + 4]), each.question) for at in range(len(words) - 3)
+            ), (each.id, id)
+
+
+def test_no_reply_is_begun_once_the_minutes_are_over(tmp_path, two):
+    times = iter((0.0, 0.0, 61.0))
+    answers = ExpertAnswers(two, Scripted("Yes."), tmp_path / "replies.jsonl", clock=lambda: next(times))
+    assert len(list(answers.replies(minutes=1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"model": "another"}, "replies of another, not of scripted"),
+        ({"setting": "x"}, "another expert"),
+        ({"question": "What?"}, "wording"),
+    ],
+)
+def test_replies_of_another_model_expert_or_question_are_not_mixed(tmp_path, two, change, why):
+    path = tmp_path / "replies.jsonl"
+    (first,) = list(
+        ExpertAnswers(
+            two, Scripted("Yes.", 1), tmp_path / "first.jsonl", clock=iter((0.0, 0.0, 9e9)).__next__
+        ).replies(1)
+    )
+    keep_reply(path, replace(first, **change))
+    with pytest.raises(BadInput, match=why):
+        list(ExpertAnswers(two, Scripted("Yes."), path).replies())
+
+
+def test_the_report_says_whose_replies_they_are():
+    told = answers_report("develop", [ASKED], [REPLY], WORDS)
+    assert (
+        "1 questions, 1 replies with the graph and 0 without; model scripted" in told
+        and "citation recall" in told
+    )
+
+
+def test_one_reply_has_a_mean_and_no_interval():
+    grid = citations_grid(measured_answers([ASKED], [replace(REPLY, cited=("t:batching", "t:other"))], WORDS))
+    assert [cell.text for cell in grid.rows[0][1:]] == ["1", ".500"]
+
+
+def test_a_limitation_is_named_when_all_words_of_its_name_are_said():
+    half = answer_measures(ASKED, replace(REPLY, text="Mind the prefix."), WORDS)
+    whole = answer_measures(ASKED, replace(REPLY, text="Its sensitivity to the prefix is a limit."), WORDS)
+    assert (half["limitations named"], whole["limitations named"]) == (0.0, 1.0)
+    assert "limitations named" not in answer_measures(replace(ASKED, gold_limitations=()), REPLY, WORDS)
+
+
+def test_covered_is_a_share_of_words_without_their_endings():
+    assert covered({"cach", "prompt"}, "Caches are full of prompting.") == 1.0
+    assert covered(telling_stems("shared prefix"), "a prefix") == 0.5
+
+
+def test_own_words_are_those_outside_of_citations():
+    assert own_words("a [Source: x:y] b [source: z] c").split() == ["a", "b", "c"]
+
+
+def test_the_prompt_without_a_graph_keeps_the_playbooks(tmp_path, two):
+    answers = ExpertAnswers(two, Scripted(""), tmp_path / "none.jsonl")
+    told = (
+        plain_prompt(answers.config, [PlaybookSection("cost-control", "Send less", "Cut it.")], "Why?")
+        .messages[0]
+        .text
+    )
+    assert "cost-control: Send less\nCut it." in told and "limitation" in told and "holds nothing" not in told

@@ -5,6 +5,7 @@ into it once.
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 from support.npc_places import at_postgres
@@ -14,6 +15,8 @@ from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.sessions import WorldReview
+from kgot_lab.errors import LLMError
+from kgot_lab.memory.extraction import Extractor
 from notebooks.town import (
     Competence,
     SimulatedExtractor,
@@ -120,3 +123,43 @@ def test_the_query_of_the_document_tells_secrets_of_the_town_and_the_policy_does
     assert {"Baron Rudiger", "The River Runners"} <= {each.name for each in leak.entities}
     assert ("Brother Odo", "secret_knowledge") in {(each.name, name) for each, name in leak.attributes}
     assert not any(sees(world, TOWN.ids["ilse"], each.id) for each in leak.entities)
+
+
+def standing(world):
+    return {(each.key, each.standing) for id in NAMES for each in world.get_relationships(id)}
+
+
+@pytest.mark.extended
+def test_an_evening_that_was_stopped_goes_on_to_the_same_end(world):
+    whole = settled(TOWN)
+    replay_evening(whole, EVENING, FLAWLESS)
+    replay_evening(world, EVENING, FLAWLESS, until=EVENING.moment("20:50"))
+    replay_evening(world, EVENING, FLAWLESS)
+    assert standing(world) == standing(whole) and len(standing(whole)) > len(TOWN.relationships)
+
+
+def test_each_kind_of_error_shows_and_what_a_line_does_not_say_is_refused():
+    world = settled(TOWN)
+    found = fact_outcomes(world, replay_evening(world, EVENING, extractor(FLAWED)))
+    kinds = Counter((each.author, each.outcome) for each in found)
+    assert (
+        kinds["true", "missed"]
+        and kinds["not said", "waited, rejected"]
+        and kinds["not said", "accepted at once"]
+    )
+    assert kinds["not said", "refused: the line does not say it"]
+    always = Extractor(extractor(Competence(invented=1)))
+    read = [always.extracted(line.told) for line in EVENING.lines if line.facts]
+    assert all(each.refused and not each.triples for each in read)
+
+
+def test_the_moment_at_which_a_secret_is_told_is_that_of_the_line():
+    told = next(line for line in EVENING.lines if "break my word" in line.text).at
+    ilse, crypt = TOWN.ids["ilse"], TOWN.ids["crypt"]
+    before, after = (world_at(TOWN, EVENING, FLAWLESS, at) for at in (told - timedelta(minutes=1), told))
+    assert not sees(before, ilse, crypt) and sees(after, ilse, crypt)
+
+
+def test_the_simulated_extractor_knows_only_what_it_has_gold_for():
+    with pytest.raises(LLMError, match="texts only that it has gold for"):
+        Extractor(FLAWLESS).extracted("Ada knows Bob.")
