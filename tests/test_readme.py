@@ -179,7 +179,7 @@ def test_the_api_reference_has_the_modules_of_the_pages(tmp_path):
     command = [sys.executable, str(ROOT / "docs" / "make_api.py"), str(tmp_path), "kgot_lab.retrieval.fusion"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert "Reciprocal rank" in (tmp_path / "kgot_lab" / "retrieval" / "fusion.html").read_text(
+    assert "reciprocal rank" in (tmp_path / "kgot_lab" / "retrieval" / "fusion.html").read_text(
         encoding="utf-8"
     )
 
