@@ -12,7 +12,6 @@ from itertools import product
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts
-from kgot_lab.loop import prompts as shapes
 from kgot_lab.loop.modes.paths.comparison import question_for_each
 from kgot_lab.loop.modes.paths.question_form import question_hops
 from kgot_lab.loop.modes.paths.reading import few_prompt
@@ -127,29 +126,29 @@ def _along(messages: tuple[Message, ...]) -> Asking | None:
 def _all_forms(dialects: Iterable[Dialect]) -> Iterator[tuple[type, _Form]]:
     """Every prompt that asks for a shape, with the shape."""
     calls = [_mark("calls")]
-    yield shapes.Vote, _form("vote", prompts.vote(_SITUATION, calls, None))  # type: ignore[arg-type]
-    yield shapes.Look, _form("vote_by_names", prompts.vote_by_names(_SITUATION))
-    yield shapes.Names, _form("names", prompts.names(_SITUATION))
-    yield shapes.Names, _form("next_names", prompts.next_names(_SITUATION, [_mark("names")]))
-    yield shapes.Reason, _form("merge", prompts.merge([_mark("reasons")]))
+    yield prompts.Vote, _form("vote", prompts.vote(_SITUATION, calls, None))  # type: ignore[arg-type]
+    yield prompts.Look, _form("vote_by_names", prompts.vote_by_names(_SITUATION))
+    yield prompts.Names, _form("names", prompts.names(_SITUATION))
+    yield prompts.Names, _form("next_names", prompts.next_names(_SITUATION, [_mark("names")]))
+    yield prompts.Reason, _form("merge", prompts.merge([_mark("reasons")]))
     yield (
-        shapes.Calls,
+        prompts.Calls,
         _form("choose_tools", prompts.choose_tools(_SITUATION, calls, _mark("missing"), [_TOOL])),
     )  # type: ignore[arg-type]
-    yield shapes.Needed, _form("needs_arithmetic", prompts.needs_arithmetic(_QUESTION, _FACTS))
-    yield shapes.Number, _form("choose", prompts.choose(_QUESTION, _FACTS, [_mark("candidates")]))
+    yield prompts.Needed, _form("needs_arithmetic", prompts.needs_arithmetic(_QUESTION, _FACTS))
+    yield prompts.Number, _form("choose", prompts.choose(_QUESTION, _FACTS, [_mark("candidates")]))
     for format in prompts.FORMATS:
-        yield shapes.Answer, _form("guess", prompts.guess(_SITUATION, format))
-        yield shapes.Answer, _form("answer", prompts.answer(_QUESTION, _FACTS, format))
+        yield prompts.Answer, _form("guess", prompts.guess(_SITUATION, format))
+        yield prompts.Answer, _form("answer", prompts.answer(_QUESTION, _FACTS, format))
     for dialect in dialects:
-        yield shapes.Vote, _form("vote", prompts.vote(_SITUATION, calls, dialect), dialect)  # type: ignore[arg-type]
+        yield prompts.Vote, _form("vote", prompts.vote(_SITUATION, calls, dialect), dialect)  # type: ignore[arg-type]
         yield (
-            shapes.Statements,
+            prompts.Statements,
             _form("write", prompts.write(_SITUATION, _mark("source"), _mark("text"), dialect), dialect),
         )
-        yield shapes.Statement, _form("reread", prompts.reread(_SITUATION, _mark("wrong"), dialect), dialect)
-        yield shapes.Statement, _form("read_in", prompts.read_in(_SITUATION, dialect), dialect)
-        yield shapes.Statement, _form("forced_read", prompts.forced_read(_SITUATION, dialect), dialect)
+        yield prompts.Statement, _form("reread", prompts.reread(_SITUATION, _mark("wrong"), dialect), dialect)
+        yield prompts.Statement, _form("read_in", prompts.read_in(_SITUATION, dialect), dialect)
+        yield prompts.Statement, _form("forced_read", prompts.forced_read(_SITUATION, dialect), dialect)
     for dialect, writing in product(dialects, (True, False)):
         failed = prompts.mend(_mark("statement"), _mark("error"), _GRAPH, dialect, writing=writing)
-        yield shapes.Statement, _form("mend", failed, dialect)
+        yield prompts.Statement, _form("mend", failed, dialect)

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.cli import memory as remembering
-from kgot_lab.cli import output_files as saving
-from kgot_lab.cli import question_setup as asking
-from kgot_lab.cli import terminal
+from kgot_lab.cli import output_files, question_setup, terminal
 from kgot_lab.cli.resume import GoOn, command, finish, regenerate_hint, resume_hint
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
@@ -88,34 +86,34 @@ def _answer_with(
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
     terminal.check_new(path)
-    place = saving.place_of_choice(choice)
-    saving.check_snapshots(configuration.snapshots, begins=True)
-    spending = asking.spending_of(configuration)
+    place = output_files.place_of_choice(choice)
+    output_files.check_snapshots(configuration.snapshots, begins=True)
+    spending = question_setup.spending_of(configuration)
     limits = configuration.limits_for(terminal.own_name(configuration.model, configuration.models))
     passages = terminal.read_folder(documents) if documents else []
-    graph = asking.graph_to_begin(choice)
+    graph = question_setup.graph_to_begin(choice)
     planning = terminal.connect_model(
         configuration.model, spending, outputs.tape, models=configuration.models
     )
     other = configuration.execution_model
     execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
-    at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
-    asking.check_prices(configuration, planning, execution, at_hand.vision)
+    at_hand = question_setup.at_hand(configuration, passages, attached, planning, limits, spending)
+    question_setup.check_prices(configuration, planning, execution, at_hand.vision)
     # nothing to fetch with: the graph is asked as it is
     alone = begins and not (documents or attached) and chosen == type(chosen)()
     if alone and graph is not None and not len(graph):
         raise BadInput(
             f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR"
         )
-    tools = [] if alone else asking.available_tools(at_hand, configuration, limits)
+    tools = [] if alone else question_setup.available_tools(at_hand, configuration, limits)
     if memory is not None:
         tools, graph = memory.tools(tools), memory.begun.graph if memory.begun.facts else None
         remembering.print_initial_graph(memory, configuration.memory)
-    store = asking.open_run_store(choice, graph)
+    store = question_setup.open_run_store(choice, graph)
     if named := getattr(store, "namespace", None):
         configuration = configuration.with_flags({"store.namespace": named})
-    page = asking.print_configuration(configuration, limits)
-    asking.print_forecast(planning, limits)
+    page = question_setup.print_configuration(configuration, limits)
+    question_setup.print_forecast(planning, limits)
     task = QuestionTask(
         question, Resources(tools, planning, execution), limits, {"configuration": page}, attached
     )
@@ -165,7 +163,7 @@ def walked(
         )  # fmt: skip
         kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
         if configuration is not None:
-            kept = saving.with_snapshots(kept, configuration.snapshots, outputs.trace)
+            kept = output_files.with_snapshots(kept, configuration.snapshots, outputs.trace)
         certify = configuration is not None and configuration.certify
         seen = finish(
             kept,
@@ -187,8 +185,8 @@ def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, event
         with regenerate_hint(
             outputs.trace, command("resume", outputs.trace, save_graph=place.another if place.taken else None)
         ):
-            saving.keep_graph(store.graph(), events, place)
-    asking.print_store_differences(store, choice, events)
+            output_files.keep_graph(store.graph(), events, place)
+    question_setup.print_store_differences(store, choice, events)
 
 
 def go_on(
@@ -232,7 +230,7 @@ def _go_on_with(
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
     # events before a fork were paid for by its original run
-    spending = asking.spending_of(configuration, run.events[max(by_hand(run), 0) :])
+    spending = question_setup.spending_of(configuration, run.events[max(by_hand(run), 0) :])
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
@@ -247,12 +245,12 @@ def _go_on_with(
         learnt = None if memory is None else memory.learn(run)
         terminal.show_end(run.events, trace, as_json=outputs.as_json, learnt=learnt, certificate=certificate)
         terminal.write_page(run.events, outputs.html, certificate)
-        saving.check_snapshots(configuration.snapshots, begins=False)
-        for _ in saving.with_snapshots(run.events, configuration.snapshots, trace):
+        output_files.check_snapshots(configuration.snapshots, begins=False)
+        for _ in output_files.with_snapshots(run.events, configuration.snapshots, trace):
             pass
         if choice.save:
             asked = choice.save != begun_as.store.save
-            saving.rewrite_graph(run.events, Path(choice.save), asked=asked)
+            output_files.rewrite_graph(run.events, Path(choice.save), asked=asked)
         return
     begun_so = "configuration" in run.about  # then the head of the trace says how the models were named
     other = execution or (
@@ -280,12 +278,12 @@ def _go_on_with(
         },
     )  # fmt: skip
     limits, passages = limits_of(begun), terminal.documents_of(run, documents)
-    at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
-    asking.check_prices(configuration, planning, executing, at_hand.vision)
-    tools = asking.resumed_tools(at_hand, configuration, begun)
+    at_hand = question_setup.at_hand(configuration, passages, attached, planning, limits, spending)
+    question_setup.check_prices(configuration, planning, executing, at_hand.vision)
+    tools = question_setup.resumed_tools(at_hand, configuration, begun)
     tools = tools if memory is None else memory.tools(tools)
-    saved = saving.resumed_output_path(choice, begun.start)
-    saving.check_snapshots(configuration.snapshots, begins=False)
+    saved = output_files.resumed_output_path(choice, begun.start)
+    output_files.check_snapshots(configuration.snapshots, begins=False)
     place = (
         (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None)
         if choice.kind or choice.at
@@ -297,7 +295,7 @@ def _go_on_with(
         else terminal.store_of(begun, choice.unsafe)
     )
     with closing(opened) as store:
-        asking.print_namespace(store)
+        question_setup.print_namespace(store)
         try:
             walk = resume(trace, store, Resources(tools, planning, executing))
         except BadInput as error:
@@ -307,7 +305,7 @@ def _go_on_with(
             raise BadInput(
                 f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is"
             ) from error
-        kept = saving.with_snapshots(walk, configuration.snapshots, trace)
+        kept = output_files.with_snapshots(walk, configuration.snapshots, trace)
         certify = configuration.certify
         seen = finish(
             kept, trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory, certify=certify
@@ -356,20 +354,20 @@ def extract_graph(
         )
     going_on = GoOn("extract", documents, {**again, "trace": path, "resume": True})
     read = graph_after(done)
-    place = saving.place_to_save(out, "--out", lambda there: "" if _holds(read, there) else _ANOTHER)
+    place = output_files.place_to_save(out, "--out", lambda there: "" if _holds(read, there) else _ANOTHER)
     limits = configuration.limits_for(terminal.own_name(model, configuration.models))
     passages = terminal.read_folder(documents)
     left = left_to_read(passages, limits, done)
     if done and not left:
         terminal.say("nothing is left to do: every document is read")
         with regenerate_hint(path, _elsewhere(going_on, place)):
-            saving.keep_graph(read, done, place)
+            output_files.keep_graph(read, done, place)
         return
-    spending = asking.spending_of(configuration, done)
+    spending = question_setup.spending_of(configuration, done)
     llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
-    asking.check_prices(configuration, llm)
-    page = asking.print_configuration(configuration, limits)
-    forecast = forecast_of_texts(limits, [each.text for each in left], rate=asking.rate_of(llm))
+    question_setup.check_prices(configuration, llm)
+    page = question_setup.print_configuration(configuration, limits)
+    forecast = forecast_of_texts(limits, [each.text for each in left], rate=question_setup.rate_of(llm))
     terminal.say(f"estimate, for {'what is left of the' if done else 'all'} documents: {forecast}")
     with InMemory() as store:
         events = extract(passages, llm, store, limits, done=done)
@@ -383,11 +381,11 @@ def extract_graph(
             for event in kept:
                 terminal.show_event(event, begun)
         with regenerate_hint(path, _elsewhere(going_on, place)):
-            saving.keep_graph(store.graph(), load_run(path).events, place)
+            output_files.keep_graph(store.graph(), load_run(path).events, place)
         terminal.say(f"the run is in {path}")
 
 
-def _elsewhere(going_on: GoOn, place: saving.SavedGraph) -> GoOn:
+def _elsewhere(going_on: GoOn, place: output_files.SavedGraph) -> GoOn:
     """Return the resume command, with another output file if the path is now taken."""
     return replace(going_on, options={**going_on.options, "out": place.another}) if place.taken else going_on
 

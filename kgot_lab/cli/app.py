@@ -19,8 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from kgot_lab import __version__
-from kgot_lab.cli import options, terminal
-from kgot_lab.cli import question_setup as asking
+from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
 from kgot_lab.cli.bench import benchmarks
 from kgot_lab.cli.experts import experts, list_tokens, revoke_tenant, tell_drift
@@ -277,7 +276,7 @@ def extract(
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
-    configuration = asking.used_by("extract", read_configuration(config), EXTRACTS).with_flags(
+    configuration = question_setup.used_by("extract", read_configuration(config), EXTRACTS).with_flags(
         {
             **options.configuration_flags(models),
             "preset": preset,

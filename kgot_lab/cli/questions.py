@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kgot_lab.cli import options, terminal
-from kgot_lab.cli import question_setup as asking
+from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, require_count, shortly
 from kgot_lab.io.files import write_whole
@@ -124,7 +123,7 @@ def answer_questions(
         _refuse_options_of_the_loop(run.system, flags)
     budget = Budget(models.max_calls, models.max_tokens, models.max_seconds, models.max_dollars)
     used = _USED if run.system == "loop" else _USED_ALWAYS
-    page = asking.used_by("questions", read_configuration(limits.config), used)
+    page = question_setup.used_by("questions", read_configuration(limits.config), used)
     configuration = page.with_flags({**flags, "format": "gaia"})
     budget = replace(budget, **configuration.budget.model_dump())
     place = run.folder or _RUNS / f"{Path(name).stem}-{run.system}"
@@ -151,7 +150,7 @@ def _answer(
     pages = str(Path(chosen.mirror).resolve()) if chosen.mirror else ""
     web = WebSources(chosen.web, pages, chosen.engine)
     limits = configuration.limits_for(terminal.own_name(configuration.model, registry))
-    asking.check_engine(chosen)
+    question_setup.check_engine(chosen)
     terminal.check_writable(place / "plan.json")
     tools = web_tools(web)
     with opened_questions(name) as whole, alone_in(place), TemporaryDirectory(prefix="kgot_lab_") as unpacked:
@@ -165,7 +164,7 @@ def _answer(
             web=web,
         )  # fmt: skip
         check_run(whole, selection, by, place, graded=how.grader is not None)
-        asking.print_configuration(configuration, limits)
+        question_setup.print_configuration(configuration, limits)
         names = (configuration.model, configuration.execution_model, how.grader, chosen.vision_model)
         planning, execution, grader, vision = (
             terminal.connect_model(each, models=registry) if each else None for each in names

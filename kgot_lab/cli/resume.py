@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kgot_lab.cli import options, terminal
-from kgot_lab.cli import question_setup as asking
+from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.terminal import INTERRUPTED, reason_of, say, show_end, show_event, write_page
 from kgot_lab.errors import (
@@ -254,13 +253,15 @@ def fork_run(
     folder = Path(configuration.documents) if configuration.documents else None
     live, head = Resources(), {"written": "the change was written on the command line"}
     if use.model is not None:
-        spending = asking.spending_of(configuration)
+        spending = question_setup.spending_of(configuration)
         llm = terminal.connect_model(use.model, spending, models=configuration.models)
         passages = terminal.documents_of(run, folder)
-        at_hand = asking.at_hand(configuration, passages, use.attach or [], llm, limits_of(begun), spending)
-        asking.check_prices(configuration, llm, at_hand.vision)
-        live = Resources(asking.resumed_tools(at_hand, configuration, begun), llm)
-        asking.print_forecast(llm, limits_of(begun))
+        at_hand = question_setup.at_hand(
+            configuration, passages, use.attach or [], llm, limits_of(begun), spending
+        )
+        question_setup.check_prices(configuration, llm, at_hand.vision)
+        live = Resources(question_setup.resumed_tools(at_hand, configuration, begun), llm)
+        question_setup.print_forecast(llm, limits_of(begun))
     if use.model is not None or "configuration" in run.about:
         head["configuration"] = _local_configuration(configuration, use.model).to_yaml(limits_of(begun))
     if "documents" in run.about:

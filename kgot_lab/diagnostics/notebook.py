@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgot_lab.diagnostics import components as pieces
+from kgot_lab.diagnostics import components
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live
 from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing
@@ -22,7 +22,7 @@ _STILL = (
 class Checkup:
     """The findings as a table, and below it a live view that shows whether it works."""
 
-    findings: pieces.Diagnosis
+    findings: components.Diagnosis
     live: Live = field(compare=False)
 
     def _ipython_display_(self) -> None:
@@ -40,7 +40,7 @@ def doctor(*names: str) -> Checkup:
 
     Raises UnknownName for an unknown component.
     """
-    return Checkup(pieces.diagnose(*names), Live(_still(), {"view": "probe"}, _answered))
+    return Checkup(components.diagnose(*names), Live(_still(), {"view": "probe"}, _answered))
 
 
 def _answered(message: Mapping[str, Json]) -> Json:

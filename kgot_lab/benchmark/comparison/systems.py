@@ -16,16 +16,16 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
-from kgot_lab.loop.modes.paths import comparison, mentions, mode, reading, routes
-from kgot_lab.loop.modes.paths import fetching as gather
-from kgot_lab.loop.modes.paths import mentions as near
-from kgot_lab.loop.modes.paths import mentions as worth
-from kgot_lab.loop.modes.paths import mode as apart
-from kgot_lab.loop.modes.paths import question_form as form
-from kgot_lab.loop.modes.paths import question_form as split
-from kgot_lab.loop.modes.paths import reading as few
-from kgot_lab.loop.modes.paths import routes as facts
-from kgot_lab.loop.modes.paths import routes as met
+from kgot_lab.loop.modes.paths import (
+    comparison,
+    fetching,
+    mentions,
+    mode,
+    question_form,
+    reading,
+    routes,
+    values,
+)
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
@@ -152,7 +152,7 @@ class PassageSearches:
         found = tuple(
             _titled_fact(fact, [self._by_id[id] for id in question.gold]) for fact in question.facts
         )
-        given = Result(few.passage_lines(found), found)
+        given = Result(reading.passage_lines(found), found)
         return TextTool(
             "gold",
             "The sentences that hold the answer.",
@@ -172,11 +172,11 @@ def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
 
 
 def _few_prompt(question: str, found: Result | None) -> Prompt:
-    return few.few_prompt(question, few.passage_lines(found.sources) if found else "")
+    return reading.few_prompt(question, reading.passage_lines(found.sources) if found else "")
 
 
 def _few_refused(question: str, answer: str, found: Result) -> str:
-    return few.checked_answer(question, answer, few.passage_lines(found.sources))
+    return reading.checked_answer(question, answer, reading.passage_lines(found.sources))
 
 
 def _with_likelihood(call: OneCall) -> OneCall:
@@ -188,7 +188,7 @@ def _with_likelihood(call: OneCall) -> OneCall:
 
 WAYS: Mapping[str, OneCall] = {
     "json": _with_likelihood(IN_JSON),
-    "few": _with_likelihood(OneCall(_few_prompt, few.answer_in, _few_refused)),
+    "few": _with_likelihood(OneCall(_few_prompt, reading.answer_in, _few_refused)),
 }
 
 
@@ -197,36 +197,19 @@ ShortWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
 
 def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
     """Return how a system with a single model call answers, or None for a preset of the loop."""
-    reading = WAYS.get(system.reads)
-    if reading is None:
+    way = WAYS.get(system.reads)
+    if way is None:
         return None
 
     def walk(question: Question, llm: LLM, tools: Sequence[Tool]) -> Iterator[Event]:
         if not tools:
-            return zero_shot(question, llm, reading, name=name)
-        return plain_rag(question, llm, tools[0], reading, name=name)
+            return zero_shot(question, llm, way, name=name)
+        return plain_rag(question, llm, tools[0], way, name=name)
 
     return walk
 
 
-_PATHS = (
-    mode,
-    apart,
-    reading,
-    gather,
-    facts,
-    met,
-    comparison,
-    few,
-    form,
-    mentions,
-    near,
-    routes,
-    split,
-    worth,
-    words,
-    words,
-)
+_PATHS = (comparison, fetching, mentions, mode, question_form, reading, routes, values, words)
 
 
 def prompt_digests() -> dict[str, str]:
@@ -239,9 +222,9 @@ def prompt_digests() -> dict[str, str]:
     forms = ("Where?", "Which is older, A or B?", "Are A and B both rivers?")  # one for each kind of examples
     texts = {
         name: json.dumps(
-            [asdict(reading.prompt(question, shown)) for question in forms for shown in (found, None)]
+            [asdict(way.prompt(question, shown)) for question in forms for shown in (found, None)]
         )
-        for name, reading in WAYS.items()
+        for name, way in WAYS.items()
     }
     texts["loop"] = inspect.getsource(prompts)
     texts["paths"] = "".join(inspect.getsource(module) for module in _PATHS)

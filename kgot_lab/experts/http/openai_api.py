@@ -20,7 +20,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesEvent, TokenEvent
 from kgot_lab.experts.chat.citations import CITED, CitableNode
 from kgot_lab.experts.chat.turn import ExpertTurn
-from kgot_lab.experts.http import schemas as shapes
+from kgot_lab.experts.http import schemas
 from kgot_lab.experts.http.responses import NOT_FOUND, Caller, EventStreamResponse, Pour, StreamLimiter
 from kgot_lab.experts.service import ExpertService
 
@@ -60,7 +60,7 @@ class CompletionRequest(_Loose):
     Sampling parameters are ignored, because the owner of an expert configures it.
     """
 
-    model: shapes.SoundId
+    model: schemas.SoundId
     messages: Annotated[list[CompletionMessage], Field(min_length=1, max_length=400)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
@@ -85,7 +85,7 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
         found = service.expert(id)
         return _model(found.id, found.created_at.timestamp())
 
-    @router.post("/chat/completions", response_model=dict[str, Any], responses=NOT_FOUND | shapes.STREAMED)
+    @router.post("/chat/completions", response_model=dict[str, Any], responses=NOT_FOUND | schemas.STREAMED)
     async def complete(who: Caller, asked: CompletionRequest, request: Request) -> Any:
         """Ask an expert, named as the model.
 

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Body, Path, Query, Response
 from kgot_lab.errors import UnknownName
 from kgot_lab.experts.chat.chat_events import ThoughtEvent
 from kgot_lab.experts.expert import Expert
-from kgot_lab.experts.http import schemas as shapes
+from kgot_lab.experts.http import schemas
 from kgot_lab.experts.http.responses import (
     NOT_FOUND,
     Admin,
@@ -79,7 +79,7 @@ def rest_routers(service: ExpertService, limiter: StreamLimiter) -> tuple[APIRou
 def _experts(service: ExpertService) -> APIRouter:
     router = APIRouter(prefix="/api/experts", tags=["experts"])
 
-    @router.get("", response_model=list[shapes.ExpertShown], responses=shapes.PAGED)
+    @router.get("", response_model=list[schemas.ExpertShown], responses=schemas.PAGED)
     def list_experts(
         who: Caller,
         response: Response,
@@ -103,17 +103,17 @@ def _experts(service: ExpertService) -> APIRouter:
             )
         return found
 
-    @router.post("", response_model=shapes.ExpertMade, status_code=201)
+    @router.post("", response_model=schemas.ExpertMade, status_code=201)
     def create_expert(who: Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:
         """Create an expert."""
         return service.create(told)
 
-    @router.get("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
+    @router.get("/{id}", response_model=schemas.ExpertWhole, responses=NOT_FOUND)
     def get_expert(who: Caller, id: ExpertId) -> Any:
         """Return an expert with all its settings."""
         return _whole(service.expert(id))
 
-    @router.put("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
+    @router.put("/{id}", response_model=schemas.ExpertWhole, responses=NOT_FOUND)
     def update_expert(
         who: Admin,
         id: ExpertId,
@@ -125,7 +125,7 @@ def _experts(service: ExpertService) -> APIRouter:
         """
         return _whole(service.update(id, change))
 
-    @router.delete("/{id}", response_model=shapes.ExpertDeleted, responses=NOT_FOUND)
+    @router.delete("/{id}", response_model=schemas.ExpertDeleted, responses=NOT_FOUND)
     def delete_expert(who: Admin, id: ExpertId, delete_conversations: bool = False) -> Any:
         """Delete an expert, and on request all its conversations, which otherwise remain their owners'.
 
@@ -134,8 +134,8 @@ def _experts(service: ExpertService) -> APIRouter:
         count = service.delete(id, conversations=delete_conversations)
         return {"deleted": True, "conversations_deleted": count}
 
-    @router.post("/{id}/duplicate", response_model=shapes.ExpertMade, status_code=201, responses=NOT_FOUND)
-    def duplicate_expert(who: Admin, id: ExpertId, copy: shapes.Duplicated) -> Any:
+    @router.post("/{id}/duplicate", response_model=schemas.ExpertMade, status_code=201, responses=NOT_FOUND)
+    def duplicate_expert(who: Admin, id: ExpertId, copy: schemas.Duplicated) -> Any:
         """Copy an expert under another name, with some fields changed."""
         return service.duplicate(id, copy.new_name, copy.overrides)
 
@@ -149,9 +149,9 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         "/experts/{id}/chat",
         status_code=200,  # the response class does not set it
         response_class=EventStreamResponse,
-        responses=NOT_FOUND | shapes.STREAMED,
+        responses=NOT_FOUND | schemas.STREAMED,
     )
-    async def chat(who: Caller, id: ExpertId, asked: shapes.ChatRequest) -> Any:
+    async def chat(who: Caller, id: ExpertId, asked: schemas.ChatRequest) -> Any:
         """Ask an expert and stream the answer as server-sent events.
 
         The events are conversation_start, injection_meta, sources, token …, done. An `error` may come instead
@@ -162,7 +162,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         _, pour = await limiter.begin(partial(ask, id, who.name, asked.query))
         return EventStreamResponse(pour, _lines(pour, trace=asked.trace))
 
-    @router.get("/experts/{id}/conversations", response_model=shapes.ConversationsShown, responses=NOT_FOUND)
+    @router.get("/experts/{id}/conversations", response_model=schemas.ConversationsShown, responses=NOT_FOUND)
     def list_conversations(
         who: Caller,
         id: ExpertId,
@@ -176,7 +176,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         found, total = service.conversations(id, who.name, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
-    @router.get("/conversations", response_model=shapes.OwnedConversations)
+    @router.get("/conversations", response_model=schemas.OwnedConversations)
     def list_owned(
         who: Caller,
         gone: Annotated[bool, Query(description="only those with experts that were deleted")] = False,
@@ -191,7 +191,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
     @router.get(
-        "/experts/{id}/conversations/{cid}", response_model=shapes.ConversationWhole, responses=NOT_FOUND
+        "/experts/{id}/conversations/{cid}", response_model=schemas.ConversationWhole, responses=NOT_FOUND
     )
     def get_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Return a conversation with all messages, and the evidence of each answer."""
@@ -210,7 +210,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         }
 
     @router.delete(
-        "/experts/{id}/conversations/{cid}", response_model=shapes.ConversationDeleted, responses=NOT_FOUND
+        "/experts/{id}/conversations/{cid}", response_model=schemas.ConversationDeleted, responses=NOT_FOUND
     )
     def delete_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Delete a conversation."""
@@ -219,11 +219,11 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
 
     @router.put(
         "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
-        response_model=shapes.StoredOpinion,
+        response_model=schemas.StoredOpinion,
         responses=NOT_FOUND,
     )
     def put_opinion(
-        who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent
+        who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: schemas.OpinionSent
     ) -> Any:
         """Rate an answer with a thumb, 1 or -1."""
         service.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
@@ -231,7 +231,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
 
     @router.delete(
         "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
-        response_model=shapes.OpinionTakenBack,
+        response_model=schemas.OpinionTakenBack,
         responses=NOT_FOUND,
     )
     def delete_opinion(who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
@@ -246,7 +246,7 @@ def _direct(service: ExpertService) -> APIRouter:
     router = APIRouter(prefix="/api/kgos", tags=["graphs"])
 
     @router.post("/query/{db_id}", response_model=_Json, responses=NOT_FOUND)
-    def query_graph(who: Caller, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
+    def query_graph(who: Caller, db_id: _GraphName, asked: schemas.QuerySent) -> Any:
         """Search a graph with four retrievers: dense, lexical, graph and intent."""
         graph, how = _graph(service, db_id), asked.config
         config = RetrievalConfig(
@@ -282,7 +282,7 @@ def _direct(service: ExpertService) -> APIRouter:
         }
 
     @router.post("/impact/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
-    def impact(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
+    def impact(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: schemas.ImpactSent) -> Any:
         """Return what a change of a node reaches, by depth, with risks."""
         graph = _graph(service, db_id)
         _there(graph, node_id)
@@ -304,13 +304,13 @@ def _direct(service: ExpertService) -> APIRouter:
         }
 
     @router.post("/compose/{db_id}", response_model=_Json, responses=NOT_FOUND)
-    def compose(who: Caller, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
+    def compose(who: Caller, db_id: _GraphName, asked: schemas.ComposeSent) -> Any:
         """Plan the steps to reach a goal."""
         graph = _graph(service, db_id)
         return _composed(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
 
     @router.post("/similar/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
-    def similar(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
+    def similar(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: schemas.SimilarSent) -> Any:
         """Find nodes whose neighbours, type and name are similar to those of a node."""
         graph = _graph(service, db_id)
         _there(graph, node_id)
@@ -326,14 +326,14 @@ def _direct(service: ExpertService) -> APIRouter:
         ]
         return {"source_node": _node(graph, node_id), "similar": rows}
 
-    @router.get("/graphs/{db_id}", response_model=shapes.GraphShown, responses=NOT_FOUND)
+    @router.get("/graphs/{db_id}", response_model=schemas.GraphShown, responses=NOT_FOUND)
     def graph_size(who: Caller, db_id: _GraphName) -> Any:
         """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _graph(service, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
         return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
 
-    @router.get("/node/{db_id}/{node_id:path}", response_model=shapes.NodeSeen, responses=NOT_FOUND)
+    @router.get("/node/{db_id}/{node_id:path}", response_model=schemas.NodeSeen, responses=NOT_FOUND)
     def node_seen(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
         """Return a node with its properties, limitations and neighbours, laid out for a drawing.
 
@@ -357,7 +357,7 @@ def _direct(service: ExpertService) -> APIRouter:
             }
         )
 
-    @router.get("/dimensions", response_model=shapes.DimensionsShown)
+    @router.get("/dimensions", response_model=schemas.DimensionsShown)
     def list_dimensions(who: Caller) -> Any:
         """List the 56 dimensions, and what the ends of each mean."""
         shown = [

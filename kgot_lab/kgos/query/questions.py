@@ -14,8 +14,7 @@ import numpy as np
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods import overview as structure
-from kgot_lab.kgos.methods import selection
+from kgot_lab.kgos.methods import overview, selection
 from kgot_lab.kgos.methods.centrality import OUTSIDE, Metric, critical_components
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.dimensions import dimension_filter, dimension_profile
@@ -121,25 +120,25 @@ def _search(
 @_in("discovery")
 def _emerge(graph: PropertyGraph, limit: Annotated[int, "how many clusters at most"] = 20) -> MethodResult:
     """The clusters that emerge from the edges, with the words that set each apart."""
-    return structure.clusters(graph, most=limit)
+    return overview.clusters(graph, most=limit)
 
 
 @_in("discovery")
 def _discover(graph: PropertyGraph, each: Annotated[int, "how many nodes of each type"] = 3) -> MethodResult:
     """Where to begin with a graph that one does not know: what most leads to, of each type."""
-    return structure.starting_points(graph, each=each)
+    return overview.starting_points(graph, each=each)
 
 
 @_in("discovery")
 def _stats(graph: PropertyGraph) -> MethodResult:
     """How many nodes and edges of each type, how many parts, and the busiest node."""
-    return structure.overview(graph)
+    return overview.overview(graph)
 
 
 @_in("discovery")
 def _schema(graph: PropertyGraph) -> MethodResult:
     """Which types of nodes each type of edge joins, and how often."""
-    return structure.types_joined(graph)
+    return overview.types_joined(graph)
 
 
 # an argument for each filter of the toolkit's --list
@@ -347,13 +346,13 @@ def _risk(graph: PropertyGraph, top_k: _First = 10, type: _Types = None) -> Meth
 @_in("analysis")
 def _coverage(graph: PropertyGraph) -> MethodResult:
     """Of each type, the share that is described, documented, tested and built after a pattern."""
-    return structure.coverage(graph)
+    return overview.coverage(graph)
 
 
 @_in("analysis")
 def _gaps(graph: PropertyGraph, limit: Annotated[int, "how many nodes of each kind"] = 20) -> MethodResult:
     """What the graph lacks: descriptions, edges, workarounds, code after a pattern, callers."""
-    return structure.graph_gaps(graph, most=limit)
+    return overview.graph_gaps(graph, most=limit)
 
 
 @_in("analysis")
