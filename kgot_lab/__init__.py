@@ -173,4 +173,4 @@ def _unknown(name: str) -> str:
 
     near = get_close_matches(name, _HOMES, n=3)
     meant = f"did you mean {' or '.join(near)}?" if near else f"it offers {', '.join(_HOMES)}"
-    return f"kgot_lab has no {name!r}; {meant} What is not at the front door is in a room, as kgot_lab.retrieval.lexical"
+    return f"kgot_lab has no {name!r}; {meant} Other names are in subpackages, such as kgot_lab.retrieval.lexical"
