@@ -37,8 +37,9 @@ _ALONG_RULES = {(9,): ("requires",), (11,): ("feeds_into",), (10, 12): ("has_lim
 
 
 def touched_by(diff: Diff) -> set[str]:
-    """The nodes that a change is about: those that it adds, takes away or changes, and the ends of such
-    edges.
+    """Return the ids of the nodes that a change affects.
+
+    They are the added, removed and changed nodes, and the ends of the added, removed and changed edges.
     """
     nodes = [*diff.added_nodes, *diff.removed_nodes, *(after for _, after in diff.changed_nodes)]
     edges = [*diff.added_edges, *diff.removed_edges, *(after for _, after in diff.changed_edges)]
@@ -46,10 +47,10 @@ def touched_by(diff: Diff) -> set[str]:
 
 
 def faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[str]) -> set[Fault]:
-    """What breaks a rule at some nodes or at their edges, or at what certain edges join them with: the graph
-    beyond is not looked at.
+    """Check the rules at some nodes, at their edges, and along the edge types that rules follow.
 
-    A change alters no other answer of a rule, so a full check before and after differs in these faults alone.
+    The rest of the graph is not checked. A change affects no other answer of a rule, so full checks before
+    and after it differ in these faults alone.
     """
     there = [id for id in touched if id in graph]
     if not there:
@@ -69,7 +70,7 @@ def faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[
 
 
 def _along(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -> set[str]:
-    """All that edges of some types join with some nodes, over any number of them."""
+    """Return the nodes reachable from `start` over edges of some types, in either direction."""
     reached = set(start)
     waiting = list(reached)
     while waiting:
@@ -105,8 +106,9 @@ class EditedIndex:
         self.update(graph, graph.ids)
 
     def update(self, graph: PropertyGraph, touched: Iterable[str]) -> None:
-        """Bring some nodes up to date: those whose text is another, or that came or went; nothing is done for
-        the others.
+        """Index and embed again the nodes whose text changed, and drop those that were removed.
+
+        Nodes that are new are added. Nothing is done for nodes whose text is the same.
         """
         changed: dict[str, str] = {}
         for id in touched:
@@ -136,8 +138,9 @@ class EditedIndex:
         self._vectors.pop(id, None)
 
     def search(self, query: str, k: int = 10) -> list[Hit]:
-        """The nodes that share stems with a query, by the BM25 of SQLite, best first; raises BadInput for a
-        query without words.
+        """Rank the nodes that share stems with a query by SQLite's BM25, best first.
+
+        Raises BadInput if the query has no words.
         """
         words = searched_words(query)
         if not words:
@@ -151,8 +154,9 @@ class EditedIndex:
         return [Hit(id, float(score)) for id, score in found]
 
     def vectors(self) -> StoredVectors:
-        """The vectors of all nodes, as a search over the graph takes them; raises BadInput without an
-        embedder.
+        """Return the vectors of all nodes in the form that graph search takes.
+
+        Raises BadInput if the index has no embedder.
         """
         if self._embedder is None:
             raise BadInput("this index has no vectors: give it an embedder")
@@ -232,7 +236,10 @@ class Editor:
     # --- nodes ---
 
     def add_node(self, id: str, type: str, /, **properties: Json) -> EditMade:
-        """A node that was not there."""
+        """Add a node.
+
+        Raises BadInput if there is already a node with this id.
+        """
         if id in self.graph:
             raise BadInput(f"the node {id!r} is there already: change_node changes it")
         node = Node(id, (type,), self._changed({}, properties))
@@ -249,7 +256,7 @@ class Editor:
         return self._make(f"changed node {id}", Diff(changed_nodes=((before, after),)))
 
     def remove_node(self, id: str) -> EditMade:
-        """A node, with its edges."""
+        """Remove a node and its edges."""
         node = self.graph.node(id)
         edges = tuple(self.graph.neighbours(id, "both"))
         return self._make(
@@ -260,7 +267,10 @@ class Editor:
     # --- edges ---
 
     def add_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
-        """An edge between two nodes that are there."""
+        """Add an edge between two existing nodes.
+
+        Raises BadInput if the edge already exists.
+        """
         for end in (source, target):
             self.graph.row(end)
         edge = Edge(source, type, target, self._changed({}, properties))
@@ -277,7 +287,7 @@ class Editor:
         return self._make(f"changed edge {source} -{type}-> {target}", Diff(changed_edges=((before, after),)))
 
     def remove_edge(self, source: str, type: str, target: str) -> EditMade:
-        """An edge."""
+        """Remove an edge."""
         return self._make(
             f"removed edge {source} -{type}-> {target}",
             Diff(removed_edges=(self._edge(source, type, target),)),
@@ -322,7 +332,10 @@ class Editor:
         return self._index
 
     def faults_at(self, id: str) -> tuple[Fault, ...]:
-        """What the rules say near a node; raises UnknownName."""
+        """Check the rules near a node and return the faults found.
+
+        Raises UnknownName if the graph has no such node.
+        """
         self.graph.row(id)
         return tuple(sorted(faults_near(self.graph, self.vocabulary, [id]), key=str))
 
@@ -379,5 +392,5 @@ class Editor:
 
 
 def _plain(properties: Mapping[str, Json]) -> dict[str, Json]:
-    """Properties without the mark, which is another each time."""
+    """Return properties without the manual-edit mark, which differs at each edit."""
     return {name: value for name, value in properties.items() if name != MADE_BY_HAND}

@@ -33,7 +33,7 @@ class Definition:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Definition:
-        """What `asdict` gave."""
+        """Rebuild a definition from the output of `asdict`."""
         return cls(**{**kept, **{name: tuple(kept[name]) for name in ("decorators", "attributes", "marks")}})
 
 
@@ -69,12 +69,12 @@ class FileFacts:
         return self.definitions[0]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON."""
+        """Convert the facts to JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> FileFacts:
-        """The facts that `to_json` gave."""
+        """Rebuild facts from the output of `to_json`."""
         definitions = tuple(Definition.from_json(each) for each in kept["definitions"])
         references = tuple(Mention(**each) for each in kept["references"])
         return cls(kept["path"], kept["language"], definitions, references, kept["remark"], kept["flow"])
@@ -117,19 +117,21 @@ class ModuleNames:
         }
 
     def of(self, path: str) -> str:
-        """The name of the module in a file."""
+        """Return the dotted name of the module in a file."""
         return self._of_path[path]
 
     def __contains__(self, name: object) -> bool:
         return name in self.package_of
 
     def is_folder(self, name: str) -> bool:
-        """Whether modules stand below this name."""
+        """Return whether there are modules below this name."""
         return name in self._folders
 
     def find(self, name: str, at: str) -> str | None:
-        """The module that a name means in the module `at`: of this name, beside it, or the only one whose
-        name ends so.
+        """Resolve a module name as written in the module `at`, or return None.
+
+        It is the module of this name, one in an enclosing package of `at`, or the only module whose name ends
+        with this dotted name.
         """
         if name in self.package_of:
             return name

@@ -47,7 +47,10 @@ class CachedExtraction:
         self._graphs = CacheFile(folder, _GRAPHS, called="graph", without="the files are joined again")
 
     def facts(self, keys: Iterable[bytes]) -> Mapping[bytes, FileFacts]:
-        """The facts under some keys; what is damaged is not there."""
+        """Return the cached facts for some keys.
+
+        Missing and damaged entries are left out.
+        """
         rows = (row for rows in self._facts.read(list(keys)) for row in rows)
         return {key: facts for key, value in rows if (facts := _facts_from(_unpacked(value))) is not None}
 
@@ -57,7 +60,7 @@ class CachedExtraction:
             self._facts.write((key, _packed(each.to_json())) for key, each in facts.items())
 
     def graph(self, key: bytes) -> Joined | None:
-        """The graph under a key."""
+        """Return the graph cached under a key, or None."""
         for rows in self._graphs.read([key]):
             for _, value in rows:
                 return _graph_from(_unpacked(value))
@@ -72,7 +75,7 @@ class CachedExtraction:
 
 
 def key_of_parts(*parts: str | bytes) -> bytes:
-    """A digest of some parts and of the version of the code that reads files."""
+    """Return a digest of some parts and of the version of the extraction code."""
     digest = hashlib.sha256(reading_version())
     for part in parts:
         data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
@@ -111,7 +114,10 @@ def _graph_from(kept: Any) -> Joined | None:
 
 @cache
 def reading_version() -> bytes:
-    """A digest of the code that reads files and joins them: what another version kept is not used."""
+    """Return a digest of the code that reads and links files.
+
+    Entries cached by another version are not used.
+    """
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -143,7 +149,10 @@ class ExtractedFile(NamedTuple):
 
 
 def facts_of_file(file: FileToRead) -> FileFacts:
-    """The facts of a file; raises BadInput for what cannot be read, NotInstalled where a parser is missing."""
+    """Extract the facts of a file.
+
+    Raises BadInput if the file cannot be read and NotInstalled if its parser is missing.
+    """
     path, data, ending = file.path, file.data, PurePosixPath(file.path).suffix.lower()
     if ending in PYTHON_ENDINGS:
         return python_facts(_python_text(data), path, file.module, is_package=file.is_package)
@@ -166,12 +175,12 @@ def facts_of_file(file: FileToRead) -> FileFacts:
 
 
 def read_file_facts(files: Sequence[FileToRead]) -> ExtractedFile:
-    """The task of a worker: what each of some files says."""
+    """Extract the facts of some files; the task that a worker runs."""
     return ExtractedFile(reading_version(), tuple(map(_said, files)))
 
 
 def files_together(files: Mapping[str, FileToRead]) -> list[list[FileToRead]]:
-    """Some files in the lots that workers are sent."""
+    """Split files into the batches that are sent to workers."""
     lots: list[list[FileToRead]] = []
     size = 0
     for each in files.values():
@@ -184,8 +193,9 @@ def files_together(files: Mapping[str, FileToRead]) -> list[list[FileToRead]]:
 
 
 def same_reading(read: ExtractedFile) -> ExtractedFile:
-    """What a worker read, if its code is ours; raises LabError, since another version would make another
-    graph.
+    """Return what a worker read, after checking that it runs the same code.
+
+    Raises LabError if the versions differ, since another version would produce another graph.
     """
     if read.version != reading_version():
         raise LabError(
@@ -204,7 +214,10 @@ def _said(file: FileToRead) -> FileFacts | str | None:
 
 
 def _python_text(data: bytes) -> str:
-    """The text of a file of Python in the encoding that it declares, UTF-8 otherwise; raises BadInput."""
+    """Decode a Python file by the encoding that it declares, or as UTF-8.
+
+    Raises BadInput if it cannot be decoded.
+    """
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return re.sub(r"\r\n?", "\n", data.decode(encoding))

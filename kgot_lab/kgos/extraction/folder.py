@@ -72,8 +72,9 @@ class FolderGraph:
         return self.describe()
 
     def describe(self, most: int | None = 10) -> str:
-        """What came of the folder in words, and so many of the files that were not read, or read with doubt;
-        None: all of them.
+        """Summarise the graph, and list files that were skipped or read with doubt.
+
+        At most `most` files are listed; None lists all of them.
         """
         found = Counter(label for labels in self.graph.node_labels for label in labels)
         several = {"class": "classes"}
@@ -103,15 +104,17 @@ def graph_of_folder(
     progress: FileProgress | None = None,
     client: Any = None,
 ) -> FolderGraph:
-    """The graph of a folder in the vocabulary of code: modules, classes, functions, settings, prose, and what
-    joins them.
+    """Extract a graph in the vocabulary of code from a folder.
 
-    Hidden files, links, and folders of installed packages are passed over. `cache` is the folder in which
-    facts of files are kept, None for that of the user, False for none; a file that has not changed is not
-    read again, and the graph is that of a full reading. `progress` is told of each file. `client` is a Dask
-    client (`kgot_lab.io.dask_workers.workers_at`), whose workers are sent the bytes of files and need no
-    folder; the graph is the same. Raises BadInput where there is no folder or nothing that can be read in it,
-    and LabError where workers fail.
+    Its nodes are modules, classes, functions, settings and prose. Hidden files, links and folders of
+    installed packages are skipped. `cache` is the folder in which facts of files are cached: None for that of
+    the user, False for none. A file that has not changed is not read again, and the graph equals that of a
+    full reading. `progress` is called for each file. `client` is a Dask client
+    (`kgot_lab.io.dask_workers.workers_at`). Its workers receive the bytes of files and need no folder; the
+    graph is the same.
+
+    Raises BadInput if there is no such folder or it has nothing that can be read, and LabError if workers
+    fail.
     """
     require(folder, (str, Path), "a folder is named by its path")
     folder = Path(folder).expanduser()
@@ -157,8 +160,9 @@ def graph_of_folder(
 
 
 def folder_stamp(folder: Path) -> str:
-    """What is another text once a folder would be read otherwise: a hash of the names, sizes and times of the
-    files that are read.
+    """Return a hash that changes when the files to read change.
+
+    It covers the names, sizes, modification times and inodes of the files.
     """
     told = []
     for path in sorted(_Walk(folder).paths):
@@ -224,7 +228,7 @@ class _Reading:
         self.keys: list[bytes] = []
 
     def facts_of(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
-        """The facts of each file that can be read, in the order of the paths."""
+        """Yield the facts of each readable file, in the order of the paths."""
         for start in range(0, len(paths), self.lot):
             data = {
                 path: each
@@ -261,7 +265,7 @@ class _Reading:
                     self.kept.keep_facts(new)
 
     def _unread(self, paths: list[str]) -> Iterator[FileFacts]:
-        """Modules of Python that could not be read: they are there, and others import them."""
+        """Yield a bare module for each Python file that could not be read, since others may import it."""
         skipped = {each.path for each in self.skipped}
         for path in paths:
             if path in skipped and path.endswith(PYTHON_ENDINGS):
@@ -293,8 +297,9 @@ class _Reading:
     def _read_far(
         self, files: dict[str, FileToRead], progress: FileProgress, done: int, total: int
     ) -> Iterator[tuple[str, FileFacts | str]]:
-        """What workers read of some files, as they finish; what they cannot read for lack of a parser is left
-        out.
+        """Yield what workers read of some files, as they finish.
+
+        Files for which a worker has no parser are left out.
         """
         lots = files_together(files)
         for number, read in shared_out(self.client, read_file_facts, lots):

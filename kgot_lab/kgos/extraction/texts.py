@@ -43,11 +43,10 @@ class _Section(NamedTuple):
 
 
 def document_sections(tokens: Sequence[Any], document: Definition, told: str) -> list[Definition]:
-    """The parts of the sections in the tokens of markdown-it, in their order; of the first what the document
-    has `told` is left out.
+    """Split the markdown-it tokens of a document into sections, and long sections into parts, in order.
 
-    Each is named by its heading and the one above it, as in "Limits (Rust)", since many files have a heading
-    of the same words.
+    The text `told`, which describes the document, is left out of the first section. Each section is named by
+    its heading and the one above it, as in "Limits (Rust)", since many files repeat the same heading.
     """
     ids: set[str] = set()
     counts = Counter([document.name])  # the document itself is the first part of what its title has under it
@@ -67,15 +66,16 @@ def document_sections(tokens: Sequence[Any], document: Definition, told: str) ->
 
 
 def plain_words(text: str) -> str:
-    """A piece of Markdown on one line, without the marks of links, code and bold words."""
+    """Join Markdown text into one line, without the marks of links, code and bold text."""
     return " ".join(
         re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("**", "").split()
     )
 
 
 def _sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
-    """What stands under each heading; the first holds what the title has under it, also where there is no
-    heading.
+    """Yield the text under each heading.
+
+    The first section holds what follows the title, also if there is no heading.
     """
     section, above = _Section(title, "", []), list[tuple[int, str]]()
     titled = False
@@ -101,7 +101,7 @@ def _sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
 
 
 def _parts(said: Sequence[_Said]) -> Iterator[_Said]:
-    """Texts joined, and cut at the ends of sentences, into parts of a bounded length."""
+    """Join texts and cut them at sentence ends into parts of bounded length."""
     held: _Said | None = None
     for each in said:
         for sentence in _SENTENCE.split(each.text):
@@ -119,12 +119,12 @@ def _parts(said: Sequence[_Said]) -> Iterator[_Said]:
 
 
 def _slug(heading: str) -> str:
-    """A heading as an anchor."""
+    """Convert a heading to an anchor."""
     return re.sub(r"[^\w]+", "-", heading.casefold()).strip("-")[:_LONGEST_ID] or "section"
 
 
 def _free(id: str, taken: set[str]) -> str:
-    """An id that none has yet."""
+    """Return an unused id based on `id`, and mark it as taken."""
     chosen, number = id, 1
     while chosen in taken:
         number += 1
@@ -141,7 +141,10 @@ _MOST_SECTIONS = 400  # nodes of one file
 
 
 def prose_facts(text: str, path: str) -> FileFacts:
-    """What a file of Markdown says. Any text is Markdown, so nothing is refused."""
+    """Extract the facts of a Markdown file.
+
+    Any text is valid Markdown, so nothing is rejected.
+    """
     from markdown_it import MarkdownIt
 
     tokens = MarkdownIt("commonmark").parse(text)
@@ -172,7 +175,10 @@ def prose_facts(text: str, path: str) -> FileFacts:
 
 
 def _mentioned_names(token: object, path: str) -> Iterator[str]:
-    """The names and paths in a piece of Markdown; links are taken from where the file is."""
+    """Yield the names and paths in a piece of Markdown.
+
+    Links are resolved relative to the file.
+    """
     children = getattr(token, "children", None) or ()
     content: str = getattr(token, "content", "")
     for child in children:
@@ -186,7 +192,7 @@ def _mentioned_names(token: object, path: str) -> Iterator[str]:
 
 
 def _around(target: str, content: str) -> str:
-    """The words around a name, cut at spaces."""
+    """Return the text around a name, on one line."""
     place = content.find(target.rpartition("/")[2])
     if place < 0:
         return plain_words(content)[:_SAID]
@@ -206,7 +212,10 @@ _LONGEST = 200  # characters of a value that may name something
 
 
 def settings_facts(text: str, path: str) -> FileFacts:
-    """What a file of settings says; raises BadInput for what does not parse, with the place."""
+    """Extract the facts of a settings file.
+
+    Raises BadInput if it does not parse; the message gives the position.
+    """
     form = PurePosixPath(path).suffix.lower()
     documents = _READERS[form](text)
     whole = documents[0] if len(documents) == 1 else documents
@@ -232,8 +241,9 @@ def settings_facts(text: str, path: str) -> FileFacts:
 
 
 def _named(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
-    """What a value may name: a package that is required, or a file, module or function, which is known when
-    all files are read.
+    """Yield what a value may name: a required package, or a file, module or function.
+
+    Files, modules and functions are resolved when all files are read.
     """
     if any(str(each).lower() in _REQUIRING for each in pointer):
         match = _REQUIREMENT.match(value)
@@ -244,8 +254,9 @@ def _named(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
 
 
 def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Each text in some settings with the keys that lead to it; of packages that are required the key is the
-    text. Breadth first.
+    """Yield each string in some settings with the keys that lead to it, breadth first.
+
+    For a mapping of required packages, the strings are its keys.
     """
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), whole)]
     seen: set[int] = set()
@@ -274,7 +285,7 @@ class _Lines:
         self.text = text
 
     def of(self, value: str) -> int:
-        """The first line that holds a value; 1 for one that is written otherwise."""
+        """Return the first line that contains a value, or 1 if the text does not contain it literally."""
         place = self.text.find(value)
         return self.text.count("\n", 0, place) + 1 if place >= 0 else 1
 
@@ -294,7 +305,7 @@ def _json(text: str) -> list[Any]:
 
 
 def _json_lines(text: str) -> list[Any] | None:
-    """A value on each line; None where one line holds none."""
+    """Parse one JSON value per line, or return None if a line is not JSON."""
     try:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError):

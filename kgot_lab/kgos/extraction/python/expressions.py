@@ -19,8 +19,9 @@ class Expressions:
         self.lambda_read = lambda_read
 
     def value(self, node: ast.expr | None, scope: Scope) -> str | None:
-        """The variable of what an expression may be; None where nothing is known of it. What it holds is read
-        in any case.
+        """Return the variable for the value of an expression, or None if nothing is known of it.
+
+        Its subexpressions are read in any case.
         """
         flow = self.flow
         match node:
@@ -139,7 +140,7 @@ class Expressions:
             self.bind(target, part, scope)
 
     def iterated(self, base: str | None, scope: Scope, line: int) -> str | None:
-        """The variable of what iterating over something gives."""
+        """Return the variable for an item when iterating over `base`."""
         if base is None:
             return None
         each = self.flow.fresh()
@@ -178,8 +179,9 @@ class Expressions:
         return returned
 
     def _super(self, scope: Scope, line: int) -> str:
-        """What `super()` is in a method: what follows its class among the bases of whatever the first
-        parameter may be.
+        """Return the variable for `super()` in a method.
+
+        It is what follows the method's class in the resolution order of the values of the first parameter.
         """
         variable = self.flow.fresh()
         self.flow.add("call", variable, self.flow.made(["builtin", "super"]), [], {}, scope.id, line)
@@ -212,7 +214,7 @@ class Expressions:
         return self.flow.made(["box", box])
 
     def _box(self, values: list[str | None]) -> str:
-        """A new list of these."""
+        """Create a list of some values and return its variable."""
         box = self.flow.fresh("box")
         for place, value in enumerate(values):
             self._put(box, known_key(place), value)
@@ -252,7 +254,10 @@ class Expressions:
     def _comprehended(
         self, generators: Iterable[ast.comprehension], scope: Scope, fill: Callable[[str], None]
     ) -> str:
-        """What a comprehension makes: its names are its own, and what it runs is run by the code around it."""
+        """Read a comprehension and return the variable of its result.
+
+        Its names are local to it. Calls in it count as calls of the enclosing code.
+        """
         before, bound = dict(scope.versions), set(scope.bound)
         for each in generators:
             item = self.iterated(self.value(each.iter, scope), scope, each.iter.lineno)
@@ -266,7 +271,7 @@ class Expressions:
         return self.flow.made(["box", box])
 
     def _key(self, key: ast.expr, scope: Scope) -> Json:
-        """A key as a constraint has it: known, a variable, or any."""
+        """Convert a subscript to the key of a constraint: a constant, a variable or ANY_KEY."""
         match key:
             case ast.Constant(value=str() | int() | bool() as constant) if len(str(constant)) <= _LONGEST_KEY:
                 return known_key(constant)

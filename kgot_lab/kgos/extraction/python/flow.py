@@ -39,13 +39,14 @@ ANY_KEY = ["any"]  # a key that is not known
 
 
 def known_key(value: object) -> list[Json]:
-    """A known key of a container: its kind too, since 1 and "1" are two keys."""
+    """Encode a constant key of a container with its type, since 1 and "1" are two keys."""
     return ["key", type(value).__name__, str(value)]
 
 
 def variable_in(name: str, scope: str) -> str:
-    """The variable of all that a name may be in a scope, whenever; and of an attribute of a class or a
-    module.
+    """Return the variable for every value that a name may have in a scope.
+
+    It also stands for an attribute of a class or a module.
     """
     return f"{name}@{scope}"
 
@@ -65,7 +66,9 @@ class Flow:
     _fresh: int = 0
 
     def fresh(self, what: str = "") -> str:
-        """A variable, or a place where a container is made, that has no name in the code."""
+        """Return a new name for a variable, or for a container's allocation site, that the code does not
+        name.
+        """
         self._fresh += 1
         return f"{what}%{self._fresh}@{self.module}"
 
@@ -74,13 +77,13 @@ class Flow:
         self.constraints.append(list(constraint))
 
     def made(self, value: list[Json]) -> str:
-        """A variable that is this value."""
+        """Create a variable with this value."""
         variable = self.fresh()
         self.add("new", variable, value)
         return variable
 
     def joined(self, variables: list[str]) -> str | None:
-        """A variable that may be whatever any of some is; None for none."""
+        """Return a variable that may have the value of any of some variables, or None if there are none."""
         different = list(dict.fromkeys(variables))
         if len(different) < 2:
             return different[0] if different else None
@@ -126,7 +129,7 @@ class Scope:
         return scope
 
     def write(self, name: str, value: str | None) -> str:
-        """A new version of a name; returns its variable."""
+        """Start a new version of a name and return its variable."""
         if name in self.declared:
             variable = variable_in(name, (self._home(name) or self.module).id)
             if value is not None:
@@ -144,7 +147,7 @@ class Scope:
         return variable
 
     def read(self, name: str) -> str | None:
-        """The variable of what a name may be here; None for a name that stands for nothing known."""
+        """Return the variable for the value of a name at this point."""
         if versions := self.versions.get(name):
             return self.flow.joined(list(versions))
         if name in self.bound and self.declared.get(name) is not ast.Global:
@@ -156,7 +159,10 @@ class Scope:
         return variable_in(name, self.module.id)  # perhaps one of `from … import *`
 
     def _home(self, name: str) -> Scope | None:
-        """The scope around this one that binds a name; classes are passed over, as Python does."""
+        """Return the enclosing scope that binds a name, or None.
+
+        Class scopes are skipped, as in Python.
+        """
         if self.declared.get(name) is ast.Global:
             return self.module
         scope = self.outer
@@ -167,8 +173,9 @@ class Scope:
         return None
 
     def gather(self, names: Iterable[str]) -> None:
-        """From here until `gathered`, keep all versions of these names: code that is run again, or left in
-        the middle, may see any.
+        """Merge all versions of these names until `gathered` is called.
+
+        Code that is run again, or left in the middle, may see any version.
         """
         gathering: dict[str, str] = {}
         for name in sorted(names):
@@ -182,13 +189,13 @@ class Scope:
         self.collecting.append(gathering)
 
     def gathered(self) -> None:
-        """The end of what `gather` began: each of the names may be any of its versions."""
+        """End what `gather` began: each of the names may now have any of its versions."""
         for name, variable in self.collecting.pop().items():
             self.versions[name] = (variable,)
 
 
 def either(one: Versions, other: Versions) -> Versions:
-    """The versions after one of two ways was taken."""
+    """Merge the versions of names after two branches."""
     names = dict.fromkeys((*one, *other))
     return {name: tuple(dict.fromkeys((*one.get(name, ()), *other.get(name, ())))) for name in names}
 
@@ -200,7 +207,10 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def bound_names(body: Iterable[ast.AST]) -> set[str]:
-    """The names that some statements bind in their own scope; what is declared global or nonlocal is not."""
+    """Return the names that statements bind in their own scope.
+
+    Names that are declared global or nonlocal are left out.
+    """
     bound: set[str] = set()
     elsewhere: set[str] = set()
     waiting = list(body)
@@ -232,13 +242,13 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
 
 
 def declared(body: Iterable[ast.stmt]) -> dict[str, type[ast.stmt]]:
-    """The names that statements of a function declare, and whether as global or as nonlocal."""
+    """Return the names that a function declares, and whether as global or as nonlocal."""
     nodes = (each for each in own_nodes(body) if isinstance(each, ast.Global | ast.Nonlocal))
     return {name: type(node) for node in nodes for name in node.names}
 
 
 def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of some statements but those of the functions and classes in them."""
+    """Yield the syntax nodes of some statements, except those inside nested functions and classes."""
     waiting = list(body)
     while waiting:
         node = waiting.pop()
@@ -248,12 +258,12 @@ def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def yields(function: Function) -> bool:
-    """Whether a function is a generator."""
+    """Return whether a function is a generator."""
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function.body))
 
 
 def parameters(given: ast.arguments) -> list[ast.arg]:
-    """All parameters that have a name, in the order in which they are written."""
+    """List all named parameters, in the order in which they are written."""
     several = [given.vararg] if given.vararg else []
     named = [given.kwarg] if given.kwarg else []
     return [*given.posonlyargs, *given.args, *several, *given.kwonlyargs, *named]

@@ -82,7 +82,7 @@ class PointsTo:
         )
 
     def _seed(self) -> None:
-        """The first parameter of a method is an instance of its class, called or not."""
+        """Make the first parameter of each method an instance of its class, called or not."""
         for id, shape in self.program.functions.items():
             owner = id.rpartition(".")[0]
             if owner in self.program.classes and shape["usual"] and shape["kind"] != "static":
@@ -160,8 +160,10 @@ class PointsTo:
         return {name: self._v(value) for name, value in names.items() if value is not None}
 
     def _decorate(self, to: int, callee: int, of: int, calls: CallMade) -> None:
-        """What a decorator gives; the decorated itself too, unless it is a function of which all is known and
-        that decorates few.
+        """Let what a decorator returns flow into a variable.
+
+        The decorated function flows into it too, unless the decorator is a function that is fully known and
+        decorates few.
         """
         self.solver.when(callee, lambda value: self.call(value, to, calls))
         self.solver.when(callee, lambda value: self.solver.flow(of, to) if value[0] != "function" else None)
@@ -178,7 +180,7 @@ class PointsTo:
         )
 
     def _runs(self, variable: int) -> bool:
-        """Whether a variable may be something whose code is known."""
+        """Return whether a variable may be something whose code is known."""
         return any(value[0] in ("function", "bound", "class") for value in self.solver.may(variable))
 
     # --- modules ---
@@ -207,7 +209,7 @@ class PointsTo:
     # --- attributes ---
 
     def attribute(self, value: Value, name: str, to: int, caller: str, line: int) -> None:
-        """An attribute of a value flows into a variable."""
+        """Let an attribute of a value flow into a variable."""
         solver = self.solver
         match value:
             case ("module", module):
@@ -237,7 +239,10 @@ class PointsTo:
                 solver.add(to, ("builtin", f"list.{name}"))
 
     def _look_up(self, order: Iterable[str], name: str, to: int, of: Value, caller: str, line: int) -> None:
-        """The first class in an order that has an attribute gives it; one of another package may have any."""
+        """Find an attribute in the first class of an order that defines it, and bind it to `of`.
+
+        A class of another package may have any attribute.
+        """
         for owner in order:
             if owner.startswith("ext:"):
                 self.solver.add(to, ("external", f"{owner[4:]}.{name}"))
@@ -250,7 +255,7 @@ class PointsTo:
             self.solver.flow(self._v(f"{name}@class {owner}"), to)
 
     def _bind(self, value: Value, of: Value, to: int, caller: str, line: int) -> None:
-        """What a value of a class is when it is looked up by way of an instance, or of the class."""
+        """Bind a class attribute as Python does when it is read through an instance or the class."""
         if value[0] != "function":
             self.solver.add(to, value)
             return
@@ -264,7 +269,7 @@ class PointsTo:
             self.solver.add(to, ("bound", value[1], *(("class", of[1]) if kind == "class" else of)))
 
     def set_attribute(self, value: Value, name: str, source: int) -> None:
-        """An attribute of a value may be what a variable may be."""
+        """Let a variable flow into an attribute of a value."""
         match value:
             case ("object", owner):
                 self.solver.flow(source, self._v(f"{name}@object {owner}"))
@@ -290,13 +295,17 @@ class PointsTo:
     # --- containers ---
 
     def slot(self, box: str, key: Any) -> int:
-        """The variable of what a container holds at a key; ANY_KEY: at one that is not known, "all":
-        anywhere.
+        """Return the variable for what a container holds at a key.
+
+        The key ANY_KEY means an unknown key, and "all" means all keys.
         """
         return self._v(f"[{'*' if key == ANY_KEY else key if key == 'all' else ' '.join(key[1:])}]@{box}")
 
     def hold(self, box: str, key: Any, source: int) -> None:
-        """A container may hold what a variable may be, at a key: a known one, any, or what a variable is."""
+        """Let a variable flow into a container at a key.
+
+        The key is a known one, ANY_KEY, or a variable that holds keys.
+        """
         solver = self.solver
         solver.flow(source, self.slot(box, "all"))
         if isinstance(key, list):
@@ -312,7 +321,7 @@ class PointsTo:
         return any(value[0] == "key" for value in self.solver.may(variable))
 
     def item(self, value: Value, key: Any, to: int, caller: str, line: int) -> None:
-        """What something holds at a key flows into a variable."""
+        """Let what a value holds at a key flow into a variable."""
         solver = self.solver
         match value:
             case ("box", box):
@@ -365,7 +374,7 @@ class PointsTo:
             solver.flow(self.slot(whole, source), self.slot(box, target))
 
     def each(self, value: Value, to: int, caller: str, line: int) -> None:
-        """What iterating over a value gives flows into a variable."""
+        """Let the items of an iterable value flow into a variable."""
         solver = self.solver
         match value:
             case ("box", box):
@@ -384,7 +393,7 @@ class PointsTo:
                 solver.add(to, value)
 
     def advance(self, iterator: Value, to: int, caller: str, line: int) -> None:
-        """What the next item of an iterator is flows into a variable."""
+        """Let the next item of an iterator flow into a variable."""
         if iterator[0] == "object":
             self.send(iterator, "__next__", [], to, caller, line)
         else:
@@ -417,9 +426,7 @@ class PointsTo:
                 self.solver.add(to, value)
 
     def call(self, value: Value, to: int, calls: CallMade) -> None:
-        """A call of a value: it is noted, arguments flow into parameters, and what it returns into a
-        variable.
-        """
+        """Record a call of a value, and let arguments flow into parameters and results into a variable."""
         solver = self.solver
         match value:
             case ("function", function):
@@ -541,7 +548,7 @@ class PointsTo:
 
 
 def _bases(program: Program) -> dict[str, list[str]]:
-    """The bases of each class: what their expressions may be, found by imports, names and attributes alone."""
+    """Resolve the base classes of each class, using imports, names and attributes alone."""
     alone = PointsTo(program)
     program.order = {}
     for module, flow in program.flows.items():

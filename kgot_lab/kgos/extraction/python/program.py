@@ -31,7 +31,7 @@ class Program:
 
     @classmethod
     def of(cls, files: Iterable[FileFacts], names: ModuleNames) -> Program:
-        """The program of some files of Python."""
+        """Collect the program of some Python files."""
         program = cls(names)
         for facts in files:
             if facts.flow is None:
@@ -44,7 +44,7 @@ class Program:
         return program
 
     def exported(self, module: str) -> set[str]:
-        """What `from module import *` gives, through other modules too."""
+        """Return the names that `from module import *` binds, also through other modules."""
         found: set[str] = set()
         seen: set[str] = set()
         waiting = [module]
@@ -62,10 +62,9 @@ class Program:
 
 
 def linearised(bases: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """The order in which the attributes of each class are looked up (C3, Barrett et al. 1996, as Python does
-    it).
+    """Compute the method resolution order of each class (C3, Barrett et al. 1996, as Python does it).
 
-    Where the bases contradict each other, as no program that runs has them, it is depth first.
+    If the bases are inconsistent, which no running program has, the order is depth first.
     """
     done: dict[str, tuple[str, ...]] = {}
 
@@ -130,7 +129,7 @@ class Solver:
         self._queue: deque[int] = deque()
 
     def of(self, variable: str) -> int:
-        """The number of a variable."""
+        """Return the number of a variable, and register it if it is new."""
         number = self._number.get(variable)
         if number is None:
             number = self._number[variable] = len(self._may)
@@ -140,15 +139,15 @@ class Solver:
         return number
 
     def may(self, number: int) -> list[Value]:
-        """What a variable may be, as far as it is known."""
+        """List the values that a variable may have, as far as they are known."""
         return [self._values[value] for value in sorted(self._may[number])]
 
     def full(self, number: int, *kinds: str) -> bool:
-        """Whether a variable may be more values of one of some kinds than are kept."""
+        """Return whether a variable has reached the limit of values for one of some kinds."""
         return any((number, kind) in self._full for kind in kinds)
 
     def add(self, number: int, value: Value) -> None:
-        """A variable may be a value."""
+        """Add a value to those that a variable may have."""
         known = self._value_number.get(value)
         if known is None:
             known = self._value_number[value] = len(self._values)
