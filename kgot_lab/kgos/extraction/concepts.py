@@ -46,8 +46,9 @@ class Passage:
 
 
 def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[Passage]:
-    """The passages of a graph that was read from a folder: paragraphs of its documents if the folder is
-    given, and descriptions of code.
+    """List the passages of a graph that was extracted from a folder.
+
+    They are descriptions of code and, if the folder is given, paragraphs of its documents.
     """
     found: list[Passage] = []
     for node in graph.nodes:
@@ -70,8 +71,9 @@ def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[P
 
 
 def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
-    """The paragraphs of a file with their first lines and the heading they stand under; code is left out. A
-    file that is gone has none.
+    """Yield the paragraphs of a file with their first lines and the headings above them.
+
+    Code blocks are left out. A missing or unreadable file yields nothing.
     """
     try:
         text = text_of(path).text
@@ -198,7 +200,7 @@ class ReadPassage:
 
 
 def relations_prompt(passage: Passage) -> Prompt:
-    """What a model is asked of a passage."""
+    """Build the prompt that asks a model for the relations in a passage."""
     turns = [Message("system", _SYSTEM)]
     for name, text, filled in _EXAMPLES:
         reply = json.dumps({field: filled.get(field, []) for field in FIELDS})
@@ -208,7 +210,7 @@ def relations_prompt(passage: Passage) -> Prompt:
 
 
 def about_prompt(passage: Passage) -> Prompt:
-    """What a model is asked of how the subject of a passage is."""
+    """Build the prompt that asks a model for the keywords and dimensions of a passage."""
     told = "; ".join(f"{name}: 0 is {each.low}, 1 is {each.high}" for name, each in _RATED.items())
     system = (
         "You read one paragraph of documentation. List up to eight keywords, words of the paragraph by which somebody would look for what "
@@ -220,11 +222,11 @@ def about_prompt(passage: Passage) -> Prompt:
 
 
 def read_relations(passage: Passage, reply: str) -> ReadPassage:
-    """What of a form the passage says: each phrase stands in it word for word, a limitation is said as one.
-    Raises BadReply for no form.
+    """Parse a model's form and accept the relations that the passage supports.
 
-    A workaround and a cause are those of the first limitation that was accepted; without one they are
-    refused.
+    Each phrase must occur in the passage word for word, and a limitation must be worded as one. A workaround
+    and a cause belong to the first accepted limitation; without one they are refused. Raises BadReply if the
+    reply is not a form.
     """
     form = parse(reply, PassageForm)
     kept: dict[tuple[str, str, str], Stated] = {}
@@ -247,7 +249,10 @@ def read_relations(passage: Passage, reply: str) -> ReadPassage:
 
 
 def read_about(passage: Passage, reply: str) -> ReadPassage:
-    """The keywords and dimensions of a reply that the passage says. Raises BadReply."""
+    """Parse a model's reply and accept the keywords and dimensions that the passage supports.
+
+    Raises BadReply if the reply cannot be parsed.
+    """
     about = parse(reply, About)
     refused = [
         f"keyword {each}: it is not in the passage"
@@ -283,7 +288,7 @@ def _why_not(phrase: str, relation: str, subject: str, passage: Passage) -> str:
 
 
 def _is_span(quote: str, text: str) -> bool:
-    """Whether a quotation stands in a text, but for white space, and says more than a word."""
+    """Return whether a quotation of more than one word occurs in a text, ignoring white space."""
     return len(quote.split()) > 1 and stands_in(quote, text)
 
 
@@ -320,7 +325,7 @@ class Grown:
 def what_it_takes(
     passages: Sequence[Passage], *, about: bool = True, rate: Rate | None = None
 ) -> CostEstimate:
-    """About what reading some passages takes, if none was read before: calls, tokens, seconds and dollars."""
+    """Estimate the calls, tokens, seconds and dollars to read some passages, if none was read before."""
     asked = [ask(each) for ask, _ in _asks(about) for each in passages]
     sizes = {
         str(number): (sum(tokens(message.text) for message in prompt.messages), _USUAL_REPLY)
@@ -338,12 +343,11 @@ def read_concepts(
     cache: Path | Literal[False] | None = None,
     progress: Callable[[int, int, str], object] | None = None,
 ) -> Grown:
-    """The graph with the concepts that a model reads in some passages, each with the words that state it, its
-    file and line.
+    """Add the concepts that a model reads in some passages, each with its quotation, file and line.
 
-    Each reply is kept when it comes, under its prompt and the model's name: what was interrupted goes on, and
-    a second run asks nothing. A reply that is no list is counted and left out. Raises LLMError, also where
-    the budget is used up; what was read is kept.
+    Each reply is cached when it arrives, under its prompt and the model's name. An interrupted run therefore
+    resumes, and a second run makes no calls. A reply that cannot be parsed is counted and left out. Raises
+    LLMError if the model fails or the budget is used up; the cached replies remain.
     """
     without = "passages are read again"
     kept = None if cache is False else CacheFile(cache, _REPLIES, called="concept", without=without)
@@ -396,11 +400,10 @@ def _reply(value: object) -> Reply | None:
 
 
 def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) -> PropertyGraph:
-    """The graph with what was read: nodes for concepts, edges with quotation, file, line and model; keywords
-    and dimensions at nodes.
+    """Add nodes for concepts, edges for relations, and keywords and dimensions to a graph.
 
-    An end that is called as one node of the graph is that node. What is said in several places is one edge
-    with all of them.
+    Each edge has the quotations, file, line and model. An end whose name matches one node of the graph is
+    that node. A relation stated in several places is one edge with all of them.
     """
     named: dict[str, list[str]] = {}
     for node in graph.nodes:

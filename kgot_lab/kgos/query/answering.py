@@ -63,8 +63,10 @@ def answer_in_words(
     before: tuple[ConversationTurn, ...] = (),
     limit: int = 10,
 ) -> TextAnswer:
-    """An answer to a question; one that follows others is searched for with what these found too. Raises
-    BadInput and LLMError.
+    """Answer a question about a graph.
+
+    If other questions came before it, what they found is used for the search too. Raises BadInput and
+    LLMError.
     """
     looked_for = " ".join([question, *(turn.question for turn in before[-1:])])
     found = intent_search(graph, looked_for, config=RetrievalConfig(limit=limit))
@@ -77,8 +79,9 @@ def answer_in_words(
 
 
 def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> TextAnswer:
-    """What a node is: its properties and edges, in words where there is a model. Raises UnknownName, BadInput
-    and LLMError.
+    """Explain a node by its properties and edges, in words if there is a model.
+
+    Raises UnknownName, BadInput and LLMError.
     """
     id = meant_node(graph, node)
     ends = (end for edge in graph.neighbours(id, "both") for end in (edge.source, edge.target))
@@ -87,8 +90,9 @@ def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> T
 
 
 def summarised(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
-    """What a graph is about: what it holds, where to begin, and its clusters; in words where there is a
-    model. Raises LLMError.
+    """Summarise a graph: its contents, starting points and clusters, in words if there is a model.
+
+    Raises LLMError.
     """
     parts = [overview(graph), starting_points(graph, each=3), clusters(graph, most=8)]
     lines: list[str] = []
@@ -100,7 +104,7 @@ def summarised(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
 
 
 def prompt_for(question: str, context: str, before: tuple[ConversationTurn, ...] = ()) -> Prompt:
-    """What a model is asked: the context behind a fence, the last turns, and the question."""
+    """Build the prompt: the context behind a fence, the last turns, and the question."""
     told = [Message("system", _SYSTEM)]
     for turn in before[-_KEPT:]:
         told += [Message("user", turn.question), Message("assistant", turn.text)]
@@ -134,12 +138,15 @@ def _told(
 
 
 def _like_an_id(text: str) -> bool:
-    """Whether a text in brackets means a node: a number of a footnote, or some words, does not."""
+    """Return whether a text in brackets may be a node id.
+
+    A footnote number or several words are not.
+    """
     return not text.isdigit() and " " not in text and len(text) > 1
 
 
 def _nodes(graph: PropertyGraph, ids: list[str]) -> str:
-    """Some nodes with their properties and edges, as text."""
+    """Format nodes with their properties and edges as text."""
     lines = []
     for id in ids:
         node = graph.node(id)

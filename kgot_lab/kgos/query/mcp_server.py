@@ -39,7 +39,10 @@ _Made = TypeVar("_Made")
 
 
 def error_message(make: Callable[[], _Made]) -> _Made:
-    """What a function gives; an error of ours is told to the assistant in its words, which say what would do."""
+    """Call a function and convert a LabError to a tool error with the same message.
+
+    The message says what would help.
+    """
     from mcp.server.mcpserver.exceptions import ToolError
 
     try:
@@ -85,10 +88,10 @@ class _Held:
 def graph_server(
     graph: PropertyGraph, *, name: str = "graph", editor: Editor | None = None
 ) -> MCPServer[Any]:
-    """A server of a graph that is not yet running; with an editor of the same graph it has tools that change
-    it.
+    """Create a server of a graph, not yet running.
 
-    Raises NotInstalled without the protocol's package.
+    With an editor of the same graph, it also has tools that change it. Raises NotInstalled if the package of
+    the protocol is missing.
     """
     held = _Held(graph, editor)
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # the server's log is its own
@@ -120,7 +123,7 @@ def _tool_of(question: GraphQuestion, held: _Held) -> Callable[..., AnswerRows]:
 def _with_signature(
     ask: Callable[..., _Made], parameters: Iterable[tuple[str, Any, str, Any]], returned: type[_Made]
 ) -> Callable[..., _Made]:
-    """A function of keywords that the protocol reads as if its parameters were written in it."""
+    """Give a function of keywords the signature that the protocol reads."""
     keyword, written = inspect.Parameter.KEYWORD_ONLY, []
     for name, type, about, default in parameters:
         written.append(
@@ -164,7 +167,7 @@ def _context_tool(held: _Held) -> Callable[..., str]:
 
 
 def _edits(editor: Editor) -> list[Callable[..., ChangeMade]]:
-    """The tools that change the graph."""
+    """List the tools that change the graph."""
 
     def add_node(id: str, type: str, properties: _Properties = None) -> ChangeMade:
         """Add a node."""
@@ -196,7 +199,7 @@ def _edits(editor: Editor) -> list[Callable[..., ChangeMade]]:
 
 
 def _resources(server: MCPServer[Any], held: _Held) -> None:
-    """The graph as it can be read: what it holds, and each node."""
+    """Add the resources: overview, schema and each node."""
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
     @server.resource(
@@ -254,7 +257,7 @@ def _change(make: Callable[[], EditMade]) -> ChangeMade:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Convert a value to JSON values."""
     if isinstance(value, tuple | list | set | frozenset):
         return [_plain(each) for each in value]
     return (
@@ -271,11 +274,10 @@ def _plain(value: Any) -> Any:
 
 
 def tool_server(tools: Sequence[TextTool], *, name: str, instructions: str = "") -> MCPServer[Any]:
-    """A server of some tools that is not yet running; dots of their names are underscores, since many
-    assistants take no dots.
+    """Create a server of some tools, not yet running.
 
-    What a tool returns was found outside and comes behind a fence. Raises NotInstalled without the protocol's
-    package.
+    Dots in tool names become underscores, since many assistants take no dots. What a tool returns was found
+    outside and is fenced. Raises NotInstalled if the package of the protocol is missing.
     """
     server = _server(name, instructions)
     for tool in tools:

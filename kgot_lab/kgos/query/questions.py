@@ -487,7 +487,7 @@ QUESTIONS: Mapping[str, GraphQuestion] = _ALL
 
 
 def of_group(group: str) -> Iterator[GraphQuestion]:
-    """The questions of a group."""
+    """Yield the questions of a group."""
     return (each for each in _ALL.values() if each.group == group)
 
 
@@ -499,7 +499,7 @@ def _pair(text: str, form: str) -> tuple[str, str]:
 
 
 def _bounds(text: str) -> tuple[str, dict[str, float]]:
-    """The bounds of a dimension as they are typed."""
+    """Parse the bounds of a dimension as they are typed."""
     for sign, of in ((">=", "min"), ("<=", "max")):
         name, found, value = text.partition(sign)
         if found:

@@ -128,11 +128,11 @@ _EXACTLY, _ENDS = {"exact"}, {"min", "max"}
 
 
 def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()) -> dict[str, Bounds]:
-    """Filters as (low, high) by dimension; each is given as such a pair, or as {"min": …, "max": …} or
-    {"exact": …}.
+    """Validate filters and return (low, high) by dimension.
 
-    A name is one of the 56 or `declared`. Raises UnknownName for another, and BadInput for bounds that are no
-    numbers, that no number lies between, or that lie outside the scale of one of the 56.
+    Each filter is such a pair, {"min": …, "max": …} or {"exact": …}. A name is one of the 56 dimensions or of
+    `declared`. Raises UnknownName for another name. Raises BadInput if bounds are not numbers, if low is
+    above high, or if the bounds of one of the 56 lie outside its scale.
     """
     require(
         filters, Mapping, "a filter gives dimensions with their bounds, such as {'pricing_tier': (None, 0.3)}"
@@ -145,8 +145,9 @@ def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()
 
 
 def inside(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
-    """Which of some values lie within bounds, both inclusive; equal bounds have a tolerance of 1e-9 (decision
-    C-D1), and NaN never does.
+    """Return a mask of the values within bounds, both inclusive.
+
+    Equal bounds have a tolerance of 1e-9 (decision C-D1). NaN is never within bounds.
     """
     low, high = bounds
     slack = _TOLERANCE if low == high else 0.0
@@ -167,7 +168,10 @@ class DimensionColumn:
 
 
 def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
-    """The values of a dimension; raises UnknownName for one that no node has."""
+    """Return the values of a dimension, and the rows where its value is not a number.
+
+    Raises UnknownName if no node has the dimension.
+    """
     values = values_of(graph, name)
     odd = tuple(
         row
@@ -186,8 +190,9 @@ def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
 
 
 def values_of(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
-    """The value of a dimension for each node, shape (nodes,); NaN where it has none, or one that is no finite
-    number.
+    """Return the value of a dimension for each node, shape (nodes,).
+
+    A missing value, or one that is not a finite number, is NaN.
     """
     found = (
         as_number(properties[name]) if name in properties else math.nan
@@ -197,8 +202,9 @@ def values_of(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
 
 
 def as_number(value: Json) -> float:
-    """A JSON number as a float; NaN for another value, True and False among them, and for a number beyond
-    those of a float.
+    """Convert a JSON number to a float.
+
+    Returns NaN for any other value, including True and False, and for a number outside the range of floats.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
@@ -212,11 +218,11 @@ def as_number(value: Json) -> float:
 def sql_condition(
     filters: Mapping[str, object], column: str = "properties", declared: Collection[str] = ()
 ) -> tuple[str, tuple[object, ...]]:
-    """The same filter as a condition in SQLite on a column of JSON, and its parameters; raises as
-    `require_bounds`.
+    """Return the same filter as an SQLite condition on a JSON column, with its parameters.
 
-    Names and numbers go in as parameters. Malformed JSON and what is no number are guarded against in an
-    order that SQLite keeps.
+    Names and numbers are bound as parameters. Malformed JSON and values that are not numbers are guarded
+    against in an order that SQLite keeps. Raises as `require_bounds`, and BadInput for a name with a
+    quotation mark.
     """
     quoted = '"' + column.replace('"', '""') + '"'
     conditions: list[str] = []
@@ -242,7 +248,7 @@ def sql_condition(
 
 
 def phrase(name: str, bounds: Bounds) -> str:
-    """Bounds as one reads them: "0.1 <= cost <= 0.3"."""
+    """Format bounds for reading: "0.1 <= cost <= 0.3"."""
     low, high = bounds
     return ("" if low is None else f"{low:g} <= ") + name + ("" if high is None else f" <= {high:g}")
 
@@ -256,7 +262,7 @@ def _known(name: object, declared: Collection[str]) -> str:
 
 
 def _pair(name: str, given: object) -> Bounds:
-    """The bounds on a dimension, whichever way they were given."""
+    """Parse the bounds of a dimension from any of the accepted forms."""
     if isinstance(given, Mapping):
         if set(given) == _EXACTLY:
             low = high = given["exact"]

@@ -73,7 +73,7 @@ _TABLE = """
 
 
 def in_stems(text: str) -> tuple[str, ...]:
-    """The words of a text without their endings, underscores and hyphens as spaces."""
+    """Return the stems of the words of a text, with underscores and hyphens read as spaces."""
     return tuple(map(stem, named_words(text)))
 
 
@@ -110,14 +110,17 @@ class Extracted:
     not_extractable: tuple[str, ...] = NOT_EXTRACTABLE
 
     def of(self, id: str) -> dict[str, float]:
-        """The computed dimensions of a node; raises UnknownName."""
+        """Return the computed dimensions of a node.
+
+        Raises UnknownName if there is no such node.
+        """
         row = self.graph.row(id)
         return {
             name: float(values[row]) for name, values in self.values.items() if not math.isnan(values[row])
         }
 
     def filled(self) -> PropertyGraph:
-        """The graph with the computed values where a node has none of its own."""
+        """Return the graph with computed values where a node has none of its own."""
         nodes = (
             Node(node.id, node.labels, self.of(node.id) | _own(node.properties)) for node in self.graph.nodes
         )
@@ -133,8 +136,9 @@ class Extracted:
 
 
 def extract_dimensions(graph: PropertyGraph) -> Extracted:
-    """The dimensions that the edges and the texts of a graph tell; values that nodes have of their own are
-    not looked at.
+    """Compute the dimensions that the edges and texts of a graph determine.
+
+    Values that nodes already have are ignored.
     """
     require(graph, PropertyGraph, "dimensions are extracted from a PropertyGraph")
     stems = [in_stems(text) for text in _texts(graph)]
@@ -157,7 +161,7 @@ def _own(properties: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _neighbours(graph: PropertyGraph) -> _Values:
-    """How many different other nodes each node has edges with, whichever way they point."""
+    """Count the distinct other nodes that each node has edges with, in either direction."""
     size = max(len(graph), 1)
     low = np.minimum(graph.sources, graph.targets).astype(np.int64)
     high = np.maximum(graph.sources, graph.targets)
@@ -168,7 +172,10 @@ def _neighbours(graph: PropertyGraph) -> _Values:
 
 
 def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
-    """How many edges of some types each node has at some end; NaN for all where the graph has none of them."""
+    """Count the edges of some types at the given end of each node.
+
+    All counts are NaN if the graph has no edge of these types.
+    """
     total, some = np.zeros(len(graph)), False
     for type, end in ends:
         codes = [code for code, name in enumerate(graph.type_names) if name == type]
@@ -181,7 +188,10 @@ def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
 
 
 def _scaled(counts: _Values) -> _Values:
-    """Counts divided by the greatest, NaN staying; all 0 where the greatest is 0."""
+    """Divide counts by their maximum, keeping NaN.
+
+    All are 0 if the maximum is 0.
+    """
     greatest = np.nanmax(counts) if np.any(~np.isnan(counts)) else 0.0
     return counts / greatest if greatest > 0 else counts
 
@@ -192,7 +202,10 @@ def _density(text: str) -> float:
 
 
 def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
-    """For each dimension that has cues, which end the words of each text speak for; NaN where none speaks."""
+    """Score each text on each dimension that has cues, from its words for the low and the high end.
+
+    The score is NaN if a text has no cue.
+    """
     found = {name: np.full(len(texts), math.nan) for name in CUES}
     for row, stems in enumerate(texts):
         phrases = Counter(
@@ -206,6 +219,6 @@ def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
 
 
 def _price(properties: Mapping[str, Json]) -> float:
-    """The number under a name that holds price or cost; NaN where there is none that is 0 or more."""
+    """Return the first non-negative number under a name with price or cost, or NaN."""
     named = (as_number(value) for name, value in properties.items() if _PRICED & set(in_stems(name)))
     return next((number for number in named if number >= 0), math.nan)

@@ -55,7 +55,9 @@ class TableColumns:
     replaced: tuple[int, ...] = ()
 
     def texts(self, column: str) -> list[str | None]:
-        """A column as texts, numbers by their digits; None for NULL, for bytes, and where there is no such
+        """Return a column as texts.
+
+        Numbers are converted to text. NULL and bytes are None, and so is every row if there is no such
         column.
         """
         if not column:
@@ -71,7 +73,10 @@ class _Replaced(str):
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
-    """All values of a table, in the order of its rows; raises sqlite3.Error."""
+    """Read all values of a table, in the order of its rows.
+
+    Raises sqlite3.Error if it cannot be read.
+    """
     told = connection.execute(f"PRAGMA table_info({quoted_name(table)})").fetchall()
     names, keys = [row[1] for row in told], [row for row in told if row[5]]
     number = keys[0][1] if len(keys) == 1 and keys[0][2].upper() == "INTEGER" else ""
@@ -96,11 +101,11 @@ def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
 def row_properties(
     columns: TableColumns, in_json: str, besides: Collection[str], told: _Told
 ) -> tuple[list[dict[str, Json]], list[Unread]]:
-    """The properties of each row, and the rows whose JSON is malformed, which have none of it.
+    """Return the properties of each row, and the rows whose JSON is malformed.
 
-    They are those in a column of JSON and the other columns, `besides` left out; where both have a name, JSON
-    is right, since that is where SQL looks for dimensions. NULL, blank JSON and bytes, which are mostly
-    vectors, are no properties.
+    Properties are those in the JSON column and the other columns, except `besides`. If both have a name, JSON
+    takes precedence, since that is where SQL looks for dimensions. A row with malformed JSON has none of its
+    JSON properties. NULL, blank JSON and bytes, which are mostly vectors, are skipped.
     """
     unread: list[Unread] = []
     of_json: list[dict[str, Json]] = [{}] * columns.rows
@@ -131,8 +136,9 @@ def row_properties(
 
 
 def _object(text: Json) -> dict[str, Json]:
-    """The object that JSON writes; raises BadInput, which says what is wrong, and nothing for NULL and
-    blanks.
+    """Parse a JSON object; NULL and blanks are an empty one.
+
+    Raises BadInput, saying what is wrong.
     """
     if text is None:
         return {}
@@ -160,7 +166,7 @@ def _object(text: Json) -> dict[str, Json]:
 
 
 def _plain(column: Sequence[Json]) -> Sequence[Json]:
-    """A column in which bytes and infinite numbers, which are no JSON, are None."""
+    """Replace bytes and infinite numbers, which JSON does not have, with None."""
     if not {float, bytes} & set(map(type, column)):
         return column
     return [
@@ -193,11 +199,11 @@ RELATED = "related_to"  # the type of an edge where a file has no column for it
 def graph_of_tables(
     profile: Profile, nodes: TableColumns, edges: TableColumns
 ) -> tuple[PropertyGraph, tuple[Unread, ...]]:
-    """The graph of two tables, and the rows that are not in it as they stand, those of nodes first.
+    """Build the graph of two tables, and list the rows that were not taken as they are, nodes first.
 
-    Left out are a node without an id or with that of an earlier row, and an edge one of whose ends is no node
-    (rule 3). Malformed JSON leaves a row without its properties (rule 8). Of edges with the same ends and
-    type all but the first have their number as key; a column that only numbers the edges is no property.
+    Nodes without an id or with that of an earlier row are left out, as are edges with an end that is not a
+    node (rule 3). A row with malformed JSON loses those properties (rule 8). Of edges with the same ends and
+    type, all but the first have their number as key. A column that only numbers the edges is not a property.
     """
     ids = nodes.texts(profile.id)
     kept, unread = _readable_nodes(nodes.table, ids)
@@ -253,7 +259,7 @@ def graph_of_tables(
 
 
 def _readable_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list[Unread]]:
-    """Which rows become nodes, and why the others do not."""
+    """Return which rows become nodes, and why the others do not."""
     first: dict[str, int] = {}
     kept, unread = [], []
     for row, id in enumerate(ids):
@@ -270,7 +276,10 @@ def _replaced(columns: TableColumns, row: int, of: str) -> Unread:
 
 
 def _keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ...]:
-    """The key of each edge: "" for the first with its ends and type, "2", "3" … for those after it."""
+    """Return the key of each edge.
+
+    It is "" for the first edge with its ends and type, and "2", "3" … for later ones.
+    """
     triple = (codes.astype(np.int64) * nodes + begin) * nodes + end
     order = np.argsort(triple, kind="stable")
     begins = np.ones(len(triple), dtype=np.bool_)
@@ -300,7 +309,7 @@ class ForeignGraph:
         return VOCABULARIES[self.profile.name]
 
     def check(self, vocabulary: Vocabulary | None = None) -> RuleReport:
-        """What breaks the twelve rules, rows of the file included."""
+        """Check the twelve rules, including the unread rows of the file."""
         return check_rules(self.graph, vocabulary or self.vocabulary, unread=self.unread)
 
     def __repr__(self) -> str:
@@ -313,12 +322,12 @@ class ForeignGraph:
 
 
 def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
-    """The graph in an SQLite file, with the profile that its tables have, or the one that is asked for.
+    """Read the graph in an SQLite file with the profile that fits its tables, or the given one.
 
-    The file is copied and the copy is read: nothing is written beside the file or in it, and what a log
-    beside it holds is read too. Raises BadInput for what is no SQLite file and, listing what was probed, for
-    one without a graph; UnknownName for a profile that there is not; StoreUnavailable for a file that cannot
-    be copied.
+    The file is copied and the copy is read. Nothing is written to the file or beside it, and the contents of
+    a log beside it are read too. Raises BadInput if it is not an SQLite file or, listing what was probed, has
+    no graph. Raises UnknownName if there is no such profile and StoreUnavailable if the file cannot be
+    copied.
     """
     require(path, (str, Path), "what is read is the path of an SQLite file")
     path = Path(path)
@@ -338,8 +347,9 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Nothing that is made meanwhile lies in a circle: looking for circles among 284,178 dictionaries takes a
-    quarter of the time.
+    """Disable the cyclic garbage collector within a block, since nothing built there is cyclic.
+
+    Scanning 284,178 dictionaries for cycles takes a quarter of the time.
     """
     was = gc.isenabled()
     gc.disable()
@@ -370,12 +380,12 @@ class VectorColumns(NamedTuple):
 
 
 def vectors_in_file(path: Path | str) -> StoredVectors:
-    """The vectors in an SQLite file, by the ids of their rows: bytes of 32-bit numbers, or of what a column
-    of sizes says, or JSON lists.
+    """Read the vectors in an SQLite file, by the ids of their rows.
 
-    The file is copied and the copy is read, as `read_foreign` does. Rows without a vector are left out.
-    Raises BadInput for a file without vectors, listing what was looked for, and for vectors of several makers
-    or sizes; StoreUnavailable for a file that cannot be copied.
+    They are stored as bytes of 32-bit numbers, or of the size in a column of sizes, or as JSON lists. The
+    file is copied and the copy is read, as `read_foreign` does. Rows without a vector are left out. Raises
+    BadInput if the file has no vectors, listing what was looked for, or if they come from several models or
+    have several sizes. Raises StoreUnavailable if the file cannot be copied.
     """
     path = Path(path)
     with private_copy(path) as copied:

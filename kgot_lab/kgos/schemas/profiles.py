@@ -44,8 +44,9 @@ class Profile:
         return f"{self.name}: {self.nodes}({nodes}) and {self.edges}({edges})"
 
     def lacks(self, tables: Tables) -> list[str]:
-        """The tables and columns that this profile must find and a file does not have; letters may be capital
-        or small, as in SQLite.
+        """List the required tables and columns that a file does not have.
+
+        Names are compared without case, as in SQLite.
         """
         missing = []
         for table, columns in (
@@ -60,7 +61,7 @@ class Profile:
         return missing
 
     def completed(self, tables: Tables) -> Profile:
-        """This profile as the file writes its names, with the columns of types and properties that it has."""
+        """Return this profile with the file's spelling of names and its type and property columns."""
         nodes, edges = actual(self.nodes, tables) or "", actual(self.edges, tables) or ""
         of_nodes, of_edges = tables[nodes], tables[edges]
         taken = {self.id.casefold(), self.called.casefold()}
@@ -80,12 +81,12 @@ class Profile:
 
 
 def actual(name: str, names: Sequence[str] | Tables) -> str | None:
-    """A name as it is written among some names, whatever its capitals."""
+    """Return a name as it is spelled among some names, ignoring case, or None."""
     return next((each for each in names if each.casefold() == name.casefold()), None)
 
 
 def first_named(wanted: Sequence[str], names: Sequence[str]) -> str:
-    """The first of the wanted names that is there, as it is written there; "" where none is."""
+    """Return the first of the wanted names that exists, as it is spelled there, or ""."""
     return next((found for each in wanted if (found := actual(each, names)) is not None), "")
 
 
@@ -134,13 +135,14 @@ class Tried:
 
 
 def quoted_name(name: str) -> str:
-    """The name of a table or column as SQLite takes it, whatever letters it has."""
+    """Quote a table or column name for SQLite, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def tables_of(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    """The tables of a file with their columns: not views, which may run for ever, nor virtual tables, which
-    are programs.
+    """Return the tables of a file with their columns.
+
+    Views are left out, since they may run forever, and virtual tables, since they run code.
     """
     asked = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     names = [name for (name,) in connection.execute(f"{asked} ORDER BY name")]
@@ -151,10 +153,10 @@ def tables_of(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
 
 
 def profile_of(connection: sqlite3.Connection, path: Path, wanted: str = "") -> Profile:
-    """The profile of an open file, the most specific that fits, or the one that is wanted.
+    """Return the most specific profile that fits an open file, or the wanted one.
 
-    Raises UnknownName for a profile that there is not, and BadInput, which lists what was probed, for a file
-    that has none of them.
+    Raises UnknownName if there is no such profile. Raises BadInput, listing what was probed, if no profile
+    fits the file.
     """
     names = [*(each.name for each in PROFILES), HEURISTIC]
     if wanted and wanted not in names:
@@ -174,9 +176,7 @@ def profile_of(connection: sqlite3.Connection, path: Path, wanted: str = "") -> 
 
 
 def _tried(connection: sqlite3.Connection, tables: Tables) -> Iterator[Tried]:
-    """Every pair of tables whose columns could be nodes and edges, with each column that could be what edges
-    refer to.
-    """
+    """Yield every pair of tables that could be nodes and edges, with each possible id column."""
     for edges, of_edges in tables.items():
         source, target = first_named(_SOURCES, of_edges), first_named(_TARGETS, of_edges)
         if not source or not target or source == target:
@@ -196,16 +196,15 @@ def _tried(connection: sqlite3.Connection, tables: Tables) -> Iterator[Tried]:
 
 
 def _own_key(connection: sqlite3.Connection, table: str) -> str:
-    """The column that is the primary key of a table, whatever it is called; "" where there is none, or
-    several are it together.
-    """
+    """Return the primary key column of a table, or "" if it has none or a composite one."""
     keys = [row[1] for row in connection.execute(f"PRAGMA table_info({quoted_name(table)})") if row[5]]
     return str(keys[0]) if len(keys) == 1 else ""
 
 
 def _share(connection: sqlite3.Connection, profile: Profile) -> float:
-    """The share of the ends of some edges that are ids of nodes; a number and its digits are the same. 1
-    where there are no edges.
+    """Return the share of edge ends that are node ids.
+
+    A number equals its digits. The share is 1 if there are no edges.
     """
     ends = " UNION ALL ".join(
         f"SELECT CAST({quoted_name(end)} AS TEXT) AS it FROM (SELECT {quoted_name(end)} FROM {quoted_name(profile.edges)} LIMIT {_SAMPLE})"
@@ -217,8 +216,9 @@ def _share(connection: sqlite3.Connection, profile: Profile) -> float:
 
 
 def _worth(tried: Tried) -> tuple[float, int, tuple[str, ...]]:
-    """Tables fit better the more ends are nodes, and then the more of the columns are there; a tie goes by
-    names.
+    """Return the sort key of a pair of tables.
+
+    More ends that are nodes come first, then more optional columns. Ties are broken by name.
     """
     profile = tried.profile
     optional = (profile.called, profile.relation, profile.type, profile.properties, profile.edge_properties)
@@ -227,7 +227,7 @@ def _worth(tried: Tried) -> tuple[float, int, tuple[str, ...]]:
 
 
 def _probed(tables: Tables, tried: list[Tried], wanted: str) -> Iterator[str]:
-    """What was looked for and not found, and what is there."""
+    """Yield lines that say what was looked for and what the file has."""
     for profile in PROFILES:
         if wanted in ("", profile.name):
             yield f"  {profile.name}: lacks {', '.join(profile.lacks(tables))}"

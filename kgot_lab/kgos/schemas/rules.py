@@ -148,18 +148,17 @@ class RuleReport:
 
 
 def rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
-    """The rows of the edges of some types, in edge order."""
+    """Return the rows of the edges of some types, in edge order."""
     codes = [code for code, name in enumerate(graph.type_names) if name in types]
     return np.flatnonzero(np.isin(graph.type_codes, codes)).astype(np.int32)
 
 
 def on_circles(graph: PropertyGraph, type: str) -> Ints:
-    """The rows of the nodes that edges of a type lead back to, loops included: in a graph of dependencies
-    there are none.
+    """Return the rows of the nodes on a cycle of edges of one type, including self-loops.
 
-    What no edge enters or leaves is taken away in columns, round by round; where nothing is left, as it
-    should be, that was all. The rest is split into strongly connected components, since a node between two
-    circles lies on neither.
+    A graph of dependencies has none. Nodes that no edge enters or leaves are removed in columns, round by
+    round; usually nothing remains. The rest is split into strongly connected components, since a node between
+    two cycles lies on neither.
     """
     rows = rows_of_types(graph, type)
     sources, targets = graph.sources[rows], graph.targets[rows]
@@ -188,8 +187,9 @@ def _peel(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> 
 
 
 def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
-    """The ids along a shortest circle from a node back to itself over edges of a type; () where it lies on
-    none.
+    """Return the ids along a shortest cycle through a node over edges of one type.
+
+    Returns () if the node lies on no cycle.
     """
     rows = rows_of_types(graph, type)
     follow = csr(graph.sources[rows], graph.targets[rows], len(graph))
@@ -213,24 +213,24 @@ def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]
 
 
 def nameless(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The nodes without a name, or with one that is blank or no text."""
+    """Return the nodes whose name is missing, blank or not a text."""
     names = (properties.get("name") for properties in graph.node_properties)
     return _rows(not (isinstance(name, str) and name.strip()) for name in names)
 
 
 def of_no_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
-    """The nodes that have not exactly one label, or one that is no node type of the vocabulary."""
+    """Return the nodes that do not have exactly one label, or whose label is no type of the vocabulary."""
     known = {(each.name,) for each in vocabulary.node_types}
     return _rows(labels not in known for labels in graph.node_labels)
 
 
 def loops(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The edges from a node to itself."""
+    """Return the edges from a node to itself."""
     return np.flatnonzero(graph.sources == graph.targets).astype(np.int32)
 
 
 def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The edges whose source, target and type an earlier edge has, whatever tells them apart."""
+    """Return the edges that repeat the source, target and type of an earlier one, whatever their keys."""
     triple = (graph.sources.astype(np.int64) * max(len(graph.type_names), 1) + graph.type_codes) * max(
         len(graph), 1
     ) + graph.targets
@@ -241,7 +241,7 @@ def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 
 def orphans(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The nodes that no edge touches."""
+    """Return the nodes without edges."""
     degrees = np.bincount(graph.sources, minlength=len(graph)) + np.bincount(
         graph.targets, minlength=len(graph)
     )
@@ -249,13 +249,13 @@ def orphans(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 
 def of_unknown_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
-    """The edges whose type is none of the vocabulary."""
+    """Return the edges whose type is not in the vocabulary."""
     known = {each.name for each in vocabulary.edge_types}
     return rows_of_types(graph, *(set(graph.type_names) - known))
 
 
 def workaround_of_nothing(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The edges has_workaround that leave neither a limitation that something has nor a node that has one."""
+    """Return the has_workaround edges whose source has no limitation and is none of a node."""
     limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
     concerned = np.zeros(len(graph), dtype=np.bool_)
     concerned[graph.sources[limited]] = concerned[graph.targets[limited]] = True
@@ -263,8 +263,9 @@ def workaround_of_nothing(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 
 def without_way_out(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The nodes that have a limitation, and for none of them a workaround, and no property no_workaround that
-    says so.
+    """Return the nodes that have limitations and no workaround.
+
+    A node with the property no_workaround is left out.
     """
     limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
     helped, open_ = np.zeros(len(graph), dtype=np.bool_), np.zeros(len(graph), dtype=np.bool_)
@@ -355,10 +356,9 @@ def check_rules(
     unread: Iterable[Unread] = (),
     only: Iterable[int] = (),
 ) -> RuleReport:
-    """What breaks the twelve rules in a graph, or those whose numbers are given; `unread` is what reading its
-    file reported.
+    """Check a graph against the twelve rules, or against those in `only`.
 
-    Raises UnknownName for a rule that there is not.
+    `unread` holds the rows that reading its file reported. Raises UnknownName if there is no such rule.
     """
     require(graph, PropertyGraph, "the rules are for a PropertyGraph")
     numbers, rows = {each.number for each in TWELVE_RULES}, tuple(unread)

@@ -103,7 +103,10 @@ def _node_types(table: str) -> tuple[NodeType, ...]:
 
 
 def _edge_types(table: str) -> tuple[EdgeType, ...]:
-    """The edge types of a table; what a type joins may stand in several rows."""
+    """Parse the edge types of a table.
+
+    The ends of one type may be given in several rows.
+    """
     found: dict[str, EdgeType] = {}
     for line in table.strip().splitlines():
         name, meaning, *ends, both = line.strip().split(" |")
@@ -169,7 +172,10 @@ CODE = Vocabulary(
 
 
 def _merged() -> Vocabulary:
-    """Both vocabularies in one, each type once; edges join nodes of any type, since those of either may meet."""
+    """Merge both vocabularies, each type once.
+
+    Edges join nodes of any type, since those of either vocabulary may meet.
+    """
     nodes = {each.name: each for each in (*CODE.node_types, *CURATED.node_types)}
     edges = {
         each.name: replace(each, ends=(Ends(ANY_TYPE, ANY_TYPE),))
@@ -304,8 +310,9 @@ _FOLDER = "cookbook"
 
 
 def cookbook() -> PropertyGraph:
-    """The graph about building applications on language models: 291 nodes, 729 edges; a dimension is the mean
-    of its two ratings.
+    """Load the graph about building applications on language models: 291 nodes, 729 edges.
+
+    Each dimension is the mean of its two ratings.
     """
     first, second = ({row["id"]: row["ratings"] for row in _rows(f"ratings_{rater}.jsonl")} for rater in "ab")
     dimensions = {
