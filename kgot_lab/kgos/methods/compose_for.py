@@ -56,11 +56,11 @@ _ACTIONS = frozenset(
 
 
 def subgoals(goal: str) -> tuple[str, ...]:
-    """The parts of a goal in the order in which they are to be done: "A and B", "A, then B" and "B after A"
-    are A, B (decision C-M4).
+    """Split a goal into its parts, in the order in which they are to be done.
 
-    It is split at commas and at the words and, then, after, before; a part without an action verb goes with
-    the part before it, or with the next where it is the first. Where no part has one, each is a sub-goal.
+    "A and B", "A, then B" and "B after A" are A, B (decision C-M4). The goal is split at commas and at the
+    words and, then, after, before. A part without an action verb joins the part before it, or the next one if
+    it is the first. If no part has one, each part is a sub-goal.
     """
     halves = _AFTER.split(goal.strip(" .?!"))
     said = [part for half in reversed(halves) for part in _JOINTS.split(half)]
@@ -141,15 +141,14 @@ class Composition(MethodResult):
 
 
 def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Composition:
-    """A plan for a goal: it is split into parts, each done by the best node that `want_to` finds for it and
-    that no other part has.
+    """Compose a plan for a goal: split it into parts, and choose the best unused node for each.
 
-    A node that limits another does nothing and is no candidate; besides, types are not looked at. Two steps
-    in a row should be joined by `feeds_into`; where a chain of such edges joins them, what lies between is
-    added and marked, while there is room. `prerequisites` are what the steps require, over any number of
-    edges, what is needed first at the front. Steps that `conflicts_with` joins, cycles of `requires` and
-    `feeds_into`, and a step before what it requires are warned of, with other candidates for a step in
-    conflict. Raises BadInput.
+    Candidates are the nodes that `want_to` finds. A node that limits another does nothing and is no
+    candidate; types are not considered otherwise. Consecutive steps should be joined by `feeds_into`. If a
+    chain of such edges joins them, the nodes between are added and marked, up to `max_tools`. `prerequisites`
+    are what the steps require, over any number of edges, with what is needed first at the front. There are
+    warnings for steps joined by `conflicts_with`, with other candidates for them, for cycles of `requires`
+    and `feeds_into`, and for a step before what it requires. Raises BadInput.
     """
     require(goal, str, "a goal is a text")
     if not goal.strip():
@@ -188,7 +187,7 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
 
 
 def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep], list[str]]:
-    """The best node for each part, of those no part before it has, and the parts for which there is none."""
+    """Choose the best node for each part that no earlier part has, and list the parts without one."""
     steps: list[PlanStep] = []
     lacking = []
     limiting = {row for found in index_of(graph).leads_to("has_limitation").values() for row in found}
@@ -207,7 +206,7 @@ def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep],
 
 
 def _filled(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tuple[PlanStep, ...]:
-    """The steps, with what lies between two of them where only a chain of feeds_into joins them."""
+    """Insert the nodes between two steps that only a chain of feeds_into joins."""
     if not set(_FEEDS) & set(index.graph.type_names):
         return tuple(steps)
     room, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
@@ -227,7 +226,7 @@ def _filled(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tup
 
 
 def _joined_by(index: GraphIndex, rows: Sequence[int], types: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The pairs of rows that an edge of some type joins, whichever way."""
+    """Yield the pairs of nodes that an edge of some types joins, in either direction."""
     ids = index.graph.ids
     for one, other in combinations(rows, 2):
         if other in index.outgoing(one, types) or other in index.incoming(one, types):
@@ -235,9 +234,7 @@ def _joined_by(index: GraphIndex, rows: Sequence[int], types: Sequence[str]) -> 
 
 
 def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
-    """The edges of a plan: feeds_into, requires and conflicts_with between any two of its steps, in the order
-    of the steps.
-    """
+    """Yield the feeds_into, requires and conflicts_with edges between steps, in the order of the steps."""
     for row in rows:
         for edge in index.graph.neighbours(index.graph.ids[row], "out", (*_FEEDS, *_REQUIRES, *_CONFLICTS)):
             if index.graph.row(edge.target) in rows and edge.source != edge.target:
@@ -245,8 +242,9 @@ def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
 
 
 def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[tuple[str, ...], ...]]:
-    """All that some rows require, what is needed first at the front and the rows among it, and the first
-    cycles on the way.
+    """Return all that some rows require, themselves included, and the first cycles found.
+
+    What is needed first is at the front.
     """
     ids, leads_to = index.graph.ids, index.leads_to(_REQUIRES[0])
     done: dict[int, None] = {}
@@ -269,9 +267,7 @@ def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[
 
 
 def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    """For each step that feeds_into leads away from and back to among the steps, the shortest such way, each
-    cycle once.
-    """
+    """Yield the shortest feeds_into cycle through each step, within the steps, each cycle once."""
     seen: set[frozenset[int]] = set()
     for start in rows:
         queue: list[tuple[int, ...]] = [(start,)]
@@ -297,7 +293,7 @@ def _feeds(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:
 
 
 def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
-    """A conflict, with the candidates of either step that have none with the rest of the plan."""
+    """Format a conflict, with alternatives to either step that do not conflict with the rest of the plan."""
     tools = [step.tool for step in steps]
     instead = []
     for step in (each for each in steps if each.tool in pair):

@@ -48,12 +48,11 @@ class NodesWithin(MethodResult):
 
 
 def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20) -> NodesWithin:
-    """The nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}: min and max are inclusive, exact
-    has a tolerance of 1e-9.
+    """Return the nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}.
 
-    A node that lacks a dimension, or has something else than a number there, is left out and counted; the
-    first of the latter are named. Raises UnknownName for a dimension that no node has, and BadInput for
-    bounds that make no sense.
+    min and max are inclusive; exact has a tolerance of 1e-9. A node that lacks a dimension, or whose value is
+    not a number, is left out and counted; the first of the latter are named. Raises UnknownName if no node
+    has a dimension, and BadInput if bounds are invalid.
     """
     require_count(limit, 1, "limit", "it is how many nodes are kept")
     index, bounds = index_of(graph), bounds_of(filters)
@@ -71,12 +70,15 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
 
 
 def bounds_of(filters: Filters) -> dict[str, Bounds]:
-    """The least and the largest value of each dimension; raises BadInput for filters that make no sense."""
+    """Return the lowest and the highest value allowed for each dimension.
+
+    Raises BadInput if the filters are invalid.
+    """
     return require_bounds(filters, declared=tuple(filters) if isinstance(filters, Mapping) else ())
 
 
 def rows_within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolColumn, list[str]]:
-    """Which rows lie within all bounds, and what each filter left out."""
+    """Return which rows are within all bounds, and what each filter left out."""
     kept, why = np.ones(len(index.graph), bool), []
     for name, each in bounds.items():
         column = index.dimension(name)
@@ -148,9 +150,10 @@ class DimensionProfile(MethodResult):
 
 
 def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionProfile:
-    """The values of two nodes on each of the 56 dimensions that at least one of them has.
+    """Compare two nodes on each of the 56 dimensions that at least one of them has.
 
-    Raises UnknownName for a node, with near ids. What is no number from 0 to 1 is no value.
+    A value that is not a number from 0 to 1 is ignored. Raises UnknownName for an unknown node, with similar
+    ids.
     """
     index = index_of(graph)
     first, second = _values(index, node), _values(index, other)

@@ -41,7 +41,7 @@ class MethodResult:
         raise NotImplementedError
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
-        """The answer as rows, one value for each of COLUMNS."""
+        """Return the answer as rows, with one value for each of COLUMNS."""
         raise NotImplementedError
 
     @property
@@ -52,7 +52,10 @@ class MethodResult:
         return [str(row[0]) for row in self.rows()]
 
     def frame(self) -> pd.DataFrame:
-        """The rows as a data frame; raises NotInstalled without pandas."""
+        """Convert the rows to a data frame.
+
+        Raises NotInstalled if pandas is missing.
+        """
         try:
             import pandas as pd
         except ImportError:

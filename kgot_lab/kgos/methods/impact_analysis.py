@@ -99,18 +99,19 @@ def impact_analysis(
     follow: Follow = "arrows",
     weight: str | None = "weight",
 ) -> Impact:
-    """The nodes that a change of a node reaches within some edges, by a breadth-first walk; risk(d) = 1 /
-    depth * weight * centrality.
+    """Find the nodes that a change of a node reaches within `max_depth` edges, breadth first.
 
-    The weight is that of the heaviest edge from the level before, 1 where the property is missing; the
-    centrality is that of degrees. "forward" goes along the arrows, "backward" against them. With
-    follow="dependants" the meaning of an edge type decides: forward leads to what depends on the node,
-    whichever way that arrow points, backward to what it depends on, and other types are not followed. The
-    critical path is the chain from the node to a leaf of the walk, a node from which it found nothing
-    further, with the greatest product of risks; ties by id. (If it might end anywhere, as decision C-M5 has
-    it, it would end after one edge: without weights no factor is above 1.) Raises UnknownName, also for
-    another weight than the usual one that no edge has, and BadInput for a depth or for a weight that is not
-    above 0.
+    risk(d) = 1 / depth * weight * centrality. The weight is that of the heaviest edge from the level before,
+    1 if the property is missing. The centrality is degree centrality. "forward" follows the arrows,
+    "backward" goes against them. With follow="dependants" the meaning of an edge type decides: forward leads
+    to what depends on the node, whichever way the arrow points, backward to what it depends on, and other
+    types are not followed. The critical path is the chain from the node to a leaf of the walk with the
+    greatest product of risks, ties by id. A leaf is a node from which the walk found nothing further. (If the
+    path could end anywhere, as in decision C-M5, it would end after one edge: without weights no factor is
+    above 1.)
+
+    Raises UnknownName for an unknown node or option, or for a weight other than the default that no edge has.
+    Raises BadInput if the depth or a weight is not above 0.
     """
     require(weight, (str, type(None)), "the weight is the name of a property of edges, or None")
     for name, value, known in (
@@ -181,7 +182,9 @@ class _Walk:
         self.types[reached.ways // 2] = True
 
     def _rank(self, reached: LevelEdges) -> Places:
-        """Which of equal edges comes first: that from the first parent by id, and then that of the first way."""
+        """Return the rank of equal edges: by the id of the parent, then by the order of edge types and
+        directions.
+        """
         return self.index.name_order[reached.parents] * (2 * len(self.types)) + reached.ways
 
     @property
@@ -191,7 +194,7 @@ class _Walk:
         return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows], self.depths[rows]))]
 
     def critical(self) -> list[int]:
-        """The rows of the riskiest chain from the root to a leaf."""
+        """Return the rows of the riskiest chain from the root to a leaf."""
         leaves = np.flatnonzero((self.depths > 0) & ~self.leads_on)
         if not leaves.size:
             return [self.root]
@@ -203,7 +206,7 @@ class _Walk:
         return chain[::-1]
 
     def impacted(self) -> tuple[Impacted, ...]:
-        """The nodes reached, as they are told."""
+        """Return the reached nodes as results."""
         graph, rows = self.index.graph, self.found
         ids, types, known = graph.ids, graph.type_names, graph.node_properties
         reached = [ids[row] for row in rows.tolist()]
@@ -222,7 +225,7 @@ class _Walk:
 
 
 def _best(children: Ints, values: Reals, rank: Places) -> Places:
-    """For each child, in which place its largest value stands, of equal ones that of the lowest rank."""
+    """Return the position of the largest value of each child, ties by the lowest rank."""
     size = int(children.max()) + 1
     largest = np.full(size, -np.inf)
     np.maximum.at(largest, children, values)

@@ -199,12 +199,12 @@ class Intents(MethodResult):
 def classify_intent(
     query: str, *, threshold: float = _THRESHOLD, most: int = _MOST, boosts: Mapping[str, float] | None = None
 ) -> Intents:
-    """The intents of a query with a score of at least the threshold: 1 for each phrase it holds, .3 for each
-    word, and what boosts add.
+    """Classify a query by intent: 1 for each phrase it holds, .3 for each word, plus boosts.
 
-    A phrase counts wherever its letters stand, a word between the bounds of words, also with a plural s, each
-    once; ties are in the order of INTENTS (decision C-M2). `boosts` is what a mode of an application adds to
-    an intent, by name. Raises BadInput, and UnknownName for an intent that is none.
+    Intents with a score of at least `threshold` are returned. A phrase counts anywhere in the text, a word
+    only as a whole word, also with a plural s, and each once. Ties are in the order of INTENTS (decision
+    C-M2). `boosts` maps intents to what the mode of an application adds. Raises BadInput, and UnknownName for
+    an unknown intent.
     """
     require(query, str, "a query is a text")
     require_amount(threshold, "threshold")
@@ -225,7 +225,7 @@ def classify_intent(
 
 
 def _purpose(text: str, kept: Sequence[Intent]) -> tuple[Purpose, str]:
-    """What is to be done: as the query says it, else as the likeliest intent has it, else a search."""
+    """Return the purpose that the query states, else that of the likeliest intent, else a search."""
     of_intent = INTENTS[kept[0].name].purpose if kept else "search"
     pairs = ((purpose, phrase) for purpose, phrases in PURPOSES.items() for phrase in phrases)
     said, phrase = next((each for each in pairs if re.search(rf"\b{each[1]}\b", text)), (of_intent, ""))

@@ -69,12 +69,11 @@ def trace_path(
     types: Collection[str] | None = None,
     directed: bool = False,
 ) -> PathFound:
-    """A shortest path of at most `max_depth` edges, by a search from both ends at once; edges are walked both
-    ways unless `directed`.
+    """Find a shortest path of at most `max_depth` edges by bidirectional search.
 
-    Of parallel edges the path names the first that goes forward, else the first. With `types`, only these are
-    walked. Raises UnknownName for a node that is not there, with near ids, or where no edge has such a type,
-    and BadInput.
+    Edges are walked in both directions unless `directed`. Of parallel edges the path names the first that
+    points forward, else the first. With `types`, only these are walked. Raises UnknownName for an unknown
+    node, with similar ids, or if no edge has such a type. Raises BadInput if the depth is below 1.
     """
     require_count(max_depth, 1, "max_depth", "it is how many edges a path may have")
     index = index_of(graph)
@@ -135,7 +134,7 @@ class _Side:
         return int(met[np.argmin(self.index.name_order[met])]) if len(met) else None
 
     def back_from(self, row: int) -> list[int]:
-        """The steps that led to a row, the last first."""
+        """Return the steps that led to a row, the last first."""
         places = []
         while self.depths[row] > 0:
             places.append(int(self.came[row]))
@@ -219,13 +218,12 @@ class Exploration(MethodResult):
 
 
 def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> Exploration:
-    """The nodes within some edges of a node, whichever way these point, by level and importance; hubs are
-    marked.
+    """List the nodes within `depth` edges of a node in either direction, by level and importance.
 
-    importance = .6 * degree centrality + .4 * types of edges at the node / types in the graph (decision
-    C-M6). A hub has more than twice the mean neighbours of its level. A node's parent is the most important
-    node of the level before it is linked to; ties by id. Raises UnknownName for a node that is not there,
-    with near ids, and BadInput.
+    importance = .6 * degree centrality + .4 * edge types at the node / edge types in the graph (decision
+    C-M6). Hubs, with more than twice the mean neighbours of their level, are marked. A node's parent is the
+    most important node of the level before that it is linked to, ties by id. Raises UnknownName for an
+    unknown node, with similar ids, and BadInput.
     """
     require_count(depth, 1, "depth")
     index = index_of(graph)
@@ -253,7 +251,7 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
 
 
 def _level(index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals) -> tuple[Explored, ...]:
-    """The nodes of one level, the most important first."""
+    """Return the nodes of one level, the most important first."""
     graph, children = index.graph, each_once(reached.children, len(index.graph))
     order = children[np.lexsort((index.name_order[children], -importance[children]))]
     hubs = index.degrees[order] > _HUB * index.degrees[children].mean()
@@ -274,7 +272,7 @@ def _level(index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals
 
 
 def _parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> Places:
-    """The most important parent of each child."""
+    """Return the most important parent of each child."""
     in_order, rank = np.lexsort((index.name_order, -importance)), np.empty(len(index.graph), np.int64)
     rank[in_order] = np.arange(len(index.graph))
     best = np.full(len(index.graph), len(index.graph), np.int64)
@@ -283,7 +281,7 @@ def _parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> Place
 
 
 def _types(index: GraphIndex, reached: LevelEdges) -> dict[int, tuple[str, ...]]:
-    """The types of the edges over which each child was reached, in alphabetical order."""
+    """Return the types of the edges over which each child was reached, in alphabetical order."""
     names = index.graph.type_names
     in_order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(in_order)

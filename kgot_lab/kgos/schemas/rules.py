@@ -255,7 +255,7 @@ def of_unknown_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
 
 
 def workaround_of_nothing(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """Return the has_workaround edges whose source has no limitation and is none of a node."""
+    """Return the has_workaround edges whose source neither has a limitation nor is one that a node has."""
     limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
     concerned = np.zeros(len(graph), dtype=np.bool_)
     concerned[graph.sources[limited]] = concerned[graph.targets[limited]] = True

@@ -106,9 +106,7 @@ class RetrievalConfig:
         return tuple(lane for method in self.methods for lane in _LANES[method])
 
     def mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:
-        """The first goal mapping, in their order, whose word a query says in any of its endings; None where
-        it says none.
-        """
+        """Return the first goal mapping whose word is in a query in any inflection, or None."""
         said = {stem(word) for word in named_words(query)}
         for word, mapping in self.goal_mappings.items():
             if {stem(each) for each in named_words(word)} <= said:

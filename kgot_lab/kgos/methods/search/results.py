@@ -112,11 +112,11 @@ class SearchResult(MethodResult):
 
 
 def search_context(result: SearchResult) -> str:
-    """The nodes and neighbours of a search, each with its description, its edges and all of its limitations;
-    then a plan, if there is one.
+    """Format the nodes and neighbours of a search with descriptions, edges and limitations, then the plan.
 
-    A node of the graph is told on lines of its own, whatever its texts hold; they are not to be trusted and
-    say so nowhere: put a fence around the whole (`kgot_lab.text.cleaning.fenced`).
+    All limitations of each node are included. Each node is formatted on lines of its own, whatever its texts
+    contain. The texts are untrusted and not marked as such, so put a fence around the whole
+    (`kgot_lab.text.cleaning.fenced`).
     """
     return "\n".join([*_nodes(result), *_plan(result)])
 

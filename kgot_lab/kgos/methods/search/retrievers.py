@@ -30,9 +30,11 @@ _ABOUT, _JOINED, _DIMENSION = 1.0, 0.7, 0.5  # KG-OS, section 7, for cost_optimi
 
 
 def intent_scores(index: GraphIndex, intent: str) -> Reals:
-    """How far each node is about an intent, from 0 to 1: 1 for its type or a word of the intent in its name,
-    .7 for an edge of one of the types of the intent from or to such a node, .5 for each dimension within its
-    bounds; added up and divided by the largest.
+    """Score how much each node is about an intent, from 0 to 1.
+
+    1 for its type or a word of the intent in its name, .7 for an edge of one of the intent's types from or to
+    such a node, .5 for each dimension within its bounds. The sum is divided by the largest. Raises
+    UnknownName for an unknown intent.
     """
     if intent not in INTENTS:
         raise UnknownName("intent", intent, INTENTS)
@@ -42,8 +44,9 @@ def intent_scores(index: GraphIndex, intent: str) -> Reals:
 
 
 def dimension_boosts(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, list[str]]:
-    """The mean of some dimensions for each node, 0 for one it lacks (decision C-E6), and the names that no
-    node has.
+    """Return the mean of some dimensions for each node, and the names that no node has.
+
+    A dimension that a node lacks counts as 0 (decision C-E6).
     """
     values, absent = [], []
     for name in names:
@@ -55,7 +58,7 @@ def dimension_boosts(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, li
 
 
 def from_methods(index: GraphIndex, scores: Mapping[str, float]) -> Reals:
-    """What the methods that were invoked found, over the largest."""
+    """Return the scores of the nodes that the invoked methods found, over the largest."""
     found = np.zeros(len(index.graph))
     for id, score in scores.items():
         found[index.graph.row(id)] = score
@@ -94,10 +97,10 @@ class Meant(NamedTuple):
 def lane_of_meaning(
     index: GraphIndex, embedder: Embedder | None, vectors: StoredVectors | None
 ) -> Meant | None:
-    """The lane over stored vectors, the query embedded with what they say made them; else that of an
-    embedder; else none.
+    """Return the dense retriever over stored vectors, else that of an embedder, else None.
 
-    Raises BadInput where embedder and vectors do not belong together, and what `query_embedder` raises.
+    For stored vectors without an embedder, the query is embedded with the model that they name. Raises
+    BadInput if embedder and vectors do not match, and what `query_embedder` raises.
     """
     if vectors is None:
         return (
@@ -146,10 +149,10 @@ class Walked(NamedTuple):
 def ranked_by_lanes(
     index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, meant: Meant | None
 ) -> tuple[Ranking, Weights, list[Invoked], Walked]:
-    """The fused ranking of the lanes, what each weighed in the end, what was done, and how the graph lane
-    went.
+    """Rank nodes by the fusion of the retrievers.
 
-    Raises BadInput where no lane weighs anything.
+    Returns the ranking, the final weights, the trace, and the walk of the graph retriever. Raises BadInput if
+    no retriever has a weight.
     """
     lanes: dict[str, Ranking] = {}
     trace: list[Invoked] = []
@@ -201,8 +204,9 @@ def _text_lane(index: GraphIndex, asked: SearchRequest) -> Ranking:
 def _graph_lane(
     index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, lanes: Mapping[str, Ranking]
 ) -> tuple[Ranking, Invoked, Walked]:
-    """What the best by the other lanes are linked to; without such lanes, what keyword matches are linked to
-    (decision C-O8).
+    """Rank what the best nodes of the other retrievers are linked to.
+
+    Without other retrievers, the seeds are keyword matches (decision C-O8).
     """
     share = asdict(lane_weights(config.weights, *lanes)) if _any_weight(config, lanes) else {}
     named = [(share[name], _said(name, lane)) for name, lane in lanes.items() if share.get(name)]
@@ -231,8 +235,9 @@ def _any_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:
 
 
 def _followed(asked: SearchRequest, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
-    """The edge types that the graph lane follows, and who says so: a goal mapping before the configuration,
-    the configuration before us.
+    """Return the edge types that the graph retriever follows, and why.
+
+    A goal mapping takes precedence over the configuration, which takes precedence over the default.
     """
     if asked.mapping and asked.mapping.boost_types:
         return asked.mapping.boost_types, "the goal mapping says which edges"
@@ -242,9 +247,7 @@ def _followed(asked: SearchRequest, config: RetrievalConfig) -> tuple[tuple[str,
 
 
 def _intent_lane(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, Invoked]:
-    """The likeliest intent, the dimensions of a goal mapping, and what was found by the methods that were
-    invoked.
-    """
+    """Rank by the likeliest intent, the dimensions of a goal mapping, and the invoked methods."""
     best = asked.intents.best
     scores = intent_scores(index, best.name).copy() if best else np.zeros(len(index.graph))
     told = [f"nodes about {best.name}"] if best else []
@@ -269,16 +272,14 @@ def _intent_lane(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, Invo
 
 
 def _confidence(asked: SearchRequest) -> float:
-    """How far the intent lane counts: as far as the likeliest intent is sure, and in full where a goal
-    mapping matches.
-    """
+    """Return the factor of the intent retriever: 1 for a goal mapping, else the intent's confidence."""
     if asked.mapping:
         return 1.0
     return asked.intents.best.confidence if asked.intents.best else 0.0
 
 
 def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> Ranking:
-    """The hits of a ranking whose rows are kept: filters come before scores (decision C-O2)."""
+    """Keep the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
     rows, scores = columns(ranking, index.graph.ids)
     inside = kept[rows]
     return Ranking(
@@ -287,5 +288,5 @@ def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> R
 
 
 def _said(name: str, ranking: Ranking) -> Stage:
-    """A lane that has been asked already."""
+    """Wrap a computed ranking as a stage."""
     return Stage(name, lambda _: ranking)
