@@ -1,4 +1,4 @@
-"""Editing a graph by hand, one change after another; what a rule forbids is refused before anything is
+"""Edit a graph by hand, one change at a time. A change that breaks a rule is refused before anything is
 written.
 """
 
@@ -29,10 +29,10 @@ from kgot_lab.text.cleaning import counted, whole
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Diff, Document, Edge, Hit, Json, Node, full_text
 
-# The rules of a sound graph asked of what a change touches, and of nothing else.
+# Check the rules only where a change touches the graph.
 
-_OWN_RULES = (1, 2, 4, 5, 6, 7)  # that look at a node or an edge, and at what touches it
-# that follow these edges
+_OWN_RULES = (1, 2, 4, 5, 6, 7)  # rules that look at a node or an edge, and at what touches it
+# rules that follow these edge types
 _ALONG_RULES = {(9,): ("requires",), (11,): ("feeds_into",), (10, 12): ("has_limitation", "has_workaround")}
 
 
@@ -86,13 +86,14 @@ def _edge(source: str, type: str, target: str) -> str:
     return f"edge {shortly(source)} -{type}-> {shortly(target)}"
 
 
-# A search over the nodes of a graph that is being edited: after a change only the texts that changed are
-# indexed and embedded again.
+# Search the nodes of a graph while it is edited. After a change, only the texts that changed are indexed and
+# embedded again.
 
 
 class EditedIndex:
-    """Words in FTS5 and, with an embedder, vectors, by node. `indexed` and `embedded` count the texts that
-    were worked on.
+    """A full-text index (FTS5) and, with an embedder, vectors of the nodes.
+
+    `indexed` and `embedded` count the texts processed.
     """
 
     def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None):
@@ -177,18 +178,18 @@ def _document(graph: PropertyGraph, id: str) -> Document:
     return index_of(graph.subgraph([id])).documents[0]
 
 
-MADE_BY_HAND = "curated"  # the property of what was made by hand: who made it, and when
+MADE_BY_HAND = "curated"  # the property of what was edited by hand: who edited it, and when
 
 
 class Keeps(Protocol):
-    """What each change is written to as well: a store, or a file."""
+    """A store or a file to which each change is written as well."""
 
     def apply(self, diff: Diff) -> None: ...  # in one step
 
 
 @dataclass(frozen=True)
 class EditMade:
-    """A change that was made: what it was, what it broke that held before, and what holds now that did not."""
+    """A change that was made, with the faults that it added and those that it fixed."""
 
     said: str
     diff: Diff
@@ -207,10 +208,10 @@ class EditMade:
 class Editor:
     """A graph while it is edited.
 
-    Each change is checked against the twelve rules and the vocabulary before it is written: an error that was
-    not there before is refused with BadInput, which says what to do, and nothing changes; a warning is told
-    with the change. What a change does not touch is not checked, indexed or embedded again. With a store each
-    change is written there too, in one step; `undo` takes it back in both. `now` is the clock of the marks.
+    Each change is checked against the twelve rules and the vocabulary before it is written. A new error is
+    refused with BadInput, which says what to do, and nothing changes. A new warning is reported with the
+    change. What a change does not touch is not checked, indexed or embedded again. With a store, each change
+    is written there too, in one step, and `undo` reverts it in both. `now` is the clock of the marks.
     """
 
     def __init__(
@@ -293,7 +294,7 @@ class Editor:
             Diff(removed_edges=(self._edge(source, type, target),)),
         )
 
-    # --- back and forth ---
+    # --- undo and redo ---
 
     def undo(self) -> EditMade:
         """Take the last change back; raises BadInput where there is none."""
@@ -339,16 +340,16 @@ class Editor:
         self.graph.row(id)
         return tuple(sorted(faults_near(self.graph, self.vocabulary, [id]), key=str))
 
-    # --- how ---
+    # --- internals ---
 
     def _make(self, said: str, diff: Diff) -> EditMade:
         for node in (*diff.added_nodes, *(now for _, now in diff.changed_nodes)):
-            node_row(node)  # what no file takes could not be kept
+            node_row(node)  # raises for values that no file format can store
         for edge in (*diff.added_edges, *(now for _, now in diff.changed_edges)):
             edge_row(edge)
         after = self.graph.apply(diff)
         touched = touched_by(diff)
-        # what is gone cannot be looked at afterwards, so its neighbours stand for it
+        # a removed node can no longer be checked, so its neighbours are checked instead
         near = touched | {end for edge in diff.removed_edges for end in (edge.source, edge.target)}
         before_faults, after_faults = (
             faults_near(graph, self.vocabulary, near) for graph in (self.graph, after)

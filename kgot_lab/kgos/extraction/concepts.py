@@ -1,4 +1,4 @@
-"""Reading passages one after another, and putting what they state into the graph."""
+"""Read passages one by one with a model, and add what they state to the graph."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from kgot_lab.text.cleaning import FENCES, fenced, tokens
 from kgot_lab.text.words import blocks, rough_sentences, searched_words, stands_in
 from kgot_lab.types import LLM, Edge, Json, Message, Node, Prompt, Reply, Usage
 
-# What a model reads: paragraphs of Markdown, and what functions and classes say of themselves, each with
-# its place.
+# Passages to read: paragraphs of Markdown, and the descriptions of functions and classes, with their
+# positions.
 
 _PROSE = (("document",), ("section",))  # read from their files, paragraph by paragraph
-_FEWEST_WORDS = 8  # that say something; a heading or a line of a table says no relation
+_FEWEST_WORDS = 8  # the fewest words of a passage; a heading or a line of a table states no relation
 _MOST_LETTERS = 1_500
 _HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A text to read: the node it belongs to, what that is called, the file, and the first line."""
+    """A text to read, with the id and the name of its node, its file and its first line."""
 
     node: str
     name: str
@@ -96,11 +96,10 @@ def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
         line += part.count("\n")
 
 
-# Reading one passage: which relations it states, each with the words that state it, and what it says of how
-# something is.
+# Read one passage: the relations that it states, each with its quotation, and what it says of its subject.
 
-# Each field of the form that a model fills in: the relation it stands for, what it asks for, and the types of
-# both ends. The subject is what the passage is about; of a workaround and of a cause it is the limitation.
+# The fields of the form that a model fills in: their relation, their question, and the types of both ends.
+# The subject is what the passage is about, but that of a workaround or a cause is the limitation.
 FIELDS: Mapping[str, tuple[str, str, str, str]] = {
     "limitations": (
         "has_limitation",
@@ -116,7 +115,7 @@ FIELDS: Mapping[str, tuple[str, str, str, str]] = {
     "causes": ("caused_by", "why a limitation is there", "limitation", "concept"),
 }
 _OF_LIMITATION = ("has_workaround", "caused_by")
-_LONGEST = 20  # words of a phrase; what is longer is no phrase
+_LONGEST = 20  # words of a phrase at most
 _REPLY = 400
 _SYSTEM = (
     "You read one paragraph of documentation about a thing and copy short phrases of the paragraph, word for word, into a form. "
@@ -143,7 +142,7 @@ _EXAMPLES: tuple[tuple[str, str, dict[str, list[str]]], ...] = (
         {"enables": ["random access"], "prevents": ["a second pass"]},
     ),
 )
-# What a limitation is said with: a small model calls a limitation whatever it would not have thought of.
+# Words that express a limitation. A small model calls anything unexpected a limitation.
 _LIMIT = re.compile(
     r"\b(no|not|cannot|can't|\w+n't|never|without|only|unless|except|fail|slow|limit|un\w+|expensive|los[est]|error|problem|warn|careful|"
     r"hard|difficult|deprecated|approximat|sub\w+|exponential|very|too)",
@@ -190,7 +189,7 @@ class About(BaseModel):
 
 @dataclass(frozen=True)
 class ReadPassage:
-    """What was accepted of a passage, and what was refused with the reason."""
+    """The accepted statements of a passage, and the refused ones with the reasons."""
 
     passage: Passage
     relations: tuple[Stated, ...] = ()
@@ -302,8 +301,8 @@ _ABOUT: _Ask = (about_prompt, read_about)
 
 @dataclass(frozen=True)
 class Grown:
-    """A graph with what was read put into it: how many calls were made and how many replies were kept ones,
-    what was refused, the cost.
+    """A graph with the statements of passages added, the numbers of calls, of cached and of unusable replies,
+    and the cost.
     """
 
     graph: PropertyGraph
@@ -370,7 +369,7 @@ def _asks(about: bool) -> tuple[_Ask, ...]:
 
 
 class _Reading:
-    """Asks a model, or finds what it said before."""
+    """Returns a model's reply to a prompt, from the cache if it is there."""
 
     def __init__(self, llm: LLM, kept: CacheFile | None):
         self.llm, self.kept = llm, kept
@@ -396,7 +395,7 @@ def _reply(value: object) -> Reply | None:
     try:
         return reply_from_json(json.loads(str(value)))
     except (ValueError, KeyError, TypeError):
-        return None  # damaged: it is asked again
+        return None  # damaged, so the model is called again
 
 
 def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) -> PropertyGraph:

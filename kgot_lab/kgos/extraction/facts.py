@@ -1,4 +1,4 @@
-"""The facts of one file: what it defines, what it refers to, and where each stands; JSON in and out."""
+"""The facts of one file: definitions and references with their positions, converted to and from JSON."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from kgot_lab.types import Json
 
-PACKAGE = "package:"  # before the name of something that is imported and is not among the files: its id
+PACKAGE = "package:"  # prefix of the id of something imported that is not among the files
 
 
 @dataclass(frozen=True)
 class Definition:
-    """Something that a file defines: its id in the graph, its type in the vocabulary of code, its name, its
-    lines, and what holds it.
+    """A definition in a file: its id in the graph, its type in the vocabulary of code, its name, its lines
+    and what contains it.
     """
 
     id: str
@@ -24,12 +24,12 @@ class Definition:
     name: str
     line: int
     end_line: int
-    inside: str = ""  # the id of what holds it; "" for what the file holds itself
+    inside: str = ""  # the id of the enclosing definition; "" for what the file itself contains
     description: str = ""
     signature: str = ""
     decorators: tuple[str, ...] = ()
-    attributes: tuple[str, ...] = ()  # of a class, besides its methods
-    marks: tuple[str, ...] = ()  # what a template asks for and structure does not tell, as "abstract"
+    attributes: tuple[str, ...] = ()  # of a class, except its methods
+    marks: tuple[str, ...] = ()  # properties that templates need and structure does not show, such as "abstract"
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Definition:
@@ -39,28 +39,29 @@ class Definition:
 
 @dataclass(frozen=True)
 class Mention:
-    """That one thing names another: `target` is an id, or a name that is looked up among all files once they
-    are read.
+    """A reference from one thing to another. `target` is an id, or a name that is resolved when all files are
+    read.
     """
 
     source: str
     type: str
     target: str
     line: int
-    said: str = ""  # the words that say so, where they are not those of code
+    said: str = ""  # the quotation, if it is not code
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """All that one file says: the node of the file is the first definition; `flow` is what an analysis of the
-    language needs besides.
+    """All facts of one file.
+
+    The first definition is the file itself. `flow` holds what the analysis of its language needs besides.
     """
 
-    path: str  # inside the folder
+    path: str  # relative to the folder
     language: str
     definitions: tuple[Definition, ...]
     references: tuple[Mention, ...] = ()
-    remark: str = ""  # what had to be guessed or was left out
+    remark: str = ""  # what was guessed or left out
     flow: Mapping[str, Json] | None = None
 
     @property
@@ -80,7 +81,7 @@ class FileFacts:
         return cls(kept["path"], kept["language"], definitions, references, kept["remark"], kept["flow"])
 
 
-# Names of modules by the places of their files, and which file an import means.
+# Module names from file paths, and the file that an import means.
 
 INIT = "__init__"
 
@@ -88,10 +89,10 @@ INIT = "__init__"
 class ModuleNames:
     """The dotted name of each module of a folder, and the module that a name means where it is written.
 
-    A package is a folder with an `__init__`; its name begins at the highest such folder around it, so
-    `src/shop/cart.py` is `shop.cart` where only `src/shop` is a package, and `src.shop.cart` where none is.
-    `prefix` is the package that the folder itself stands in. Two files that would have one name are told
-    apart by their paths.
+    A package is a folder with an `__init__`. Names begin at its topmost enclosing package, so
+    `src/shop/cart.py` is `shop.cart` if only `src/shop` is a package, and `src.shop.cart` if none is.
+    `prefix` is the package that contains the folder itself. Two files that would have the same name are
+    distinguished by their paths.
     """
 
     def __init__(self, paths: Iterable[str], prefix: str = ""):
@@ -157,10 +158,10 @@ def _dotted(path: PurePosixPath, packages: set[str], prefix: str) -> str:
     return ".".join([prefix, *parts] if prefix and "." in packages else parts) or path.stem
 
 
-# Which files are read, by how their names end.
+# The file endings that are read.
 
 PYTHON_ENDINGS = (".py", ".pyi")
-# in the order in which an import without an ending looks
+# in the order in which an import without an ending is resolved
 SCRIPT_ENDINGS = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs")
 SETTINGS_ENDINGS = (".json", ".toml", ".yaml", ".yml")
 PROSE_ENDINGS = (".md", ".markdown")

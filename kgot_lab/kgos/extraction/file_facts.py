@@ -1,4 +1,4 @@
-"""The facts of one file, read from its bytes alone: by this process, or by another that has the same code."""
+"""Extract the facts of one file from its bytes alone, in this process or in a worker with the same code."""
 
 from __future__ import annotations
 
@@ -30,17 +30,14 @@ from kgot_lab.kgos.extraction.python.statements import python_facts
 from kgot_lab.kgos.extraction.texts import prose_facts, settings_facts
 from kgot_lab.types import Edge, Json, Node
 
-# What was extracted before, kept on this computer: the facts of files by their bytes, and the graphs of
-# folders by their files.
+# The cache of this computer: facts of files by their bytes, and graphs of folders by their files.
 
 _FACTS = CacheTable("extracted_files.sqlite", "facts", "json", "BLOB", "json")
 _GRAPHS = CacheTable("extracted_graphs.sqlite", "graphs", "json", "BLOB", "json")
 
 
 class CachedExtraction:
-    """Facts and graphs under digests of what they were made of; another version of what makes them finds
-    nothing.
-    """
+    """A cache of facts and graphs under digests of their input and of the version of the code."""
 
     def __init__(self, folder: Path | None):
         self._facts = CacheFile(folder, _FACTS, called="extraction", without="files are read again")
@@ -129,8 +126,8 @@ MOST_TOGETHER, MOST_BYTES_TOGETHER = 16, 2_000_000  # files, and bytes of them, 
 
 @dataclass(frozen=True)
 class FileToRead:
-    """A file by its path in its folder, with its bytes; of Python the module that it is, and whether that is
-    a package.
+    """The path of a file in its folder and its bytes; for Python also its module name, and whether it is a
+    package.
     """
 
     path: str
@@ -140,8 +137,8 @@ class FileToRead:
 
 
 class ExtractedFile(NamedTuple):
-    """What another process read: the version of its code, and of each file the facts, why there are none, or
-    None: read it yourself.
+    """The output of a worker: the version of its code, and for each file its facts, an error, or None if the
+    caller has to read it.
     """
 
     version: bytes
@@ -208,7 +205,7 @@ def _said(file: FileToRead) -> FileFacts | str | None:
     try:
         return facts_of_file(file)
     except NotInstalled:
-        return None  # it may be installed where the question comes from
+        return None  # the parser may be installed where the request comes from
     except BadInput as error:
         return str(error)
 

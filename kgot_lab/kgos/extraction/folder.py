@@ -1,5 +1,5 @@
-"""Reading a folder of code, settings and prose into a graph; what was read before and has not changed is not
-read again.
+"""Read a folder of code, settings and prose into a graph. Files that have not changed are taken from the
+cache.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from kgot_lab.text.cleaning import counted
 _LARGEST = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
-}  # bytes that are read
-# folders of what others wrote, or of what was made
+}  # bytes at most
+# folders of installed packages and of generated files
 _PASSED_OVER = ("node_modules", "__pycache__", "site-packages")
-_LOT = 64  # files that are kept together; with workers so many for each thread, of at most as many threads as follow
+_LOT = 64  # files cached together; with workers, files per thread, up to the number of threads that follows
 _MOST_LOTS = 16
-# how many files of how many are done, and the one that is next
+# how many of how many files are done, and the next one
 FileProgress = Callable[[int, int, str], object]
 
 
 @dataclass(frozen=True)
 class FolderGraph:
-    """The graph of a folder, and what became of its files: how many were read and reused, which not and why,
-    which with doubt.
+    """The graph of a folder, with the numbers of files read and reused, and the files that were skipped or
+    read with doubt.
     """
 
     graph: PropertyGraph
@@ -65,7 +65,7 @@ class FolderGraph:
     doubtful: tuple[Remark, ...] = ()
     sites: int = 0
     resolved: int = 0
-    # endings of files that are not read, and how many there are
+    # endings of files that are not read, with their counts
     passed_over: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -166,14 +166,14 @@ def folder_stamp(folder: Path) -> str:
     """
     told = []
     for path in sorted(_Walk(folder).paths):
-        with suppress(OSError):  # gone meanwhile
+        with suppress(OSError):  # removed meanwhile
             found = (folder / path).stat()
             told.append(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0{found.st_ino}")
     return key_of_parts(*told).hex()
 
 
 class _Walk:
-    """Which files of a folder are read."""
+    """Finds the files of a folder that are read."""
 
     def __init__(self, folder: Path):
         self.paths: list[str] = []
@@ -218,7 +218,7 @@ def _name(path: Path) -> str:
 
 
 class _Reading:
-    """The facts of files: kept ones where the bytes are those of before, else read."""
+    """Reads the facts of files, from the cache if their bytes are the same."""
 
     def __init__(self, folder: Path, names: ModuleNames, kept: CachedExtraction | None, client: Any = None):
         self.folder, self.names, self.kept, self.client = folder, names, kept, client
@@ -260,7 +260,7 @@ class _Reading:
                     self.keys.append(keys[path])
                     yield facts
                 yield from self._unread(paths[start : start + self.lot])
-            finally:  # an interruption too keeps what was read
+            finally:  # an interrupted run too caches what it read
                 if self.kept:
                     self.kept.keep_facts(new)
 

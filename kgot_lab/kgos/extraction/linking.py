@@ -1,5 +1,5 @@
-"""The facts of all files joined into one graph: names are looked up, calls are followed, and what is said
-twice becomes one edge.
+"""Link the facts of all files into one graph: resolve names, follow calls, and merge repeated statements into
+one edge.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ from kgot_lab.kgos.extraction.python.program import Program
 from kgot_lab.types import Edge, Json, Node
 
 ROOT = "."
-_MOST_NAMES = 40  # names of another package that an edge tells
+_MOST_NAMES = 40  # names of another package on one edge
 _FEWEST_LETTERS = 4  # of a bare word in prose that may name a class or function
 
 
 @dataclass(frozen=True)
 class Joined:
-    """The graph, and how much of what is called in Python could be said: sites that call, and those of them
-    whose callee is known.
-    """
+    """The graph, the number of call sites in Python, and how many of them have a known callee."""
 
     graph: PropertyGraph
     sites: int
@@ -79,22 +77,22 @@ def _uncollected() -> Iterator[None]:
 
 
 class _Growing:
-    """The graph while it grows."""
+    """Builds the graph step by step."""
 
     def __init__(self, files: Sequence[FileFacts], root: str):
         self.files, self.root = files, root
         self.nodes: dict[str, Node] = {}
-        self.about: dict[str, dict[str, Any]] = {}  # the properties of those that files define
+        self.about: dict[str, dict[str, Any]] = {}  # the properties of definitions
         self.edges: dict[tuple[str, str, str], dict[str, set[Any]]] = {}
-        # of a definition that is no module, in the analysis of Python: what it is in the graph
+        # maps definitions in the analysis of Python, except modules, to nodes of the graph
         self.id_of: dict[str, str] = {}
-        self.file_of: dict[str, str] = {}  # the file that a node was read in
+        self.file_of: dict[str, str] = {}  # the file that a node was read from
         modules = {facts.file.id for facts in files}
         for facts in files:
             self._define(facts.file, facts)
         for facts in files:
             for definition in facts.definitions[1:]:
-                # a package may have a function of the name of one of its modules
+                # a package may have a function with the name of one of its modules
                 self.id_of[definition.id] = definition.id + "()" * (definition.id in modules)
         for facts in files:
             for definition in facts.definitions[1:]:
@@ -103,7 +101,7 @@ class _Growing:
 
     def _define(self, definition: Definition, facts: FileFacts) -> None:
         id = self.id_of.get(definition.id, definition.id)
-        if id in self.nodes:  # defined again, on another way or as the setter of a property
+        if id in self.nodes:  # defined again, on another branch or as the setter of a property
             self.about[id].setdefault("also_at", []).append(definition.line)
             return
         properties: dict[str, Any] = {
@@ -141,7 +139,7 @@ class _Growing:
         if said:
             about["said"].add(said)
 
-    # --- places ---
+    # --- folders ---
 
     def folders(self) -> None:
         """Add nodes for folders, and `contains` edges from folders and packages to their files.
@@ -172,7 +170,7 @@ class _Growing:
             elif str(folder) != ROOT:
                 self._add(holder(str(folder.parent)), "contains", facts.file.id)
 
-    # --- what files name ---
+    # --- imports ---
 
     def imports(self, names: ModuleNames) -> None:
         """Add edges from each module to the modules and external packages that it imports."""
@@ -281,7 +279,7 @@ class _Growing:
             self.nodes[id] = Node(id, ("package",), about)
         return id
 
-    # --- what Python runs ---
+    # --- calls in Python ---
 
     def inherits(self, bases: Mapping[str, Iterable[str]]) -> None:
         """Add edges from each class to its base classes."""
@@ -322,7 +320,7 @@ class _Growing:
             caller = caller.rpartition(".")[0]
         return self.id_of.get(caller, caller)
 
-    # --- what settings and prose tell of ---
+    # --- settings and prose ---
 
     def mentions(self) -> None:
         """Add edges for names in settings and prose that match exactly one node."""

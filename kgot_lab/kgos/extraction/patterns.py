@@ -1,4 +1,4 @@
-"""A graph of code with the patterns that templates recognise in it."""
+"""Find patterns in a graph of code by templates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.extraction.facts import PACKAGE
 from kgot_lab.types import Edge, Node
 
-# A graph of code as templates look at it: the methods of a class, what a function calls, who inherits.
+# A view of a graph of code for templates: methods of a class, callees of a function, subclasses.
 
 
 class CodeView:
-    """Looks into a graph of code; what is asked for often is worked out once."""
+    """A view of a graph of code, with frequent lookups precomputed."""
 
     def __init__(self, graph: PropertyGraph):
         self.graph = graph
@@ -135,14 +135,12 @@ def cycles_of_imports(view: CodeView) -> list[list[str]]:
     return sorted(sorted(each) for each in nx.strongly_connected_components(graph) if len(each) > 1)
 
 
-# Templates of patterns: what each is, what it may be exchanged for, and how a graph of code shows that
-# something is built after it.
-#
-# The names are those of the field: design patterns of Gamma, Helm, Johnson and Vlissides (1994), idioms of
-# Python, and anti-patterns of Fowler's refactoring (1999) and of linters. A template asks for structure,
-# and says what it saw; it does not know what was meant.
+# Templates of patterns: a description, alternatives, and how a graph of code shows an instance. The names are
+# those of the literature: design patterns of Gamma, Helm, Johnson and Vlissides (1994), idioms of Python, and
+# anti-patterns of Fowler's refactoring (1999) and of linters. A template checks structure and reports what it
+# found. It does not know the intention.
 
-_Found = Iterator[tuple[str, str]]  # the id of what is built so, and what shows it
+_Found = Iterator[tuple[str, str]]  # the id of an instance, and what shows it
 _Find = Callable[["CodeView"], _Found]
 _MANY_METHODS = 25
 _LONG = 150  # lines
@@ -159,7 +157,7 @@ _BASES_OF_ABSTRACT = {"ABC", "abc.ABC", "Protocol", "typing.Protocol", "typing_e
 
 @dataclass(frozen=True)
 class Template:
-    """A pattern: its id, the type of its node, what it is, what else does its job, and how it is found."""
+    """A pattern: its id, node type, description, alternatives and how to find it."""
 
     id: str
     type: str
@@ -398,6 +396,6 @@ def with_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATE
     for template in known:
         for other in template.alternatives:
             if template.id in nodes and other in nodes:
-                one, two = sorted((template.id, other))  # it says the same both ways
+                one, two = sorted((template.id, other))  # the relation is symmetric
                 edges[one, "pattern_alternative_to", two] = Edge(one, "pattern_alternative_to", two)
     return PropertyGraph.of([*graph.nodes, *nodes.values()], [*graph.edges, *edges.values()])

@@ -1,6 +1,4 @@
-"""What the functions of Python itself, and the methods of lists and dictionaries, do with what they are
-given.
-"""
+"""Model what builtin functions, and the methods of lists, sets and dictionaries, do with their arguments."""
 
 from __future__ import annotations
 
@@ -17,16 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CallMade:
-    """The arguments of a call as variables (None: nothing is known of it; ("star", v): *v), those with a
-    name, and where it stands.
+    """The arguments of a call as variables, its keyword arguments, and its position.
+
+    An unknown argument is None, and *v is ("star", v).
     """
 
     arguments: list[int | tuple[str, int] | None]
     names: Mapping[str, int]
     caller: str
     line: int
-    callee: int  # the variable of what is called
-    operation: str = ""  # the method that an operation of the language runs
+    callee: int  # the variable of the callee
+    operation: str = ""  # the method that an operator or a statement runs
 
     def argument(self, place: int) -> int | None:
         """Return the variable of a positional argument, or None if it is missing or unknown."""
@@ -266,7 +265,7 @@ def _values(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
 
 
 def _keys(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
-    analysis.solver.add(to, ("box", box))  # iterating over a dictionary gives its keys
+    analysis.solver.add(to, ("box", box))  # iterating over a dictionary yields its keys
 
 
 def _pairs(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:

@@ -1,4 +1,4 @@
-"""Reading an expression of Python: the variable of what it may be, and the constraints on the way."""
+"""Read Python expressions: return the variable for the value, and add constraints."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable
 from kgot_lab.kgos.extraction.python.flow import ANY_KEY, Flow, Scope, either, known_key
 from kgot_lab.types import Json
 
-_LONGEST_KEY = 60  # characters of a text that may be the key of a container
+_LONGEST_KEY = 60  # characters of a text that is tracked as the key of a container
 
 
 class Expressions:
-    """Reads expressions in a scope. `lambda_read` reads the body of a lambda, which is a function of its own."""
+    """Reads expressions in a scope. `lambda_read` reads the body of a lambda, which is a function of its own.
+    """
 
     def __init__(self, flow: Flow, lambda_read: Callable[[Scope, ast.Lambda], str]):
         self.flow = flow
@@ -115,7 +116,7 @@ class Expressions:
         items = literal.elts if isinstance(literal, ast.Tuple | ast.List) else None
         if items is not None and not any(isinstance(each, ast.Starred) for each in items):
             after = len(targets) - 1 - starred if starred is not None else 0
-            # all before any name changes, as in a, b = b, a
+            # all values before any name changes, as in a, b = b, a
             read = [self.value(each, scope) for each in items]
             for place, target in enumerate(targets):
                 if starred is not None and place == starred:
@@ -204,7 +205,7 @@ class Expressions:
         keys: list[Json] = []
         for place, item in enumerate(items):
             if isinstance(item, ast.Starred):
-                known = False  # what follows is at a place that is not known
+                known = False  # the keys of what follows are unknown
                 self._put(box, ANY_KEY, self.iterated(self.value(item.value, scope), scope, item.lineno))
                 continue
             key: list[Json] = known_key(place) if known else list(ANY_KEY)
@@ -307,7 +308,7 @@ class Expressions:
         for node in nodes:
             if (value := self.value(node, scope)) is not None:
                 found.append(value)
-        scope.versions = either(before, scope.versions)  # what is bound by := on one of the ways
+        scope.versions = either(before, scope.versions)  # what := binds on one of the branches
         return self.flow.joined(found)
 
     def _compared(
