@@ -369,7 +369,7 @@ def _asks(about: bool) -> tuple[_Ask, ...]:
 
 
 class _Reading:
-    """Returns a model's reply to a prompt, from the cache if it is there."""
+    """A model with a cache of its replies."""
 
     def __init__(self, llm: LLM, kept: CacheFile | None):
         self.llm, self.kept = llm, kept

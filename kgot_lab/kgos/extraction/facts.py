@@ -29,7 +29,7 @@ class Definition:
     signature: str = ""
     decorators: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()  # of a class, except its methods
-    marks: tuple[str, ...] = ()  # properties that templates need and structure does not show, such as "abstract"
+    marks: tuple[str, ...] = ()  # what templates need and structure does not show, such as "abstract"
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Definition:

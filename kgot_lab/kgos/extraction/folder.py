@@ -45,7 +45,7 @@ _LARGEST = {
 }  # bytes at most
 # folders of installed packages and of generated files
 _PASSED_OVER = ("node_modules", "__pycache__", "site-packages")
-_LOT = 64  # files cached together; with workers, files per thread, up to the number of threads that follows
+_LOT = 64  # files cached together; with workers, files per thread, for at most _MOST_LOTS threads
 _MOST_LOTS = 16
 # how many of how many files are done, and the next one
 FileProgress = Callable[[int, int, str], object]
@@ -173,7 +173,7 @@ def folder_stamp(folder: Path) -> str:
 
 
 class _Walk:
-    """Finds the files of a folder that are read."""
+    """The files of a folder that are read, and those that are skipped."""
 
     def __init__(self, folder: Path):
         self.paths: list[str] = []
@@ -218,7 +218,7 @@ def _name(path: Path) -> str:
 
 
 class _Reading:
-    """Reads the facts of files, from the cache if their bytes are the same."""
+    """A reader of the facts of files, which takes them from the cache if the bytes are the same."""
 
     def __init__(self, folder: Path, names: ModuleNames, kept: CachedExtraction | None, client: Any = None):
         self.folder, self.names, self.kept, self.client = folder, names, kept, client

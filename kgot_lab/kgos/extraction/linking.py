@@ -77,7 +77,7 @@ def _uncollected() -> Iterator[None]:
 
 
 class _Growing:
-    """Builds the graph step by step."""
+    """A builder of the graph."""
 
     def __init__(self, files: Sequence[FileFacts], root: str):
         self.files, self.root = files, root

@@ -1,8 +1,9 @@
-"""The facts of a file of JavaScript or TypeScript: what it defines, imports, exports and, by names alone,
+"""The facts of a JavaScript or TypeScript file: its definitions, imports, exports and, by names alone, its
 calls.
 
-A name that is called or extended is one of the file itself, of what is imported, or of `this`; what is passed
-around is not followed. What is of another file is named `path#name`, and found when all files are read.
+A called or extended name is resolved to a definition of the file, to an import, or to a member of `this`.
+Values that are passed around are not followed. A name of another file is written `path#name`, and is resolved
+when all files are read.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def _parser(ending: str) -> Any:
 
 @dataclass
 class _Place:
-    """Where code stands: the id of what runs it, the class around it, and what its names mean."""
+    """The context of code: the id of the enclosing definition, the enclosing class, and the meaning of names.
+    """
 
     id: str
     owner: str = ""
@@ -79,7 +81,7 @@ class _Place:
 
 
 class _Script:
-    """Reads one file."""
+    """A reader of one file."""
 
     def __init__(self, path: str):
         self.path = path
@@ -288,7 +290,7 @@ class _Script:
         self.references.append(Mention(source, type, target, node.start_point[0] + 1, said))
 
 
-# --- nodes of the tree ---
+# --- syntax tree ---
 
 
 def _text(node: Any) -> str:

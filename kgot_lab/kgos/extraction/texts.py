@@ -1,5 +1,6 @@
-"""The facts of a file of Markdown: its headings, its first paragraph, its sections with their text, and the
-code and files it names.
+"""The facts of a Markdown or settings file.
+
+Markdown: title, first paragraph, sections with their text, and the code and files that it names.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ import yaml
 from kgot_lab.errors import BadInput
 from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Mention
 
-# The sections of a file of Markdown, each a definition that holds its text: what stands under a heading can
-# be found and cited.
+# Markdown sections. Each is a definition with its text, so that it can be found and cited.
 #
-# A long section is cut into parts at the ends of sentences, since a prompt holds only so much of one node.
+# A long section is cut at sentence ends, since a prompt holds only a limited amount of text from one node.
 
 _MOST_LETTERS = 600  # of a part
 _LONGEST_NAME, _LONGEST_ID = 100, 60  # characters of a heading in the name, and in the id
@@ -38,7 +38,7 @@ class _Said(NamedTuple):
 
 class _Section(NamedTuple):
     heading: str
-    above: str  # the heading that it stands under
+    above: str  # the heading above
     said: list[_Said]
 
 
@@ -49,7 +49,7 @@ def document_sections(tokens: Sequence[Any], document: Definition, told: str) ->
     its heading and the one above it, as in "Limits (Rust)", since many files repeat the same heading.
     """
     ids: set[str] = set()
-    counts = Counter([document.name])  # the document itself is the first part of what its title has under it
+    counts = Counter([document.name])  # the document itself is the first part of the text under its title
     found = []
     for section in _sections(tokens, document.name):
         first = not section.above
@@ -79,7 +79,7 @@ def _sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
     """
     section, above = _Section(title, "", []), list[tuple[int, str]]()
     titled = False
-    inside = 0  # the level of the heading whose words come
+    inside = 0  # the level of the open heading
     for token in tokens:
         if token.type == "heading_open":
             inside = int(token.tag[1:])
@@ -135,7 +135,7 @@ def _free(id: str, taken: set[str]) -> str:
 
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.(?:py|js|mjs|cjs|jsx|ts|tsx|json|ya?ml|toml|md)\b")
 _NAME = re.compile(r"^([A-Za-z_][\w.]*)(?:\(.*\))?$", re.DOTALL)
-_SAID = 120  # characters around a name that are kept as the words that say so
+_SAID = 120  # characters of the quotation around a name
 _MOST_HEADINGS = 60
 _MOST_SECTIONS = 400  # nodes of one file
 
@@ -199,15 +199,15 @@ def _around(target: str, content: str) -> str:
     return plain_words(content[max(0, place - _SAID // 2) : place + len(target) + _SAID // 2])
 
 
-# The facts of a file of settings: its keys, the packages it requires, and what its values name.
+# The facts of a settings file: its keys, its required packages, and the names in its values.
 
 _REQUIRING = set(
     "dependencies devdependencies peerdependencies optionaldependencies optional-dependencies requires".split()
 )
 _REQUIREMENT = re.compile(r"^(@?[A-Za-z0-9][\w.\-/]*)\s*(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?$")
 _NAMES = re.compile(r"^[A-Za-z0-9_@./\-]+(?::[\w.]+)?$")  # a path, a dotted name, or module:function
-_MOST_KEYS = 40  # that are told
-_MOST_VALUES = 5_000  # that are looked at; a file of data has more, and names nothing
+_MOST_KEYS = 40  # in the description
+_MOST_VALUES = 5_000  # a data file has more, and names nothing
 _LONGEST = 200  # characters of a value that may name something
 
 
@@ -264,7 +264,7 @@ def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
         if isinstance(value, str):
             yield pointer, value
         elif isinstance(value, Mapping | list):
-            # YAML may say one thing in many places, and in itself
+            # YAML may refer to one object many times, and to itself
             if id(value) in seen or len(waiting) > 4 * _MOST_VALUES:
                 continue
             seen.add(id(value))
@@ -279,7 +279,7 @@ def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
 
 
 class _Lines:
-    """Where in a text a value stands, as far as its letters can be found there."""
+    """The line numbers of values in a text, as far as they occur literally."""
 
     def __init__(self, text: str):
         self.text = text
@@ -290,7 +290,7 @@ class _Lines:
         return self.text.count("\n", 0, place) + 1 if place >= 0 else 1
 
 
-# --- reading ---
+# --- parsers ---
 
 
 def _json(text: str) -> list[Any]:
@@ -322,7 +322,7 @@ def _toml(text: str) -> list[Any]:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, for which a tag that it does not know is what it stands before."""
+    """The safe loader, which ignores unknown tags and keeps the tagged value."""
 
 
 def _untagged(loader: Any, _: str, node: yaml.Node) -> Any:
@@ -344,7 +344,7 @@ def _yaml(text: str) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise BadInput(f"does not parse: {error.problem or error.context}{place}") from None
-    except (yaml.YAMLError, ValueError, TypeError) as error:  # a date that is none, a key that cannot be one
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # an invalid date, an unhashable key
         raise BadInput(f"does not parse: {error}") from None
     except RecursionError:
         raise BadInput("does not parse: nested too deep") from None

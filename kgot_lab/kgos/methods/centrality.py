@@ -1,6 +1,4 @@
-"""How much hangs on each node, by three measures over a graph whose edges are taken once for each pair of
-nodes.
-"""
+"""Centrality measures (PageRank, betweenness, articulation points) and the ranking of critical nodes."""
 
 from __future__ import annotations
 
@@ -17,9 +15,9 @@ from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
 from kgot_lab.kgos.methods.index import Reals, index_of
 from kgot_lab.text.cleaning import counted
 
-OUTSIDE = "package"  # the type of what is not among the files of a folder
+OUTSIDE = "package"  # the type of packages that are not among the files of a folder
 DAMPING = 0.85
-_NEAR = 1e-12  # of one another: two rounds of PageRank that are the same
+_NEAR = 1e-12  # the change of a round, per node, below which PageRank has converged
 _ROUNDS = 200
 
 
@@ -147,11 +145,11 @@ def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
     }
 
 
-# Which nodes the rest hangs on: centralities, bottlenecks, and what to test first.
+# Critical components: centralities, bottlenecks, and what to test first.
 
 Metric = Literal["priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants"]
 METRICS: tuple[Metric, ...] = ("priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants")
-_SAMPLES = 256  # nodes from which paths are counted in a larger graph
+_SAMPLES = 256  # source nodes for betweenness in a larger graph
 _COLUMNS = ("id", "name", "type", "priority", "degree", "betweenness", "pagerank", "dependants", "bottleneck")
 
 

@@ -1,5 +1,5 @@
-"""A course of work for a goal of several parts: a node for each part, checked against the edges between them
-(KG-OS, method 4).
+"""Plans for goals of several parts: a node for each part, checked against the edges between them (KG-OS,
+method 4).
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import stem
 from kgot_lab.types import Edge
 
-# A goal of several parts, split where it says so: conservative, since "read and analyse" may be one step or
-# two.
+# Split a goal into parts. The split is conservative, since "read and analyse" may be one step or two.
 
 _AFTER = re.compile(r"\bafter (?!that\b|this\b|which\b|wards\b)", re.I)
 _JOINTS = re.compile(
@@ -32,8 +31,7 @@ _OPENING = re.compile(
     re.I,
 )
 _ANCHORED = 3  # words at the beginning of a part among which its verb is looked for
-# What a part has to say to be a step of its own (ours); "and JSON files" says none of them, and goes with the
-# part before.
+# The verbs that make a part a step of its own (ours). "and JSON files" has none and joins the part before it.
 _ACTIONS = frozenset(
     map(
         stem,
@@ -84,15 +82,15 @@ def _acts(part: str) -> bool:
     return any(stem(word) in _ACTIONS for word in re.findall(r"[a-z]+", part.lower())[:_ANCHORED])
 
 
-_CANDIDATES = 3  # nodes looked at for each part
+_CANDIDATES = 3  # candidates for each part
 _BETWEEN = 3  # feeds_into edges that may join two steps
-_MOST_CYCLES = 5  # told; in a dense graph whose requires edges run in circles there are thousands
+_MOST_CYCLES = 5  # reported; a dense graph with cyclic requires edges has thousands
 _REQUIRES, _FEEDS, _CONFLICTS = ("requires",), ("feeds_into",), ("conflicts_with",)
 
 
 class PlanStep(NamedTuple):
-    """A step: the node that does it, the part of the goal it is for, and what else could; `added` where the
-    graph put it between two.
+    """A step: its node, the part of the goal it is for, and alternatives. `added` steps were inserted between
+    two others.
     """
 
     tool: str
@@ -105,9 +103,7 @@ class PlanStep(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Composition(MethodResult):
-    """A plan: its steps in order, the edges between them, what they require besides, and what speaks against
-    it.
-    """
+    """A plan: its steps in order, the edges between them, prerequisites, and warnings."""
 
     goal: str
     parts: tuple[str, ...]

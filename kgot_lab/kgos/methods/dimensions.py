@@ -1,4 +1,4 @@
-"""Which nodes lie within bounds on named dimensions (KG-OS, method 7)."""
+"""Filter nodes by bounds on named dimensions (KG-OS, method 7), and compare two nodes."""
 
 from __future__ import annotations
 
@@ -99,12 +99,11 @@ def rows_within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolCo
     return kept, why
 
 
-# Two nodes beside each other, dimension by dimension: where they agree, and where one is higher.
+# Compare two nodes on each dimension.
 
 
 class ProfileRow(NamedTuple):
-    """A dimension with its category, what its ends mean, and the value of either node; None where a node has
-    none.
+    """A dimension with its category, the meaning of its ends, and the values of both nodes, None if missing.
     """
 
     dimension: str
@@ -122,9 +121,7 @@ class ProfileRow(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class DimensionProfile(MethodResult):
-    """The dimensions that two nodes have, in the order of the catalogue; those that only one has are among
-    them.
-    """
+    """The dimensions that at least one of two nodes has, in the order of the catalogue."""
 
     node: str
     other: str

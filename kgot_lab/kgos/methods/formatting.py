@@ -1,4 +1,4 @@
-"""How the answer of a method is looked at: a table with its reasons as text and as HTML, and a data frame."""
+"""Results of methods: a table with reasons as text and HTML, and a data frame."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDE = 70  # characters of a cell
 
 
 class NodeHit(NamedTuple):
-    """A node that a method found: its score, higher is better, and why it is here."""
+    """A node found by a method, with its score (higher is better) and the reason."""
 
     id: str
     name: str
@@ -28,8 +28,9 @@ class NodeHit(NamedTuple):
 
 
 class MethodResult:
-    """What a method found. Rows are what `frame` has in full; `why` are sentences, also on what was not
-    found.
+    """The result of a method.
+
+    `frame` has all rows. `why` holds sentences, also on what was not found.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
@@ -87,7 +88,7 @@ class MethodResult:
 
 @dataclass(frozen=True, repr=False)
 class NodesFound(MethodResult):
-    """Nodes from best to worst, ties broken by id, and what they were asked for."""
+    """Nodes from best to worst, ties broken by id, and the query."""
 
     asked: str
     nodes: tuple[NodeHit, ...]
@@ -117,14 +118,12 @@ def _told(value: object) -> str:
     return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
 
 
-# An answer that is rows of one form: what most questions about the structure of a graph give.
+# A result with rows of one form, as most questions about the structure of a graph have.
 
 
 @dataclass(frozen=True, repr=False)
 class TableFound(MethodResult):
-    """Rows under their columns, what was asked, and sentences on how they came about; `about` are the nodes
-    in them, by id.
-    """
+    """Rows with their columns, a title and reasons. `about` holds the ids of the nodes in them."""
 
     asked: str
     columns: tuple[str, ...]

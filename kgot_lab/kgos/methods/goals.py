@@ -1,4 +1,6 @@
-"""What helps to reach a goal: what says so, what enables that, and what that requires (KG-OS, method 2)."""
+"""Find what helps to reach a goal, with its enablers and prerequisites (KG-OS, method 2), and what is
+possible (method 3).
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS
 from kgot_lab.text.words import content_words, searched_words, stem
 
-# from what helps to what it helps; the last is ours
+# edges from what helps to what it helps; the last type is ours
 ENABLING = ("enables", "optimizes", "reduces", "contributes_to")
-REQUIRING = ("requires",)  # from what is wanted to what it cannot be had without
+REQUIRING = ("requires",)  # edges to prerequisites
 
 
 def want_to(
@@ -90,15 +92,15 @@ def _reasons(
     return why
 
 
-# Whether something can be done, what holds it back, and what helps in spite of that (KG-OS, method 3).
+# Whether something can be done, its limitations, and their workarounds (KG-OS, method 3).
 
 CapabilityStatus = Literal["yes", "yes_with_limitations", "no", "unknown"]
-COVERED = 0.5  # of what a question asks, by the weight of its words, a node must hold this share to be what is asked about
+COVERED = 0.5  # the least share of a question, by word weight, in a node that it is about
 _LOOKED_AT = 5
 
 
 class Limitation(NamedTuple):
-    """What holds something back, what helps in spite of it, and whether it makes it impossible."""
+    """A limitation, its workarounds, and whether it blocks."""
 
     id: str
     name: str
@@ -109,7 +111,7 @@ class Limitation(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Capability(MethodResult):
-    """The verdict on what was asked about, with all its limitations, their workarounds, and what it requires."""
+    """The verdict on a question, with limitations, workarounds and prerequisites."""
 
     asked: str
     status: CapabilityStatus
@@ -221,7 +223,7 @@ def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
     named = {row for row in rows if _named(index, row, words)}
     held = {row: sum(weight[word] for word in words if row in holding[word]) / total for row in rows}
     shares = [(row, 1.0 if row in named else held[row]) for row in rows]
-    # then, that which the text lane has first
+    # ties keep the order of text search
     return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_LOOKED_AT]
 
 

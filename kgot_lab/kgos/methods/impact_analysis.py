@@ -1,4 +1,5 @@
-"""What a change of a node reaches, level by level, with its risk and the riskiest chain (KG-OS, method 6)."""
+"""Find what a change of a node reaches, level by level, with risks and the riskiest chain (KG-OS, method 6).
+"""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ TARGET_DEPENDS = frozenset(
 
 
 class Impacted(NamedTuple):
-    """A node that a change reaches: its depth, its risk by distance alone and in full, and what its riskiest
-    chain comes by.
+    """A node that a change reaches: its depth, its risk by distance alone and in full, and the last edge of
+    its riskiest chain.
     """
 
     id: str
@@ -48,8 +49,8 @@ class Impacted(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Impact(MethodResult):
-    """What a change reaches: by level, with risks; the riskiest chain; the types of the edges that lead from
-    level to level.
+    """The effect of a change: nodes with risks by level, the riskiest chain, and the edge types between
+    levels.
     """
 
     node: str
@@ -142,7 +143,7 @@ def impact_analysis(
 
 
 class _Walk:
-    """A breadth-first walk, with the heaviest edge and the best product of risks that lead to each node."""
+    """A breadth-first search with the heaviest edge and the best product of risks that lead to each node."""
 
     def __init__(
         self, index: GraphIndex, root: int, worth: Reals, max_depth: int, weights: Reals | None
@@ -234,7 +235,7 @@ def _best(children: Ints, values: Reals, rank: Places) -> Places:
     np.minimum.at(lowest, children[places], rank[places])
     places = places[rank[places] == lowest[children[places]]]
     found = np.full(size, -1, np.int64)
-    found[children[places]] = places  # parallel edges of one type may still be level: any will do
+    found[children[places]] = places  # parallel edges of one type may still tie, and any of them will do
     return found[found >= 0]
 
 
@@ -242,7 +243,7 @@ def _followed(index: GraphIndex, direction: Towards, follow: Follow) -> Reals:
     along, against = _ARROWS[direction]
     if follow == "arrows":
         return index.ways_of(along=along, against=against)
-    # a target that depends lies along the arrow, a source that depends against it
+    # a dependent target is along the arrow, a dependent source against it
     targets = index.ways_of(TARGET_DEPENDS, along=along, against=against)
     return targets + index.ways_of(SOURCE_DEPENDS, along=against, against=along)
 

@@ -1,6 +1,4 @@
-"""What the query methods read off a graph again and again: worked out when first needed, and kept with the
-graph.
-"""
+"""An index of a graph for the query methods, computed when first needed and cached with the graph."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import content_words, named_words, stem
 from kgot_lab.types import Document, Edge, Json, full_text
 
-# The words of a graph: what each node is called, what its texts say, and the lanes that search them, each
-# made when first needed.
+# The texts of a graph: names, properties, and the retrievers over them, each built when first needed.
 
 
 def node_name(id: str, properties: Mapping[str, object]) -> str:
@@ -38,7 +35,7 @@ def node_name(id: str, properties: Mapping[str, object]) -> str:
 
 
 class NodeTexts:
-    """The texts of the nodes of a graph, by row, and the searches over them."""
+    """The texts of the nodes of a graph, by row, and the retrievers over them."""
 
     def __init__(self, graph: PropertyGraph) -> None:
         self.graph = graph
@@ -171,8 +168,8 @@ _KEPT = "_index_of_methods"  # under this name a graph keeps its index
 
 
 class LevelEdges(NamedTuple):
-    """Edges from one level of a walk to the next: row of the parent, row of the child, way (see
-    `Links.ways`), place in the links.
+    """Edges from one level of a search to the next: rows of the parents and children, types with directions
+    (see `Links.ways`), and positions in the links.
     """
 
     parents: Ints
@@ -182,14 +179,15 @@ class LevelEdges(NamedTuple):
 
 
 class GraphIndex(NodeTexts):
-    """The neighbours, types, words and dimensions of a graph, as arrays; a copy of it for another process
-    works them out again.
+    """The neighbours, types, words and dimensions of a graph, as arrays.
+
+    A copy in another process computes them again.
     """
 
     def __init__(self, graph: PropertyGraph) -> None:
         super().__init__(graph)
         self._columns: dict[str, DimensionColumn] = {}
-        self.of_intent: dict[str, Reals] = {}  # how far each node is about an intent, by `intent_scores`
+        self.of_intent: dict[str, Reals] = {}  # scores of each node by intent, from `intent_scores`
         self._weights: dict[str, Reals | None] = {}
         self._leads_to: dict[str, dict[int, list[int]]] = {}
 
@@ -207,7 +205,7 @@ class GraphIndex(NodeTexts):
             return self.graph.row(id)
         except UnknownName:
             pass
-        # in files of others a label is a name
+        # in foreign files a label may be a name
         alone = {label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1}
         called = alone | {each: row for row, each in reversed(list(enumerate(self.names)))}
         called |= {each: row for row, each in enumerate(self.graph.ids)}
@@ -375,7 +373,7 @@ class GraphIndex(NodeTexts):
         A step along an arrow comes before one against it.
         """
         links, row = self.links, self.links.origins[place]
-        # those along an arrow come first
+        # steps along an arrow come first
         first, last = (int(links.ends.indptr[row]), int(links.ends.indptr[row + 1]))
         same = (links.ends.indices[first:last] == links.ends.indices[place]) & (
             worth[links.ways[first:last]] > 0
@@ -462,7 +460,7 @@ def index_of(graph: PropertyGraph) -> GraphIndex:
     )
     if not len(graph):
         raise BadInput("the graph is empty: it has no node that a method could find")
-    # on the graph, as cached_property does, so that both go together
+    # stored on the graph, as cached_property does, so that both are freed together
     kept: GraphIndex = vars(graph).setdefault(_KEPT, GraphIndex(graph))
     return kept
 
@@ -478,9 +476,9 @@ def rows_named(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
     return np.array(list(dict.fromkeys(index.row(id) for id in ids)), np.int32)
 
 
-# Which node somebody means who types: its id, its name, or the end of either.
+# Resolve the node that a user names by its id, its name, or the end of its id.
 
-_TOLD = 8  # ids that an error names
+_TOLD = 8  # ids in an error
 
 
 def meant_node(graph: PropertyGraph, said: str) -> str:

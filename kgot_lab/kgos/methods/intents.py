@@ -1,6 +1,4 @@
-"""The fourteen intents as data: what a query says that has one, which methods it asks for, and which nodes it
-is about.
-"""
+"""The fourteen intents: their triggers, the methods that they select, and the nodes that they are about."""
 
 from __future__ import annotations
 
@@ -18,13 +16,12 @@ Purpose = Literal["goal", "capability", "composition", "impact", "comparison", "
 
 @dataclass(frozen=True)
 class IntentRule:
-    """An intent: its triggers, the method it asks for, and the nodes that it is about by their types, edges
-    and dimensions.
+    """An intent: its triggers, the method that it selects, and the types, edges and dimensions of its nodes.
 
-    Phrases and words are those of KG-OS, section 6. The rest is ours but for cost_optimization, the only
-    intent of which section 7 says how nodes are scored (decisions C-O1, C-O4): a node of one of `types`, or
-    with one of the words in its name, has 1, one with an edge of one of `edges` from or to such a node .7,
-    and one within the bounds of a dimension .5, which is a bonus and no filter (C-O5).
+    Phrases and words are those of KG-OS, section 6. The rest is ours except for cost_optimization, the only
+    intent for which section 7 says how nodes are scored (decisions C-O1, C-O4). A node of one of `types`, or
+    with one of the words in its name, has 1. One with an edge of one of `edges` from or to such a node has
+    .7. One within the bounds of a dimension has .5, which is a bonus and not a filter (C-O5).
     """
 
     phrases: tuple[str, ...]
@@ -133,8 +130,7 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
     ),
 }
 
-# How a query says its purpose whatever it is about (decision C-O1, ours): the first that is found, in this
-# order.
+# Phrases that state the purpose of a query, whatever its topic (decision C-O1, ours). The first match counts.
 PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
     "capability": _phrases(
         "can it, can we, can you, can i, could it, could we, does it, do you support, is it able, is it possible, "
@@ -146,7 +142,7 @@ PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
 }
 
 
-# What a query is after: fourteen intents by the phrases and words it holds (KG-OS, method 8).
+# Classify a query by the phrases and words of fourteen intents (KG-OS, method 8).
 
 _PHRASE, _WORD, _THRESHOLD, _MOST = 1.0, 0.3, 0.3, 3
 _WORDS = re.compile(r"[^\W_]+")
@@ -169,7 +165,7 @@ class Intent(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Intents(MethodResult):
-    """The likeliest intents of a query, best first, and what it asks to be done; without one it is a search."""
+    """The likeliest intents of a query, best first, and its purpose. Without an intent it is a search."""
 
     query: str
     intents: tuple[Intent, ...]

@@ -1,4 +1,4 @@
-"""What a graph holds: numbers, types, clusters, where to begin, and what it lacks."""
+"""Describe a graph: counts, types, clusters, starting points, gaps and coverage."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _undirected(graph: PropertyGraph) -> nx.Graph[int]:
     return plain
 
 
-# From patterns to the code that is built after them, and back (KG-OS, the pattern mapper).
+# Map patterns to the code that follows them (KG-OS, the pattern mapper).
 
 _EDGE = "pattern_instance_of"
 

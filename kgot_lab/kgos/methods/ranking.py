@@ -1,4 +1,4 @@
-"""Which nodes hold the words of a query anywhere: the lane that needs no statistics (KG-OS, method 11)."""
+"""Rank nodes by keywords (KG-OS, method 11), by links to seeds (method 12) and by similarity (method 5)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
     )
 
 
-# What some nodes are linked to, over chosen types of edges (KG-OS, method 12).
+# Rank by the links to some nodes, over chosen edge types (KG-OS, method 12).
 
 
 def edge_type_boost(
@@ -91,13 +91,13 @@ def edge_type_boost(
     return NodesFound(f"edge-type boost from {counted(len(rows), 'seed')}", nodes, tuple(why))
 
 
-# Which nodes play the part of a node: the same neighbours, type and words of the name (KG-OS, method 5).
+# Rank by similarity to a node: neighbours, type and words of the name (KG-OS, method 5).
 
 _JACCARD, _TYPE, _NAME = 0.70, 0.20, 0.10  # KG-OS, section 6
 
 
 class Alike(NamedTuple):
-    """A node like another: its score and the three parts it is made of."""
+    """A similar node, with its score and the three parts of it."""
 
     id: str
     name: str
@@ -161,7 +161,7 @@ def _shared_neighbours(index: GraphIndex, row: int) -> Reals:
     shared = np.bincount(near.indices[neighbour_places(near, mine)[0]], minlength=len(index.graph))
     linked = np.zeros(len(index.graph), np.int64)
     linked[mine] = 1
-    # linked to each other: each is in the other's set
+    # if two nodes are linked, each is in the other's set
     united = len(mine) + index.degrees - shared - 2 * linked
     found: Reals = np.divide(shared, united, out=np.zeros(len(index.graph)), where=united > 0)
     return found

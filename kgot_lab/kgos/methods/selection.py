@@ -1,4 +1,4 @@
-"""Nodes by what they are and have, the neighbours of a node, and what changed between two graphs."""
+"""Select nodes by filters, list the neighbours of a node, and compare two graphs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALTERNATIVES = ("alternative_to", "pattern_alternative_to")
 _IDENTITY = ("id", "name", "type")
 
 
-# a parameter for each filter, most of them left out
+# one parameter for each filter
 def selected_nodes(
     graph: PropertyGraph,
     *,

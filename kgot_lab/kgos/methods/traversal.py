@@ -1,4 +1,4 @@
-"""The shortest way between two nodes, with the type and the direction of every edge on it (KG-OS, method 9)."""
+"""Shortest paths with the type and direction of every edge (KG-OS, method 9), and exploration (method 10)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kgot_lab.types import Edge
 
 
 class PathStep(NamedTuple):
-    """One edge of a path, the node it comes from and the node it leads to; backward is against the arrow."""
+    """One edge of a path with its two nodes. `backward` means against the arrow."""
 
     source: str
     edge: Edge
@@ -103,8 +103,8 @@ def trace_path(
 
 
 class _Side:
-    """A breadth-first search from one end: the depth of every node, -1 where it has not come, and the step
-    that led there.
+    """A breadth-first search from one end: the depth of every node, -1 if not reached, and the step that led
+    to it.
     """
 
     def __init__(self, index: GraphIndex, row: int, worth: Reals) -> None:
@@ -167,14 +167,14 @@ def _why_not(
     return f"no path within max_depth={max_depth} edges{limits}: {reached[0]:,} nodes lie near {names[0]}, {reached[1]:,} near {names[1]}"
 
 
-# What lies around a node, level by level, the important first and hubs marked (KG-OS, method 10).
+# Explore the neighbourhood of a node by level and importance, with hubs marked (KG-OS, method 10).
 
 _CENTRALITY, _DIVERSITY, _HUB = 0.6, 0.4, 2.0  # KG-OS, section 6
 
 
 class Explored(NamedTuple):
-    """A node around the start: its depth, importance and number of neighbours, whether it is a hub, and how
-    it was reached.
+    """A node near the start: its depth, importance, number of neighbours, whether it is a hub, and how it was
+    reached.
     """
 
     id: str
@@ -188,7 +188,7 @@ class Explored(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Exploration(MethodResult):
-    """The levels around a node: of each the nodes, the most important first."""
+    """The nodes around a start node by level, the most important first."""
 
     start: str
     levels: tuple[tuple[Explored, ...], ...]

@@ -12,7 +12,9 @@ _LONGEST_KEY = 60  # characters of a text that is tracked as the key of a contai
 
 
 class Expressions:
-    """Reads expressions in a scope. `lambda_read` reads the body of a lambda, which is a function of its own.
+    """A reader of expressions in a scope.
+
+    `lambda_read` reads the body of a lambda, which is a function of its own.
     """
 
     def __init__(self, flow: Flow, lambda_read: Callable[[Scope, ast.Lambda], str]):

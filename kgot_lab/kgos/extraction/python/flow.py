@@ -1,28 +1,28 @@
-"""The data flow of a module as constraints between variables, flow-insensitive but for the versions of local
+"""The data flow of a module as constraints between variables, flow-insensitive except for versions of local
 names.
 
-A constraint is a list, so that it can be kept as JSON: an operation, and the names of variables or constants
-it is about. A variable is a text; a value is a list whose first item is its kind.
+A constraint is a list, so that it can be stored as JSON: an operation, followed by variables or constants. A
+variable is a text. A value is a list whose first item is its kind.
 
-    copy, to, from: whatever `from` may be, `to` may be
-    new, to, value: `to` may be this value
-    note, to, from: `to` may be an instance of what `from` may be: an annotation
-    get, to, base, attribute, caller, line: `to` may be this attribute of `base`
-    set, base, attribute, from: this attribute of `base` may be `from`
+    copy, to, from: `to` may have every value of `from`
+    new, to, value: `to` may have this value
+    note, to, from: `to` may be an instance of a value of `from`: an annotation
+    get, to, base, attribute, caller, line: `to` may have the value of this attribute of `base`
+    set, base, attribute, from: this attribute of `base` may have the values of `from`
     item, to, base, key, caller, line: `to` may be what `base` holds at a key: a constant, a variable or any
     put, base, key, from: `base` may hold `from` at a key
     hold, box, key, from: this container holds `from` at a key
     part, to, base, from, until: `to` may be a slice of `base`
-    each, to, base, caller, line: `to` may be what iterating over `base` gives
-    call, to, callee, arguments, names, caller, line: `to` may be what calling `callee` returns
-    decorate, to, callee, of, caller, line: `to` may be what a decorator makes of `of`
-    enter, to, base, caller, line: `to` may be what the context manager `base` gives
-    send, base, method, caller, line: an operation runs this method of `base`
-    raise, base, caller, line: `base` is raised, and made if it is a class
+    each, to, base, caller, line: `to` may be an item from iterating over `base`
+    call, to, callee, arguments, names, caller, line: `to` may be the result of calling `callee`
+    decorate, to, callee, of, caller, line: `to` may be the result of decorating `of`
+    enter, to, base, caller, line: `to` may be the value that the context manager `base` returns
+    send, base, method, caller, line: an operator or a statement runs this method of `base`
+    raise, base, caller, line: `base` is raised, and instantiated if it is a class
     module, to, name: `to` is a module
-    from, to, module, name: `to` is what a module has under a name
-    star, to, module: a module has all that another has
-    super, to, class, from: `to` is what `from` may be, without this class and those before it
+    from, to, module, name: `to` is the attribute of a module with this name
+    star, to, module: a module has all names of another one
+    super, to, class, from: `to` is `from`, looked up after this class in the resolution order
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Literal
 
 from kgot_lab.types import Json
 
-ANY_KEY = ["any"]  # a key that is not known
+ANY_KEY = ["any"]  # an unknown key
 
 
 def known_key(value: object) -> list[Json]:
@@ -53,16 +53,16 @@ def variable_in(name: str, scope: str) -> str:
 
 @dataclass
 class Flow:
-    """The constraints of one module while it is read."""
+    """The constraints of one module, collected while it is read."""
 
     module: str
     constraints: list[list[Json]] = field(default_factory=list)
     functions: dict[str, dict[str, Json]] = field(default_factory=dict)
     classes: dict[str, dict[str, Json]] = field(default_factory=dict)
-    # what is written as a list, a tuple or a dictionary: its known keys
+    # list, tuple and dictionary displays, with their known keys
     boxes: dict[str, list[Json]] = field(default_factory=dict)
     dictionaries: list[str] = field(default_factory=list)  # those of them that iterate over their keys
-    names: list[str] = field(default_factory=list)  # what the module binds
+    names: list[str] = field(default_factory=list)  # the names that the module binds
     _fresh: int = 0
 
     def fresh(self, what: str = "") -> str:
@@ -93,8 +93,7 @@ class Flow:
         return variable
 
 
-# A scope while its code is read: which versions of each local name may be meant at the point that is being
-# read.
+# A scope while its code is read, with the versions that each local name may have at the current point.
 
 Versions = dict[str, tuple[str, ...]]
 _BUILTINS = frozenset(dir(builtins))
@@ -102,8 +101,9 @@ _BUILTINS = frozenset(dir(builtins))
 
 @dataclass
 class Scope:
-    """A module, a class or a function. `caller` is what runs its code: a comprehension and a lambda in it are
-    told apart elsewhere.
+    """A module, a class or a function.
+
+    Comprehensions and lambdas in it are handled elsewhere.
     """
 
     id: str
@@ -111,11 +111,11 @@ class Scope:
     flow: Flow
     bound: set[str]
     outer: Scope | None = None
-    own_class: str = ""  # of a method: the class it stands in
+    own_class: str = ""  # of a method: its class
     first: str = ""  # of a method: its first parameter
     declared: Mapping[str, type[ast.stmt]] = field(default_factory=dict)  # names that are global or nonlocal
     versions: Versions = field(default_factory=dict)
-    # of loops and tries around this point: what gathers all versions
+    # one mapping for each enclosing loop and try, which collects all versions
     collecting: list[dict[str, str]] = field(default_factory=list)
     lambdas: int = 0
     _count: int = 0
@@ -200,7 +200,7 @@ def either(one: Versions, other: Versions) -> Versions:
     return {name: tuple(dict.fromkeys((*one.get(name, ()), *other.get(name, ())))) for name in names}
 
 
-# Which names a piece of Python binds: in a function they are local, in a class and a module its attributes.
+# The names that Python code binds: local names of a function, attributes of a class or a module.
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -236,7 +236,7 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
         if isinstance(node, _SCOPES):
             if not isinstance(node, ast.Lambda):
                 bound.add(node.name)
-            continue  # what is inside is bound there; a default or decorator binds nothing but by :=, which nobody writes
+            continue  # names inside are bound there, and := in a default or decorator is ignored
         waiting.extend(ast.iter_child_nodes(node))
     return bound - elsewhere
 

@@ -1,9 +1,9 @@
-"""What each name of a program may stand for, and so what its calls call.
+"""Points-to analysis: the values that each name of a program may have, and so the callees of its calls.
 
-Context-insensitive and, but for the versions of local names, flow-insensitive; attributes are kept apart by
-class, containers by the place where they are made and by key, as PyCG does (Salis et al., ICSE 2021). More
-than there, a parameter is also an instance of what its annotation names, and what a decorator makes that
-nobody can follow is taken for the function itself.
+The analysis is context-insensitive and, except for versions of local names, flow-insensitive. Attributes are
+distinguished by class, and containers by allocation site and key, as in PyCG (Salis et al., ICSE 2021). In
+addition to PyCG, a parameter may be an instance of its annotated type, and the result of a decorator that
+cannot be followed is taken for the function itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kgot_lab.kgos.extraction.python.builtin_calls import BUILTINS, METHODS_OF_B
 from kgot_lab.kgos.extraction.python.flow import ANY_KEY, variable_in
 from kgot_lab.kgos.extraction.python.program import Program, Solver, Value, linearised
 
-_DEEPEST = 6  # parts of a name of another package: what is longer is taken for its beginning
+_DEEPEST = 6  # parts in the name of another package; a longer name is truncated
 _PASSING = set(
     "functools.partial copy.copy copy.deepcopy contextlib.contextmanager asyncio.create_task".split()
 )
@@ -25,13 +25,16 @@ _PASSING_ON = tuple(
     "functools.lru_cache functools.cache functools.wraps functools.total_ordering dataclasses.dataclass typing.".split()
 )
 _CLASS_METHODS = ("__new__", "__init_subclass__", "__class_getitem__")  # without the decorator
-# methods that an operation of the language, as a loop or an index, may run; more are a guess
+# methods that an operator or a statement, such as a loop or an index, may run; more are considered a guess
 _MOST_OF_OPERATION = 4
 Callee = tuple[str, str]  # its kind (function, class, external, builtin) and its name
 
 
 class PointsTo:
-    """The analysis of a program. `called` gives who calls what, at which lines, once `solve` is done."""
+    """The points-to analysis of a program.
+
+    After `solve`, `called` maps each caller and callee to the lines of the calls.
+    """
 
     def __init__(self, program: Program):
         self.program = program
@@ -40,8 +43,8 @@ class PointsTo:
         # objects whose `__call__` is followed, and where
         self._called: set[tuple[Value, int, str, int]] = set()
         self._noted: dict[tuple[str, Callee], set[tuple[int, int, str]]] = defaultdict(set)
-        self.sites = 0  # calls in the code whose callee is a name, an attribute or the like
-        self.resolved = 0  # those of them of which it is known what they may call
+        self.sites = 0  # calls whose callee is a name, an attribute or the like
+        self.resolved = 0  # those of them with a known callee
         self._sites: list[int] = []
         self._later: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self.boxes: dict[str, list[Any]] = dict(program.keys)
@@ -57,7 +60,7 @@ class PointsTo:
             for constraint in flow["constraints"]:
                 self._constrain(module, constraint)
         self.solver.solve()
-        while True:  # what was waited for in vain
+        while True:  # run the fallbacks of conditions that did not come true
             vain = [act for resolved, act in self._later if not resolved()]
             self._later = [each for each in self._later if each[0]()]
             if not vain:
@@ -69,7 +72,7 @@ class PointsTo:
         for (caller, callee), places in self._noted.items():
             for line, _, operation in places:
                 operations[caller, line, operation].add(callee)
-        # what may call nearly anything says nothing of what it calls
+        # a call that may call nearly anything is left out
         for (caller, callee), places in self._noted.items():
             for line, variable, operation in places:
                 many = operation and len(operations[caller, line, operation]) > _MOST_OF_OPERATION
@@ -439,7 +442,7 @@ class PointsTo:
                 self._make(owner, calls)
             case ("object", _):
                 key = (value, to, calls.caller, calls.line)
-                if key in self._called:  # what it is called by may be itself
+                if key in self._called:  # it may be its own `__call__`
                     return
                 self._called.add(key)
                 found = self._v(f"__call__ of {value}@{calls.caller}")
@@ -451,7 +454,7 @@ class PointsTo:
                 flowing = [each for each in calls.arguments[:2] if passing and isinstance(each, int)]
                 for given in flowing:
                     solver.flow(given, to)
-                if not flowing:  # what is given back by something outside; else it is what was given
+                if not flowing:  # an external result, unless arguments are passed on
                     solver.add(to, value)
             case ("builtin", name):
                 self._note(calls, ("builtin", name))
@@ -554,7 +557,7 @@ def _bases(program: Program) -> dict[str, list[str]]:
     for module, flow in program.flows.items():
         for constraint in flow["constraints"]:
             match constraint:
-                case ["new", _, ["key" | "text" | "box", *_]]:  # no base of a class
+                case ["new", _, ["key" | "text" | "box", *_]]:  # never a base class
                     pass
                 case ["copy" | "new" | "module" | "from" | "star" | "get", *_]:
                     alone._constrain(module, constraint)

@@ -1,4 +1,4 @@
-"""Reading the statements of a module: what it defines, what it imports, and how values flow."""
+"""Read the statements of a Python module: its definitions, its imports and its data flow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kgot_lab.kgos.extraction.python.flow import (
 )
 from kgot_lab.types import Json
 
-# What the text of a function shows that its name and its edges do not.
+# Marks: what the body of a function shows and its name and edges do not.
 
 MANY_PARAMETERS = 8
 _BOXES = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -66,8 +66,9 @@ _KINDS = {"staticmethod": "static", "classmethod": "class", **dict.fromkeys(_PRO
 
 
 class StatementReader:
-    """Reads a module whose name in the graph is given; `package` is the name that its relative imports begin
-    at.
+    """A reader of a module's statements.
+
+    `module` is the name in the graph, and `package` the name at which relative imports begin.
     """
 
     def __init__(self, module: str, package: str):
@@ -154,7 +155,7 @@ class StatementReader:
                     if isinstance(child, ast.expr) and not isinstance(node, ast.Delete):
                         value(child, scope)
 
-    # --- control ---
+    # --- control flow ---
 
     def _ways(self, bodies: Iterable[list[ast.stmt]], scope: Scope) -> None:
         """Read statements of which one list is run."""
@@ -299,7 +300,7 @@ class StatementReader:
         self.flow.functions[id] = self._shape(node.args, "plain")
         bound = {arg.arg for arg in parameters(node.args)}
         inner = Scope(id, "function", self.flow, bound, scope, scope.own_class, scope.first)
-        # what is around it may be meant as it is now, or as it will be
+        # an enclosing name may have its present versions or later ones
         if scope.kind != "module":
             inner.versions = {name: each for name, each in scope.versions.items() if name not in bound}
         if (returned := self.expressions.value(node.body, inner)) is not None:
@@ -426,7 +427,7 @@ def _loaded(target: ast.expr) -> ast.expr:
     return ast.Constant(None)
 
 
-# The facts of a file of Python, by its syntax tree.
+# The facts of a Python file, from its syntax tree.
 
 FLOW_PARTS = ("constraints", "functions", "classes", "boxes", "dictionaries", "names")
 
@@ -438,7 +439,7 @@ def python_facts(text: str, path: str, module: str, *, is_package: bool = False)
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an escape that is none, in a text of somebody else's
+            warnings.simplefilter("ignore")  # invalid escapes in other people's code
             tree = ast.parse(text)
     except SyntaxError as error:
         raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None

@@ -1,5 +1,5 @@
-"""The search that combines the others: it finds what a query is after, invokes what that calls for, and says
-why (KG-OS, method 1).
+"""Combined search: classify the intent of a query, fuse the retrievers, and invoke further methods (KG-OS,
+method 1).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Ranking
 
-# What lies around the first nodes of a search, and the edges between all that is told.
+# Expand the first nodes of a search, with the edges between all nodes in the result.
 
-_MOST = 20  # neighbours told of one node: in a dense graph it has hundreds
+_MOST = 20  # neighbours listed of one node; in a dense graph it has hundreds
 
 
 def expanded(
@@ -96,7 +96,7 @@ def _between(index: GraphIndex, rows: Sequence[int]) -> Iterator[int]:
     return iter(index.links.edge_rows[places[told[index.links.ends.indices[places]]]].tolist())
 
 
-# Which methods a search invokes besides, by the purpose of the query, and what they add.
+# The methods that a search invokes by the purpose of the query.
 
 _Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]
 _After = tuple[dict[str, MethodResult], list[Invoked]]
@@ -142,7 +142,7 @@ def after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> _After:
     return {}, []
 
 
-# of each lane: what it adds to a node, and the paths
+# by retriever: what it adds to each node, and the paths
 _Parts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]
 
 

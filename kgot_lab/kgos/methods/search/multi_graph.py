@@ -1,5 +1,5 @@
-"""Several graphs asked as one: ids with a namespace, edges across, joint scores, and one hit for a thing that
-several know.
+"""Search several graphs as one: namespaced ids, edges across graphs, joint scores, and merged hits for the
+same thing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ MergedHit = tuple[str, float, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class SeveralGraphs:
-    """Graphs in one, the ids of each behind its name and a colon, as in "python-kg:caching"; what each counts
-    in a ranking.
+    """Several graphs in one, with the weight of each in a ranking.
 
-    Every method takes `graph`. A search over this is normalised over all graphs at once, and then weighed
-    (decision C-O18).
+    Each id is prefixed with the name of its graph and a colon, as in "python-kg:caching". Every method takes
+    `graph`. A search over this is normalised over all graphs at once, and then weighted (decision C-O18).
     """
 
     graph: PropertyGraph

@@ -1,4 +1,4 @@
-"""The four lanes of a search over a graph, and their fusion by the 4-weight formula (KG-OS, section 7)."""
+"""The four retrievers of a graph search, and their fusion by the 4-weight formula (KG-OS, section 7)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import stem
 from kgot_lab.types import Found, Query, Ranking
 
-# The intent lane: which nodes are about what a query is after, whatever its words.
+# The intent retriever: nodes that are about the intent of a query, whatever its words.
 
 _ABOUT, _JOINED, _DIMENSION = 1.0, 0.7, 0.5  # KG-OS, section 7, for cost_optimization
 
@@ -79,16 +79,15 @@ def _scores(index: GraphIndex, rule: IntentRule) -> Reals:
         try:
             scores += _DIMENSION * inside(index.dimension(name).values, bounds)
         except UnknownName:
-            continue  # this graph does not know the dimension: no node has the bonus
+            continue  # no node of this graph has the dimension, so none gets the bonus
     return np.asarray(scores / (scores.max(initial=0.0) or 1.0))
 
 
-# Which vectors a search by meaning compares: those an embedder makes of the texts of the nodes, or those
-# that were stored.
+# The vectors of dense retrieval: computed by an embedder from node texts, or stored.
 
 
 class Meant(NamedTuple):
-    """The lane of meaning, and where its vectors come from."""
+    """The dense retriever, and the source of its vectors."""
 
     lane: Stage
     told: str
@@ -126,8 +125,8 @@ def lane_of_meaning(
 
 
 class SearchRequest(NamedTuple):
-    """What is known of a query before it is searched: its intents and goal mapping, the rows kept, and what
-    methods found, by id.
+    """A query before it is searched: intents, goal mapping, the rows that pass the filters, and scores from
+    methods by id.
     """
 
     query: str
@@ -138,8 +137,8 @@ class SearchRequest(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """What the graph lane did: the rows it set out from, best first, and for each row the place of the first
-    step to it, -1 for none.
+    """The walk of the graph retriever: its seed rows, best first, and for each row the position of the first
+    step to it, or -1.
     """
 
     seeds: tuple[int, ...]
