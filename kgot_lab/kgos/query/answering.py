@@ -1,5 +1,4 @@
-"""Answers in words: what a graph says about a question, told by a model from that context alone, or the
-context itself without one.
+"""Answer questions about a graph with a model that sees only the retrieved context, or return that context.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ _SYSTEM = (
     "square brackets, as in [goal:reduce_costs]. Where the graph does not say it, say so. " + FENCES
 )
 _CITED = re.compile(r"\[([^\[\]\n]{1,300})\]")
-_KEPT = 6  # turns of a conversation that are told again
+_KEPT = 6  # turns of a conversation in a prompt
 
 
 @dataclass(frozen=True)
 class TextAnswer:
-    """What was told: the context it rests on, the nodes in it, those that the words cite, and citations of
-    nodes that are not in it.
+    """An answer with its context, the nodes in it, those that the text cites, and citations of nodes outside
+    the context.
     """
 
     question: str
@@ -48,7 +47,7 @@ class TextAnswer:
 
 @dataclass(frozen=True)
 class ConversationTurn:
-    """A question and what was told, as a conversation keeps it."""
+    """A question and its answer in a conversation."""
 
     question: str
     text: str
@@ -162,7 +161,7 @@ def _text(value: object) -> str:
 
 
 class Conversation:
-    """Questions and answers in a file, so that another question can follow them."""
+    """Questions and answers stored in a file, so that follow-up questions are possible."""
 
     def __init__(self, path: Path):
         self.path = path

@@ -1,6 +1,4 @@
-"""The graph that somebody names: a file of any known form, a store's address, or a folder, which is read
-first.
-"""
+"""Load a graph from a file of any known form, a store's address, or a folder of code."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ from kgot_lab.stores.sqlite.file import (
 from kgot_lab.stores.sqlite.tables import edge_of_sqlite, node_of_sqlite
 from kgot_lab.text.cleaning import counted
 
-# The graph in the file of a store, read without opening the store: nothing is locked, mended or made there.
+# Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
 
 _SQLITE = (".sqlite", ".sqlite3", ".db")
 

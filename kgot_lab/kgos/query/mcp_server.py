@@ -1,8 +1,8 @@
-"""A graph for assistants, by the Model Context Protocol: each question a tool with typed arguments and rows,
-the graph itself as resources.
+"""An MCP server of a graph: each question is a tool with typed arguments and rows, and the graph has
+resources.
 
-Nothing is written unless the server is told so; then each change goes through the editor, which checks it and
-can take it back.
+The graph is read-only unless the server gets an editor. Then each change goes through the editor, which
+checks it and can undo it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
     from mcp.types import ToolAnnotations
 
-# Errors of ours as an assistant is told them.
+# Convert LabError to a tool error.
 
 _Made = TypeVar("_Made")
 
@@ -54,7 +54,7 @@ def error_message(make: Callable[[], _Made]) -> _Made:
 _Properties = Annotated[
     dict[str, Any] | None, Field(description="properties, each a JSON value; null takes one away")
 ]
-_MOST_ROWS = 200  # of an answer; an assistant pays for each
+_MOST_ROWS = 200  # of an answer, since an assistant pays for each
 
 
 class AnswerRows(BaseModel):
@@ -75,7 +75,7 @@ class ChangeMade(BaseModel):
 
 
 class _Held:
-    """The graph that is served, and its editor where changes are allowed."""
+    """The served graph, and its editor if changes are allowed."""
 
     def __init__(self, graph: PropertyGraph, editor: Editor | None):
         self._graph, self.editor = graph, editor
@@ -269,8 +269,7 @@ def _plain(value: Any) -> Any:
     )
 
 
-# Tools of the loop for assistants, by the Model Context Protocol: what a character knows of a world is the
-# first of them.
+# Serve the tools of the loop by MCP. What a character knows of a world is the first of them.
 
 
 def tool_server(tools: Sequence[TextTool], *, name: str, instructions: str = "") -> MCPServer[Any]:

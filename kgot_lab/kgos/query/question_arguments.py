@@ -1,4 +1,4 @@
-"""A question put by its name with arguments as somebody typed them or a program sent them."""
+"""Ask questions by name, with arguments as typed by a user or sent by a program."""
 
 from __future__ import annotations
 
@@ -139,17 +139,17 @@ def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
     return given
 
 
-# Many questions at once: each apart, on several processors, or one after another, each about what the one
-# before found.
+# Ask many questions: independently, in parallel, or as a pipeline in which each uses what the one before
+# found.
 
-_BETWEEN = re.compile(r"""\|(?=(?:[^"']|"[^"]*"|'[^']*')*$)""")  # a | that stands in no quotes
+_BETWEEN = re.compile(r"""\|(?=(?:[^"']|"[^"]*"|'[^']*')*$)""")  # a | outside quotes
 _PLACE = re.compile(r"\{(\d+)\}")
-_graph: PropertyGraph | None = None  # of a process that answers; each has its own
+_graph: PropertyGraph | None = None  # of a worker process
 
 
 @dataclass(frozen=True)
 class AnsweredLine:
-    """One of many questions: the line it was asked in, and its answer, or what was wrong with it."""
+    """A question in a line, with its answer or its error."""
 
     line: str
     result: MethodResult | None
@@ -167,7 +167,7 @@ def answered_lines(
     if parallel <= 1 or len(asked_lines) < 2:
         yield from (_one(graph, line) for line in asked_lines)
         return
-    context = get_context("spawn")  # a copy of a process with threads may hang
+    context = get_context("spawn")  # forking a process with threads may deadlock
     with ProcessPoolExecutor(min(parallel, len(asked_lines)), context, _begin, (graph,)) as pool:
         yield from pool.map(_there, asked_lines)
 
@@ -201,7 +201,7 @@ def piped(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]
             'questions in a pipeline have a | between them, as in: want-to "less cost" | impact {1}'
         )
     for step in steps:
-        question_named(parsed_line(step)[0])  # a wrong name in the last is told before the first is asked
+        question_named(parsed_line(step)[0])  # report a wrong name before asking anything
     found: MethodResult | None = None
     for step in steps:
         name, arguments = parsed_line(step)

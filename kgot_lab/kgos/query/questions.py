@@ -1,6 +1,4 @@
-"""The questions that can be put to a graph by name: what each asks, with which arguments, in the groups of
-the old toolkit.
-"""
+"""The named questions to a graph, with their arguments and help texts, in the groups of the old toolkit."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ _EdgeTypes = Annotated[list[str] | None, "only edges of this type; repeat for mo
 
 @dataclass(frozen=True)
 class Parameter:
-    """An argument of a question; `default` is inspect.Parameter.empty for one that must be given."""
+    """An argument of a question. `default` is inspect.Parameter.empty if it is required."""
 
     name: str
     type: Any
@@ -55,9 +53,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class GraphQuestion:
-    """A question by its name, the group it is in, and what answers it: a function of a graph and of the
-    arguments.
-    """
+    """A question with its name, its group, and the function of a graph and arguments that answers it."""
 
     name: str
     group: str
@@ -142,7 +138,7 @@ def _schema(graph: PropertyGraph) -> MethodResult:
     return structure.types_joined(graph)
 
 
-# an argument for each filter of the toolkit's --list
+# one argument for each filter of the toolkit's --list
 @_in("discovery")
 def _list(
     graph: PropertyGraph,

@@ -1,4 +1,4 @@
-"""The check of nodes and edges against a vocabulary: what is wrong, where, and what to do about it."""
+"""Check nodes and edges against a vocabulary: what is wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from kgot_lab.types import Edge, Json, Node
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that a vocabulary or a rule does not allow (error), does not expect (warning), or would like
-    otherwise (info).
+    """A violation of a vocabulary or a rule: forbidden (error), unexpected (warning), or discouraged (info).
     """
 
     level: Literal["error", "warning", "info"]

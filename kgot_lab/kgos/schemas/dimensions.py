@@ -1,5 +1,5 @@
-"""The 56 dimensions in nine categories: a number from 0 to 1 in a node's properties, and what the two ends of
-each mean.
+"""The 56 dimensions in nine categories: a number from 0 to 1 in a node's properties, and the meaning of both
+ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kgot_lab.types import Json
 
 @dataclass(frozen=True)
 class Dimension:
-    """A named scale from 0 to 1: its category, and what a node is at each end of it."""
+    """A named scale from 0 to 1 with its category and the meaning of each end."""
 
     name: str
     category: str
@@ -114,15 +114,14 @@ DIMENSION_CATEGORIES = tuple(_TABLE)
 BY_NAME = MappingProxyType({each.name: each for each in DIMENSIONS})
 
 
-# Bounds on dimensions: what may be asked, and which nodes lie within, in columns of a graph and in SQL of a
-# file.
+# Bounds on dimensions: validation, and filters over the columns of a graph and in SQL.
 #
-# The document writes `<` in its text and `<=` in its method: both ends are inclusive here. A number in JSON
-# is the only value that counts: in SQLite the text "0.9" would pass every lower bound, and malformed JSON
-# in one row would fail the whole statement.
+# The document writes `<` in its text and `<=` in its method. Here both ends are inclusive. Only JSON numbers
+# count: in SQLite the text "0.9" would pass every lower bound, and malformed JSON in one row would fail the
+# whole statement.
 
 Bounds = tuple[float | None, float | None]  # low and high, both inclusive, None for no bound
-_TOLERANCE = 1e-9  # so that exactly .1 finds a node whose .1 was computed
+_TOLERANCE = 1e-9  # so that .1 matches a computed value of about .1
 _MOST = sys.float_info.max  # a number beyond it is infinite to SQLite
 _EXACTLY, _ENDS = {"exact"}, {"min", "max"}
 
@@ -159,9 +158,7 @@ def inside(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class DimensionColumn:
-    """The value of a dimension for each node, NaN where it has none, and the rows of nodes where it is
-    something else than a number.
-    """
+    """The value of a dimension for each node, NaN if missing, and the rows whose value is not a number."""
 
     values: NDArray[np.float64]
     odd: tuple[int, ...]

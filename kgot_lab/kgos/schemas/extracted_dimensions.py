@@ -1,14 +1,13 @@
-"""Dimensions that are computed from the edges and the texts of a graph; all others are said to be not
-extractable.
+"""Dimensions that are computed from the edges and texts of a graph; all others are listed as not extractable.
 
-From edges, both as the document says: `relationship_richness` is degree centrality, counted in distinct
-neighbours, so that parallel edges do not raise it, and `implementation_complexity` the number of `requires`
-edges; each is divided by the greatest of the graph, as the document divides scores. Edges for four more
-dimensions were counted too, and left out since they did not agree with the ratings of the cookbook
-(benchmarks/results/dimension_extraction.json). From text: `knowledge_density` is the share of different
-words that are no stop words; the others weigh words for the high end against words for the low one (see
-cues), by the rule of succession, (high + 1) / (high + low + 2), so that one word alone says little. Where
-nothing speaks for either, there is no value.
+From edges, both as in the document: `relationship_richness` is degree centrality, counted in distinct
+neighbours so that parallel edges do not raise it, and `implementation_complexity` is the number of `requires`
+edges. Each is divided by the maximum in the graph, as the document divides scores. Edge counts for four more
+dimensions were left out, since they did not agree with the ratings of the cookbook
+(benchmarks/results/dimension_extraction.json). From text: `knowledge_density` is the share of different words
+that are not stop words. The others compare words for the high end with words for the low end (see CUES) by
+the rule of succession, (high + 1) / (high + low + 2), so that one word alone has little effect. Without any
+such word there is no value.
 """
 
 from __future__ import annotations
@@ -29,13 +28,12 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import STOP_WORDS, folded_words, named_words, stem
 from kgot_lab.types import Json, Node
 
-# Words that speak for the low and the high end of a dimension, where a text that names the matter says
-# something about it.
+# Words that indicate the low and the high end of a dimension in a text.
 #
-# The document gives one of these, `pricing_tier` from "cost" and "price"; the others are ours, written
-# before they were compared with any rating. A dimension of quality (how well code is written, how much is
-# overlooked) has none: praise in a description is no measure. A dash stands where no usual word speaks for
-# the low end.
+# The document gives one of these, `pricing_tier` from "cost" and "price". The others are ours, and were
+# written before they were compared with any rating. Dimensions of quality (how well code is written, how much
+# is overlooked) have none, since praise in a description is not a measure. A dash means that there is no
+# common word for the low end.
 
 _TABLE = """
     latency_sensitivity | offline, overnight, background, later | latency, real-time, live, interactive, instant, quick, immediate
@@ -91,7 +89,7 @@ LONGEST_CUE = max(len(phrase) for ends in CUES.values() for end in ends for phra
 
 
 _Values = NDArray[np.float64]
-_FEWEST = 5  # words of a text whose density means something
+_FEWEST = 5  # words of a text from which on density is meaningful
 _DIGITS = 6  # kept of a computed value: more would be noise in a diff
 _PRICED = set(in_stems("price cost"))
 _READ = ("name", "description", "text")
@@ -101,8 +99,8 @@ NOT_EXTRACTABLE = tuple(each.name for each in DIMENSIONS if each.name not in EXT
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Extracted:
-    """Computed values by dimension, shape (nodes,), NaN where nothing speaks for one; and the dimensions that
-    nothing can compute.
+    """Computed values by dimension, shape (nodes,), NaN if nothing indicates one, and the dimensions that
+    cannot be computed.
     """
 
     graph: PropertyGraph

@@ -1,6 +1,4 @@
-"""The graph in an SQLite file of another program, whatever its tables are called, and what in the file could
-not be read.
-"""
+"""Read the graph in an SQLite file of another program, and report what could not be read."""
 
 from __future__ import annotations
 
@@ -32,18 +30,16 @@ from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 
-# The values of a table, column by column, and the properties that its rows hold in JSON and in columns of
-# their own.
+# Read the columns of a table, and the properties of its rows from JSON and other columns.
 
 _RISKY = re.compile(r"\\u|\d[eE]\+?\d{3}")  # what may become half a surrogate pair, or an infinite number
 _LONG = 300  # characters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
-_Told = Callable[[int], str]  # what a row is called in a report, by its place
+_Told = Callable[[int], str]  # describes a row in a report, by its position
 
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The values of a table by its columns, and the places of the rows with a text that is not UTF-8, whose
-    letters were replaced.
+    """The columns of a table, and the positions of rows with invalid UTF-8, which was replaced.
 
     `number` is the column that only numbers the rows, if there is one.
     """
@@ -69,7 +65,7 @@ class TableColumns:
 
 
 class _Replaced(str):
-    """A text that was not UTF-8."""
+    """A text with invalid UTF-8 that was replaced."""
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
@@ -113,7 +109,7 @@ def row_properties(
         texts = columns.values[in_json]
         table: dict[Json, dict[str, Json]] = {}
         wrong: dict[Json, str] = {}
-        for text in set(texts):  # many rows say the same
+        for text in set(texts):  # many rows are equal
             try:
                 table[text] = _object(text)
             except BadInput as error:
@@ -142,7 +138,7 @@ def _object(text: Json) -> dict[str, Json]:
     """
     if text is None:
         return {}
-    # as most are: to be kept as it is
+    # the common case, which needs no conversion
     if type(text) is str and text.startswith("{") and len(text) <= _LONG and not _RISKY.search(text):
         try:
             found, end = _scan(text, 0)
@@ -187,13 +183,13 @@ def _refuse(constant: str) -> Json:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
-# a value at a place of a text, and where it ends; StopIteration where there is none
+# returns the value at a position of a text and its end; raises StopIteration if there is none
 _scan: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 
 
-# Two tables as a graph, made column by column, and each row that cannot be taken as it stands.
+# Build a graph from two tables, column by column, and report the rows that cannot be taken as they are.
 
-RELATED = "related_to"  # the type of an edge where a file has no column for it
+RELATED = "related_to"  # the edge type of a file without a column for it
 
 
 def graph_of_tables(
@@ -295,8 +291,8 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForeignGraph:
-    """The graph in a file of another program, the profile of its tables, and the rows that are not in the
-    graph as they stand.
+    """The graph in a file of another program, the profile of its tables, and the rows that were not taken as
+    they are.
     """
 
     graph: PropertyGraph
@@ -334,7 +330,7 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
     with private_copy(path) as copied:
         try:
             with closing(sqlite3.connect(copied.path, isolation_level=None)) as connection:
-                connection.execute("PRAGMA trusted_schema = OFF")  # what the file's own definitions may call
+                connection.execute("PRAGMA trusted_schema = OFF")  # restricts the file's own schema
                 found = profile_of(connection, path, profile)
                 with _uncollected():
                     graph, unread = graph_of_tables(
@@ -360,7 +356,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-# The vectors of nodes in an SQLite file of another program, and what the file says of them.
+# Read the vectors of nodes in an SQLite file of another program.
 
 _VECTORS = tuple("embedding embeddings vector vectors embedding_vector embedding_blob vec emb".split())
 _IDS = ("node_id", "entity_id", "id", "item_id", "key", "uid", "uuid", "name")
@@ -370,7 +366,7 @@ _BYTES = {2: "<f2", 4: "<f4", 8: "<f8"}  # of a number
 
 
 class VectorColumns(NamedTuple):
-    """The table that holds vectors and its columns; "" for what it does not say."""
+    """The table of vectors and its columns; "" for a missing one."""
 
     table: str
     id: str

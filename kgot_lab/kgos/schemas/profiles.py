@@ -1,8 +1,8 @@
-"""A profile: which tables and columns of an SQLite file hold the nodes and the edges of a graph.
+"""Schema profiles: which tables and columns of an SQLite file hold the nodes and the edges of a graph.
 
-The document's table has no columns for the type and the properties of a node, nor for the properties of an
-edge; they are looked for by their usual names. It speaks of six profiles and lists seven: the seventh is the
-fallback that looks for any fitting pair of tables.
+The document's table has no columns for the type and properties of nodes or the properties of edges. They are
+found by their usual names. The document speaks of six profiles and lists seven. The seventh is the fallback
+that looks for any fitting pair of tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROPERTIES = ("properties", "props", "attributes", "metadata", "data", "json")
 
 @dataclass(frozen=True)
 class Profile:
-    """The tables of nodes and edges, and which columns are what; "" for what there is not."""
+    """The tables of nodes and edges and their columns; "" for a missing one."""
 
     name: str
     nodes: str
@@ -90,8 +90,8 @@ def first_named(wanted: Sequence[str], names: Sequence[str]) -> str:
     return next((found for each in wanted if (found := actual(each, names)) is not None), "")
 
 
-# `standard`, `claude`, `hal` and `from_node` share the names of their tables: columns decide, those that only
-# one profile has first.
+# `standard`, `claude`, `hal` and `from_node` share the names of their tables. Columns decide, and profiles
+# with columns of their own come first.
 PROFILES = tuple(
     Profile(*row.split())
     for row in (
@@ -106,11 +106,10 @@ PROFILES = tuple(
 HEURISTIC = "heuristic"
 
 
-# Which profile an SQLite file has: one of the six by its columns, or else the pair of tables that fits
-# best.
+# Detect the profile of an SQLite file: one of the six by its columns, or else the best pair of tables.
 
 _SAMPLE = 500  # edges whose ends are looked up
-_MANY = 30  # tables that an error tells of
+_MANY = 30  # tables in an error
 _IDS = ("id", "node_id", "entity_id", "uid", "uuid", "guid", "key", "code")
 _NAMES = ("name", "title", "label", "entity", "term", "text", "value")
 _SOURCES = (
@@ -126,9 +125,7 @@ _RELATIONS = ("edge_type", "relation_type", "relationship_type", "rel_type", *CO
 
 @dataclass(frozen=True)
 class Tried:
-    """A pair of tables that could hold a graph, and the share of ends among some edges that are the ids of
-    nodes.
-    """
+    """A possible pair of tables, and the share of the ends of sampled edges that are node ids."""
 
     profile: Profile
     share: float

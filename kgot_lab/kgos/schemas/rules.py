@@ -1,9 +1,9 @@
 """The twelve rules with their severities, and the check of a graph against them.
 
-Where the document can be read in two ways: rule 6 asks that a node has an edge, not that another leads to it,
-which no root would pass; rules 10 and 12 accept has_workaround from a limitation and from what has it; a loop
+Where the document is ambiguous: rule 6 requires that a node has an edge, not an incoming edge, which no root
+would have. Rules 10 and 12 accept has_workaround from a limitation and from the node that has it. A self-loop
 of requires or feeds_into breaks rule 4 and rule 9 or 11. Rules 3 and 8 are about what a graph in memory
-cannot hold any more, so whoever reads a file reports the rows that break them.
+cannot hold, so the reader of a file reports the rows that break them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.text.cleaning import counted
 
-# A rule of a sound graph, what breaks it, and the report on all of them.
+# Rules, their violations, and the report on all rules.
 
 Severity = Literal["error", "warning", "info"]
-On = Literal["nodes", "edges", "rows"]  # rows are those of a file, of what its graph cannot show
+On = Literal["nodes", "edges", "rows"]  # rows of a file, for what the graph cannot show
 Find = Callable[[PropertyGraph, Vocabulary], Ints]
 Why = Callable[[PropertyGraph, int], str]
 _SHOWN = 3
@@ -36,13 +36,13 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Unread:
-    """A row of a file that is not in its graph as it stands, or not at all: the rule it breaks (3 or 8),
-    where it is, and why.
+    """A row of a file that was left out or changed: the rule it breaks (3 or 8), its position, and the
+    reason.
     """
 
     rule: int
     table: str
-    row: int  # counted from 1, in the order of the table
+    row: int  # from 1, in the order of the table
     of: str  # the node or edge that it is
     why: str
 
@@ -52,10 +52,10 @@ class Unread:
 
 @dataclass(frozen=True)
 class Rule:
-    """What every graph should be: `find` gives the rows of nodes or edges that are not; a rule on rows of a
-    file has none.
+    """A rule for every graph.
 
-    `why` says of one of them what is wrong.
+    `find` returns the rows of nodes or edges that break it; a rule on rows of a file has none. `why`
+    describes one violation.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Rule:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Broken:
-    """What breaks a rule: rows of the nodes or edges of a graph, or rows of the file it was read from."""
+    """The violations of a rule: rows of nodes or edges of a graph, or rows of the file it was read from."""
 
     rule: Rule
     graph: PropertyGraph
@@ -109,7 +109,7 @@ class Broken:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RuleReport:
-    """What each of the rules found in a graph, in the order of their numbers."""
+    """The result of each rule on a graph, in the order of their numbers."""
 
     found: tuple[Broken, ...]
 
@@ -144,7 +144,7 @@ class RuleReport:
         return "\n".join([str(self), *map(repr, self.broken)])
 
 
-# Circles along edges of one type: which nodes lie on one, and a shortest one through a node.
+# Cycles of edges of one type: the nodes on them, and a shortest one through a node.
 
 
 def rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
@@ -209,7 +209,7 @@ def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]
     return ()
 
 
-# What breaks each rule, found in the columns of a graph: functions from a graph and its vocabulary to rows.
+# Find the rows of a graph that break each rule.
 
 
 def nameless(graph: PropertyGraph, _: Vocabulary) -> Ints:
@@ -324,7 +324,7 @@ _TABLE = """
     11 | error | nodes | nothing feeds into itself through others | take the edge out that is wrong
     12 | info | nodes | what has a limitation has a workaround, or says that there is none | \
 add an edge has_workaround, or the property no_workaround: true"""
-_FINDS: Mapping[int, tuple[Find, Why]] = {  # what breaks a rule, and what is wrong with one of those
+_FINDS: Mapping[int, tuple[Find, Why]] = {  # what breaks a rule, and a description of one violation
     1: (nameless, _name),
     2: (of_no_type, _labels),
     4: (loops, _always("it joins a node with itself")),
