@@ -247,7 +247,10 @@ class Editor:
         return self._make(f"added node {id}", Diff(added_nodes=(node,)))
 
     def change_node(self, id: str, /, *, type: str | None = None, **properties: Json) -> EditMade:
-        """Another type, or other values of some properties; None takes a property away."""
+        """Change the type of a node or the values of some properties.
+
+        None removes a property.
+        """
         before = self.graph.node(id)
         after = Node(
             id, before.labels if type is None else (type,), self._changed(before.properties, properties)
@@ -280,7 +283,10 @@ class Editor:
         return self._make(f"added edge {source} -{type}-> {target}", Diff(added_edges=(edge,)))
 
     def change_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
-        """Other values of some properties of an edge; None takes a property away."""
+        """Change the values of some properties of an edge.
+
+        None removes a property.
+        """
         before = self._edge(source, type, target)
         after = Edge(source, type, target, self._changed(before.properties, properties), before.key)
         if _plain(after.properties) == _plain(before.properties):
@@ -297,7 +303,10 @@ class Editor:
     # --- undo and redo ---
 
     def undo(self) -> EditMade:
-        """Take the last change back; raises BadInput where there is none."""
+        """Undo the last change.
+
+        Raises BadInput if there is none.
+        """
         if not self._done:
             raise BadInput("there is no change to take back")
         last = self._done[-1]
@@ -307,7 +316,10 @@ class Editor:
         return made
 
     def redo(self) -> EditMade:
-        """Make the change again that was taken back last; raises BadInput where there is none."""
+        """Redo the change that was undone last.
+
+        Raises BadInput if there is none.
+        """
         if not self._undone:
             raise BadInput("no change was taken back")
         last = self._undone[-1]
@@ -317,17 +329,17 @@ class Editor:
 
     @property
     def history(self) -> tuple[EditMade, ...]:
-        """The changes that stand, in their order."""
+        """The changes in effect, in their order."""
         return tuple(self._done)
 
     @property
     def can_redo(self) -> bool:
-        """Whether a change was taken back that can be made again."""
+        """Whether an undone change can be redone."""
         return bool(self._undone)
 
     @property
     def index(self) -> EditedIndex:
-        """The search over the graph as it is, made when it is first asked for and kept up to date since."""
+        """The search index of the current graph, created on first use and updated since."""
         if self._index is None:
             self._index = EditedIndex(self.graph, self._embedder)
         return self._index

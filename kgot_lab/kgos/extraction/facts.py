@@ -66,7 +66,7 @@ class FileFacts:
 
     @property
     def file(self) -> Definition:
-        """The file itself."""
+        """The definition of the file itself."""
         return self.definitions[0]
 
     def to_json(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class CachedExtraction:
         return {key: facts for key, value in rows if (facts := _facts_from(_unpacked(value))) is not None}
 
     def keep_facts(self, facts: Mapping[bytes, FileFacts]) -> None:
-        """Keep the facts of some files."""
+        """Store the facts of some files."""
         if facts:
             self._facts.write((key, _packed(each.to_json())) for key, each in facts.items())
 
@@ -64,7 +64,7 @@ class CachedExtraction:
         return None
 
     def keep_graph(self, key: bytes, found: Joined) -> None:
-        """Keep a graph."""
+        """Store a graph."""
         nodes = [[each.id, list(each.labels), each.properties] for each in found.graph.nodes]
         edges = [[each.source, each.type, each.target, each.properties] for each in found.graph.edges]
         kept = {"nodes": nodes, "edges": edges, "sites": found.sites, "resolved": found.resolved}
@@ -172,7 +172,7 @@ def facts_of_file(file: FileToRead) -> FileFacts:
 
 
 def read_file_facts(files: Sequence[FileToRead]) -> ExtractedFile:
-    """Extract the facts of some files; the task that a worker runs."""
+    """Extract the facts of some files, as the task of a worker."""
     return ExtractedFile(reading_version(), tuple(map(_said, files)))
 
 

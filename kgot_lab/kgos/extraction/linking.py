@@ -203,8 +203,7 @@ class _Growing:
     # --- scripts ---
 
     def _script(self, target: str) -> str:
-        """Return the node of the file or package that a script's import means, or "" if the file is missing.
-        """
+        """Return the node of the file or package that a script imports, or "" if the file is missing."""
         if target.startswith(PACKAGE):
             return self._package(target.removeprefix(PACKAGE))
         stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")

@@ -29,9 +29,9 @@ def pairs_of(graph: PropertyGraph) -> tuple[Ints, Ints]:
 
 
 def pagerank_shares(graph: PropertyGraph) -> Reals:
-    """Compute the PageRank of each node (Page et al. 1999), with damping .85; the values sum to 1.
+    """Compute the PageRank of each node (Page et al. 1999) with damping .85.
 
-    A node without outgoing edges distributes its rank to all nodes equally.
+    The values sum to 1. A node without outgoing edges distributes its rank to all nodes equally.
     """
     size = len(graph)
     if not size:

@@ -124,7 +124,7 @@ class Composition(MethodResult):
 
     @property
     def sound(self) -> bool:
-        """Whether neither a conflict nor a cycle was found, and every step hands on to the next by an edge."""
+        """Whether the plan has no warnings: no conflict, no cycle, and an edge from each step to the next."""
         return not self.warnings
 
     @property

@@ -115,7 +115,7 @@ class ProfileRow(NamedTuple):
 
     @property
     def gap(self) -> float | None:
-        """How much higher the second is; None where one of them has no value."""
+        """The second value minus the first, or None if one is missing."""
         return None if self.first is None or self.second is None else round(self.second - self.first, 9)
 
 

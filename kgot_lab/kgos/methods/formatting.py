@@ -38,7 +38,7 @@ class MethodResult:
 
     @property
     def title(self) -> str:
-        """What was asked and how much was found, in a line."""
+        """The query and the size of the result, in one line."""
         raise NotImplementedError
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
@@ -47,8 +47,9 @@ class MethodResult:
 
     @property
     def ids(self) -> list[str]:
-        """The nodes it is about, by id and in its order: `graph.subgraph(found.ids)` is what can be drawn of
-        it.
+        """The ids of the nodes in the result, in its order.
+
+        `graph.subgraph(found.ids)` is the part to draw.
         """
         return [str(row[0]) for row in self.rows()]
 
@@ -142,7 +143,7 @@ class TableFound(MethodResult):
 
     @property
     def ids(self) -> list[str]:
-        """The nodes that the rows are about."""
+        """The ids of the nodes in the rows."""
         return list(self.about)
 
     def rows(self) -> Sequence[tuple[Any, ...]]:

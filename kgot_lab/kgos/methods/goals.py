@@ -125,13 +125,13 @@ class Capability(MethodResult):
 
     @property
     def ids(self) -> list[str]:
-        """What was asked about, its limitations, their workarounds, and its prerequisites."""
+        """The node of the verdict, its limitations, their workarounds, and its prerequisites."""
         limits = (each.id for each in self.limitations)
         return list(dict.fromkeys(filter(None, [self.node, *limits, *self.workarounds, *self.prerequisites])))
 
     @property
     def workarounds(self) -> tuple[str, ...]:
-        """What helps in spite of the limitations, each once."""
+        """The workarounds of all limitations, each once."""
         return tuple(
             dict.fromkeys(each for limitation in self.limitations for each in limitation.workarounds)
         )

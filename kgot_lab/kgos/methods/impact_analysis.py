@@ -66,12 +66,12 @@ class Impact(MethodResult):
 
     @property
     def ids(self) -> list[str]:
-        """The node, and those that a change of it reaches."""
+        """The node and those that a change of it reaches."""
         return [self.node, *(each.id for each in self.nodes)]
 
     @property
     def total_impacted(self) -> int:
-        """How many nodes a change reaches."""
+        """The number of nodes that a change reaches."""
         return len(self.nodes)
 
     @cached_property
@@ -190,7 +190,7 @@ class _Walk:
 
     @property
     def found(self) -> Places:
-        """The rows reached, the nearest first, of one depth the riskiest, ties by id."""
+        """The rows reached, the nearest first; at one depth the riskiest first, ties by id."""
         rows = np.flatnonzero(self.depths > 0)
         return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows], self.depths[rows]))]
 

@@ -44,7 +44,7 @@ class NodeTexts:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What each node is called: its name or title, or else its id."""
+        """The name or title of each node, or else its id."""
         return tuple(map(node_name, self.graph.ids, self.graph.node_properties))
 
     @cached_property
@@ -59,7 +59,7 @@ class NodeTexts:
 
     @cached_property
     def of_stem(self) -> dict[str, frozenset[int]]:
-        """The rows of the nodes that hold a word with each stem."""
+        """The rows of the nodes with a word of each stem."""
         stems = tuple(
             {stem(word) for word in content_words(full_text(document))} for document in self.documents
         )
@@ -67,9 +67,7 @@ class NodeTexts:
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
-        """Each node as a text that can be searched: its name as the title, then its labels and whatever its
-        properties say in words.
-        """
+        """Each node as a document: its name as the title, then its labels and the texts of its properties."""
         return tuple(
             Document(id, _spaced(f"{kind}. {' '.join(_texts(known, ('name', 'title')))}"), _spaced(name))
             for id, name, kind, known in zip(
@@ -79,7 +77,7 @@ class NodeTexts:
 
     @cached_property
     def substrings(self) -> Stage:
-        """LIKE over names, labels and properties."""
+        """SQL LIKE over names, labels and properties."""
         return like(self.documents)
 
     @cached_property
@@ -94,13 +92,14 @@ class NodeTexts:
 
     @cached_property
     def text(self) -> Stage:
-        """The text lane of KG-OS: BM25 and FTS5, each over its maximum, and of the two the larger."""
+        """The text retriever of KG-OS: the larger of BM25 and FTS5, each over its maximum."""
         return strongest(self.bm25, self.fts5)
 
     @cached_property
     def goals(self) -> Stage:
-        """The text lane of a goal: BM25 with k1 1.5, b .75 and the intent verbs five times as heavy, and
-        FTS5, which cannot weigh words.
+        """The text retriever for goals: BM25 (k1 1.5, b .75, the intent verbs weighted five times) and FTS5.
+
+        FTS5 cannot weight words.
         """
         return strongest(bm25(self.documents, k1=1.5, b=0.75, emphasis=INTENT_VERBS), self.fts5)
 
@@ -220,7 +219,7 @@ class GraphIndex(NodeTexts):
 
     @cached_property
     def name_order(self) -> Places:
-        """The place of each node when all are sorted by id, by which ties are broken."""
+        """The position of each node in the order of ids, which breaks ties."""
         order = np.empty(len(self.graph), np.int64)
         order[sorted(range(len(self.graph)), key=self.graph.ids.__getitem__)] = np.arange(len(self.graph))
         return order
@@ -237,7 +236,7 @@ class GraphIndex(NodeTexts):
 
     @cached_property
     def name_lengths(self) -> Ints:
-        """How many different words each name has."""
+        """The number of different words in each name."""
         return np.array([len(set(named_words(name))) for name in self.names], np.int32)
 
     def dimension(self, name: str) -> DimensionColumn:
@@ -262,29 +261,30 @@ class GraphIndex(NodeTexts):
 
     @cached_property
     def links(self) -> Links:
-        """Every edge but loops, as steps from both of its ends."""
+        """Every edge except self-loops, as steps from both of its ends."""
         return Links.of(self.graph)
 
     @cached_property
     def neighbours(self) -> Csr:
-        """The neighbours of each node, whichever way the edges point, each once and not the node itself."""
+        """The distinct neighbours of each node in either direction, without the node itself."""
         return self.links.distinct
 
     @cached_property
     def degrees(self) -> Places:
-        """How many neighbours each node has: parallel edges count once, so that no centrality is above 1
-        (decision C-M8).
+        """The number of neighbours of each node.
+
+        Parallel edges count once, so that no centrality is above 1 (decision C-M8).
         """
         return np.diff(self.neighbours.indptr)
 
     @cached_property
     def centrality(self) -> Reals:
-        """Degree centrality: neighbours over all other nodes; of a node alone in its graph, 0."""
+        """Degree centrality: neighbours over all other nodes, or 0 for the only node of a graph."""
         return self.degrees / max(len(self.graph) - 1, 1)
 
     @cached_property
     def diversity(self) -> Reals:
-        """How many of the edge types of the graph touch each node, as a share of them; loops do not count."""
+        """The share of the graph's edge types that each node has, without self-loops."""
         kinds = max(len(self.graph.types()), 1)
         codes = max(len(self.graph.type_names), 1)
         touching = each_once(
@@ -297,9 +297,8 @@ class GraphIndex(NodeTexts):
     ) -> Reals:
         """Return the weight of each edge type in each direction.
 
-        It is `along` and `against` the arrow for these types, and 0 for others; an unknown type is ignored.
-        If `types` is a mapping, its numbers multiply the weights. Raises BadInput for one text in place of a
-        list.
+        It is `along` or `against` for these types and 0 for others. Unknown types are ignored. If `types` is
+        a mapping, its numbers multiply the weights. Raises BadInput for one text in place of a list.
         """
         _require_list(types)
         worth = np.zeros((len(self.graph.type_names), 2))

@@ -159,7 +159,7 @@ class Intent(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The score as a share of certainty: it ends at 1 (decision C-O4)."""
+        """The score, at most 1 (decision C-O4)."""
         return min(1.0, self.score)
 
 
@@ -180,12 +180,12 @@ class Intents(MethodResult):
 
     @property
     def best(self) -> Intent | None:
-        """The likeliest intent; None where none reached the threshold."""
+        """The likeliest intent, or None if none reached the threshold."""
         return self.intents[0] if self.intents else None
 
     @property
     def ids(self) -> list[str]:
-        """None: it is about a query and no graph."""
+        """Empty, since the result is about a query and not a graph."""
         return []
 
     def rows(self) -> Sequence[tuple[object, ...]]:

@@ -128,8 +128,7 @@ def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
 
 
 def coverage(graph: PropertyGraph) -> TableFound:
-    """Measure the share of nodes that are described, documented, tested and built after a pattern, by type.
-    """
+    """Measure by type the share of nodes that are described, documented, tested and built after a pattern."""
     index = index_of(graph)
     documented, tested, patterned = set[int](), set[int](), set[int]()
     for row, code in enumerate(graph.type_codes.tolist()):

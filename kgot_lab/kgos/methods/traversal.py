@@ -43,12 +43,12 @@ class PathFound(MethodResult):
 
     @property
     def length(self) -> int:
-        """How many edges the path has."""
+        """The number of edges on the path."""
         return len(self.steps)
 
     @property
     def ids(self) -> list[str]:
-        """The ids on the path, from start to end; none where there is no path."""
+        """The ids on the path, from start to end; empty without a path."""
         return [self.start, *(step.target for step in self.steps)] if self.found else []
 
     @property
@@ -116,12 +116,12 @@ class _Side:
 
     @property
     def edges(self) -> int:
-        """How many edges the next level is found over."""
+        """The number of edges to search for the next level."""
         indptr = self.index.links.ends.indptr
         return int((indptr[self.level + 1] - indptr[self.level]).sum())
 
     def advance(self, other: _Side) -> int | None:
-        """Walk one level; the node where both searches meet, of several the first by id."""
+        """Search one level, and return the node where both searches meet, the first by id."""
         places, _ = self.index.places(self.level, self.worth)
         ends = self.index.links.ends.indices[places]
         places, ends = places[self.depths[ends] < 0], ends[self.depths[ends] < 0]
@@ -203,7 +203,7 @@ class Exploration(MethodResult):
 
     @property
     def hubs(self) -> tuple[Explored, ...]:
-        """The nodes with more than twice the neighbours that their level has on the mean."""
+        """The nodes with more than twice the mean number of neighbours of their level."""
         return tuple(node for node in self.nodes if node.is_hub)
 
     @property

@@ -62,7 +62,7 @@ def answer_in_words(
     before: tuple[ConversationTurn, ...] = (),
     limit: int = 10,
 ) -> TextAnswer:
-    """Answer a question about a graph.
+    """Generate an answer to a question about a graph.
 
     If other questions came before it, what they found is used for the search too. Raises BadInput and
     LLMError.
@@ -179,7 +179,7 @@ class Conversation:
                 ) from None
 
     def add(self, told: TextAnswer) -> None:
-        """Keep a question and its answer."""
+        """Store a question and its answer."""
         self.turns = (*self.turns, ConversationTurn(told.question, told.text, told.nodes))
         rows = [
             {"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns

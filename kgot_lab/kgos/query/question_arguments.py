@@ -159,7 +159,7 @@ class AnsweredLine:
 def answered_lines(
     graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1
 ) -> Iterator[AnsweredLine]:
-    """Yield the answers to questions, one a line, in their order.
+    """Yield the answers to questions, one per line, in their order.
 
     An error is reported in place of its answer, and the other questions go on.
     """

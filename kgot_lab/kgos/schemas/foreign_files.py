@@ -132,7 +132,7 @@ def row_properties(
 
 
 def _object(text: Json) -> dict[str, Json]:
-    """Parse a JSON object; NULL and blanks are an empty one.
+    """Parse a JSON object, or return an empty one for NULL and blanks.
 
     Raises BadInput, saying what is wrong.
     """
@@ -301,7 +301,7 @@ class ForeignGraph:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The types that a file of this profile is expected to have."""
+        """The vocabulary that a file of this profile should follow."""
         return VOCABULARIES[self.profile.name]
 
     def check(self, vocabulary: Vocabulary | None = None) -> RuleReport:
@@ -330,7 +330,7 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
     with private_copy(path) as copied:
         try:
             with closing(sqlite3.connect(copied.path, isolation_level=None)) as connection:
-                connection.execute("PRAGMA trusted_schema = OFF")  # restricts the file's own schema
+                connection.execute("PRAGMA trusted_schema = OFF")  # limits what its schema may call
                 found = profile_of(connection, path, profile)
                 with _uncollected():
                     graph, unread = graph_of_tables(
@@ -378,10 +378,11 @@ class VectorColumns(NamedTuple):
 def vectors_in_file(path: Path | str) -> StoredVectors:
     """Read the vectors in an SQLite file, by the ids of their rows.
 
-    They are stored as bytes of 32-bit numbers, or of the size in a column of sizes, or as JSON lists. The
-    file is copied and the copy is read, as `read_foreign` does. Rows without a vector are left out. Raises
-    BadInput if the file has no vectors, listing what was looked for, or if they come from several models or
-    have several sizes. Raises StoreUnavailable if the file cannot be copied.
+    A vector is stored as a JSON list, as bytes of 32-bit numbers, or as bytes whose width follows from a
+    column with the number of values. The file is copied and the copy is read, as `read_foreign` does. Rows
+    without a vector are left out. Raises BadInput if the file has no vectors, listing what was looked for, or
+    if they come from several models or have several sizes. Raises StoreUnavailable if the file cannot be
+    copied.
     """
     path = Path(path)
     with private_copy(path) as copied:

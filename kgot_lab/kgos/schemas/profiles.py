@@ -213,9 +213,10 @@ def _share(connection: sqlite3.Connection, profile: Profile) -> float:
 
 
 def _worth(tried: Tried) -> tuple[float, int, tuple[str, ...]]:
-    """Return the sort key of a pair of tables.
+    """Return the sort key of a pair of tables, larger for a better fit.
 
-    More ends that are nodes come first, then more optional columns. Ties are broken by name.
+    It compares the share of ends that are nodes, then the number of optional columns. Ties are broken by
+    name.
     """
     profile = tried.profile
     optional = (profile.called, profile.relation, profile.type, profile.properties, profile.edge_properties)

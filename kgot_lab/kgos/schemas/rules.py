@@ -84,7 +84,7 @@ class Broken:
 
     @property
     def faults(self) -> Sequence[Fault]:
-        """Each of them in words, made when looked at."""
+        """The violations as texts, formatted when read."""
         return Items(len(self), self._fault)
 
     def _fault(self, number: int) -> Fault:
@@ -118,17 +118,17 @@ class RuleReport:
 
     @property
     def broken(self) -> tuple[Broken, ...]:
-        """The rules that something breaks, with what does."""
+        """The rules that are broken, with their violations."""
         return tuple(each for each in self.found if len(each))
 
     @property
     def sound(self) -> bool:
-        """Whether no rule whose severity is error is broken."""
+        """Whether no rule of severity error is broken."""
         return not any(each.rule.severity == "error" for each in self.broken)
 
     @property
     def faults(self) -> Iterator[Fault]:
-        """All that was found, in words, rule by rule."""
+        """All violations as texts, rule by rule."""
         return (fault for each in self.found for fault in each.faults)
 
     def __str__(self) -> str:
@@ -175,7 +175,7 @@ def on_circles(graph: PropertyGraph, type: str) -> Ints:
 
 
 def _peel(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> None:
-    """Strike out of `left`, in place, what no edge enters, and then what only such nodes led to."""
+    """Remove from `left`, in place, nodes without incoming edges, repeatedly."""
     front = np.flatnonzero(left & (entering == 0))
     while len(front):
         left[front] = False

@@ -220,7 +220,7 @@ def _added(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
 def _extended(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
     """Model extend and update: the items of the argument are stored.
 
-    Items of a dictionary keep their keys.
+    Items of a dictionary are stored under their keys.
     """
     given = calls.argument(0)
 

@@ -92,8 +92,9 @@ class Expressions:
     def bind(
         self, target: ast.expr, value: str | None, scope: Scope, literal: ast.expr | None = None
     ) -> None:
-        """Give what a target names a value; where the value is written as items, each of several targets gets
-        its own.
+        """Assign a value to a target.
+
+        If the value is written as items, each of several targets gets its own item.
         """
         match target:
             case ast.Name(id=name):
@@ -192,7 +193,7 @@ class Expressions:
         return variable
 
     def _evaluated(self, node: ast.Call, scope: Scope) -> None:
-        """Read what a text says that is evaluated, where it stands in the code."""
+        """Read the expression in a text that is evaluated, at its position in the code."""
         match node.args:
             case [ast.Constant(value=str(text)), *_]:
                 try:

@@ -66,9 +66,7 @@ class Flow:
     _fresh: int = 0
 
     def fresh(self, what: str = "") -> str:
-        """Return a new name for a variable, or for a container's allocation site, that the code does not
-        name.
-        """
+        """Return a unique name for a variable or an allocation site that has none in the code."""
         self._fresh += 1
         return f"{what}%{self._fresh}@{self.module}"
 
@@ -83,7 +81,7 @@ class Flow:
         return variable
 
     def joined(self, variables: list[str]) -> str | None:
-        """Return a variable that may have the value of any of some variables, or None if there are none."""
+        """Return a variable that merges some variables, or None if there are none."""
         different = list(dict.fromkeys(variables))
         if len(different) < 2:
             return different[0] if different else None
@@ -122,7 +120,7 @@ class Scope:
 
     @property
     def module(self) -> Scope:
-        """The scope of the module."""
+        """The module scope."""
         scope = self
         while scope.outer is not None:
             scope = scope.outer
@@ -189,7 +187,7 @@ class Scope:
         self.collecting.append(gathering)
 
     def gathered(self) -> None:
-        """End what `gather` began: each of the names may now have any of its versions."""
+        """Close what `gather` began, after which each of the names may have any of its versions."""
         for name, variable in self.collecting.pop().items():
             self.versions[name] = (variable,)
 

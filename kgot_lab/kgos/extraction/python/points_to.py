@@ -50,8 +50,7 @@ class PointsTo:
         self.boxes: dict[str, list[Any]] = dict(program.keys)
 
     def solve(self) -> None:
-        """Find what everything may be: first what the bases of classes are, then, with the order of lookup
-        known, the rest.
+        """Solve the constraints: first for base classes, then, with the resolution order known, for the rest.
         """
         self.program.bases = _bases(self.program)
         self.program.order = linearised(self.program.bases)
@@ -479,7 +478,10 @@ class PointsTo:
             self.solver.when(found, partial(self._initialise, made, nothing, calls))
 
     def _initialise(self, of: Value | None, nothing: int, calls: CallMade, method: Value) -> None:
-        """Run what makes an instance; `__new__` is given the class, which its looking up did not bind."""
+        """Call what creates an instance.
+
+        `__new__` gets the class as an argument, since its lookup does not bind it.
+        """
         if of is None:
             self.call(method, nothing, calls)
         elif method[0] == "function":

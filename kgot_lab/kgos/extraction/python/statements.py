@@ -85,7 +85,7 @@ class StatementReader:
         self._body(tree.body, scope)
 
     def _body(self, body: Iterable[ast.stmt], scope: Scope) -> bool:
-        """Read statements one after another; whether the end is never reached."""
+        """Read statements in order, and return whether the end is never reached."""
         ended = False
         for statement in body:
             self._statement(statement, scope)

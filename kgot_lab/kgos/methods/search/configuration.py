@@ -103,7 +103,7 @@ class RetrievalConfig:
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """The lanes that the methods bring."""
+        """The retrievers that the methods enable."""
         return tuple(lane for method in self.methods for lane in _LANES[method])
 
     def mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:

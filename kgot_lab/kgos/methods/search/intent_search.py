@@ -40,7 +40,7 @@ def expanded(
 ) -> tuple[tuple[NearNode, ...], tuple[Edge, ...], list[Invoked]]:
     """Return the neighbours of the first hits, the edges to them and between hits, and the trace.
 
-    A hit has a row for each node that it stands for. At most twenty neighbours of each node are returned,
+    A hit has several rows if nodes were merged into it. At most twenty neighbours of each node are returned,
     those with most links first. Neighbours that the filters would exclude are marked (decision C-O2).
     """
     rows = [row for hit in hits for row in hit]

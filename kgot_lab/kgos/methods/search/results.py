@@ -88,12 +88,12 @@ class SearchResult(MethodResult):
 
     @property
     def query(self) -> str:
-        """What was asked."""
+        """The query."""
         return self.intents.query
 
     @property
     def why(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What was invoked, with the reason for each and what came of it."""
+        """The invoked methods, each with its reason and outcome."""
         return tuple(map(str, self.trace))
 
     @property

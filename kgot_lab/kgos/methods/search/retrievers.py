@@ -192,7 +192,7 @@ def ranked_by_lanes(
 
 
 def _text_lane(index: GraphIndex, asked: SearchRequest) -> Ranking:
-    """BM25 and FTS5, each over its maximum among the nodes that are kept, and of the two the larger."""
+    """Rank by the larger of BM25 and FTS5, each over its maximum among the nodes that pass the filters."""
     found = {
         lane.name: _kept(index, lane.search(asked.query), asked.kept, lane.name)
         for lane in (index.bm25, index.fts5)
@@ -278,7 +278,7 @@ def _confidence(asked: SearchRequest) -> float:
 
 
 def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> Ranking:
-    """Keep the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
+    """Select the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
     rows, scores = columns(ranking, index.graph.ids)
     inside = kept[rows]
     return Ranking(
