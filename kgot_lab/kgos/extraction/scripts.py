@@ -72,7 +72,7 @@ def _parser(ending: str) -> Any:
 
 @dataclass
 class _Place:
-    """The context of code: the id of the enclosing definition, the enclosing class, and the meaning of names."""
+    """The context of code: the id of the enclosing definition, the enclosing class, and the known names."""
 
     id: str
     owner: str = ""

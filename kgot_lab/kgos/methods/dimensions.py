@@ -103,7 +103,7 @@ def rows_within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolCo
 
 
 class ProfileRow(NamedTuple):
-    """A dimension with its category, the meaning of its ends, and the values of both nodes, None if missing."""
+    """A dimension with its category, the meaning of its ends, and both values, None if missing."""
 
     dimension: str
     category: str

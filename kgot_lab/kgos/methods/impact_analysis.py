@@ -1,4 +1,4 @@
-"""Find what a change of a node reaches, level by level, with risks and the riskiest chain (KG-OS, method 6)."""
+"""Find what a change of a node reaches, level by level, with risks and a critical path (KG-OS, method 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answer questions about a graph with a model that sees only the retrieved context, or return that context."""
+"""Answer questions about a graph with a model that sees only the retrieved context, or return the context."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Vocabularies of node and edge types, and checks that say what is wrong in a graph, where, and what to do."""
+"""Vocabularies of node and edge types, and checks that say what is wrong, where, and what to do."""

@@ -50,7 +50,9 @@ class PointsTo:
         self.boxes: dict[str, list[Any]] = dict(program.keys)
 
     def solve(self) -> None:
-        """Solve the constraints: first for base classes, then, with the resolution order known, for the rest."""
+        """Solve the constraints: first for base classes, then, in the resulting resolution order, for the
+        rest.
+        """
         self.program.bases = _bases(self.program)
         self.program.order = linearised(self.program.bases)
         self._seed()
