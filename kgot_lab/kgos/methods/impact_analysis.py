@@ -162,8 +162,9 @@ class _Walk:
             self._take(reached, depth + 1, weights)
 
     def _take(self, reached: LevelEdges, depth: int, weights: Reals | None) -> None:
-        """Note a level: risks by the heaviest edge, and the parent from which the chain to each node is
-        riskiest.
+        """Record a level.
+
+        Risks use the heaviest edge. The parent of a node is that of its riskiest chain.
         """
         children = reached.children
         products = self.products[reached.parents] * self.index.centrality[children] / depth
@@ -182,9 +183,7 @@ class _Walk:
         self.types[reached.ways // 2] = True
 
     def _rank(self, reached: LevelEdges) -> Places:
-        """Return the rank of equal edges: by the id of the parent, then by the order of edge types and
-        directions.
-        """
+        """Return the rank of equal edges: by the parent's id, then by edge type and direction."""
         return self.index.name_order[reached.parents] * (2 * len(self.types)) + reached.ways
 
     @property

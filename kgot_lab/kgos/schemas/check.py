@@ -14,8 +14,7 @@ from kgot_lab.types import Edge, Json, Node
 
 @dataclass(frozen=True)
 class Fault:
-    """A violation of a vocabulary or a rule: forbidden (error), unexpected (warning) or discouraged (info).
-    """
+    """A violation of a vocabulary or a rule: forbidden (error), unexpected (warning), discouraged (info)."""
 
     level: Literal["error", "warning", "info"]
     what: str

@@ -50,8 +50,9 @@ class PointsTo:
         self.boxes: dict[str, list[Any]] = dict(program.keys)
 
     def solve(self) -> None:
-        """Solve the constraints: first for base classes, then, in the resulting resolution order, for the
-        rest.
+        """Solve the constraints.
+
+        Base classes are resolved first, then, with the resolution order known, everything else.
         """
         self.program.bases = _bases(self.program)
         self.program.order = linearised(self.program.bases)
