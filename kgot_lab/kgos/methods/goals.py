@@ -149,9 +149,9 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
 
     `others` are further nodes that match. yes: the node has no limitation. no: one of its limitations blocks,
     that is, it has no workaround and is not marked blocking: false (decision C-M3). yes_with_limitations:
-    otherwise. unknown: no node has the words of the question up to `covered` of their weight, rare words
-    weighing more. A node that limits another does nothing, so no verdict is about it. A workaround edge may
-    leave the limitation or the limited node (C-V3). Raises BadInput.
+    otherwise. unknown: no node has at least the share `covered` of the question's words by weight, where rare
+    words weigh more. A node that limits another does nothing, so no verdict is about it. A workaround edge
+    may leave the limitation or the limited node (C-V3). Raises BadInput.
     """
     require(capability, str, "what is asked about is a text")
     if not capability.strip():
