@@ -1,4 +1,4 @@
-"""Editing a graph by hand, one change after another; what a rule forbids is refused before anything is
+"""Edit a graph by hand, one change at a time. A change that breaks a rule is refused before anything is
 written.
 """
 
@@ -29,16 +29,17 @@ from kgot_lab.text.cleaning import counted, whole
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Diff, Document, Edge, Hit, Json, Node, full_text
 
-# The rules of a sound graph asked of what a change touches, and of nothing else.
+# Check the rules only where a change touches the graph.
 
-_OWN_RULES = (1, 2, 4, 5, 6, 7)  # that look at a node or an edge, and at what touches it
-# that follow these edges
+_OWN_RULES = (1, 2, 4, 5, 6, 7)  # rules that look at a node or an edge, and at what touches it
+# rules that follow these edge types
 _ALONG_RULES = {(9,): ("requires",), (11,): ("feeds_into",), (10, 12): ("has_limitation", "has_workaround")}
 
 
 def touched_by(diff: Diff) -> set[str]:
-    """The nodes that a change is about: those that it adds, takes away or changes, and the ends of such
-    edges.
+    """Return the ids of the nodes that a change affects.
+
+    They are the added, removed and changed nodes, and the ends of the added, removed and changed edges.
     """
     nodes = [*diff.added_nodes, *diff.removed_nodes, *(after for _, after in diff.changed_nodes)]
     edges = [*diff.added_edges, *diff.removed_edges, *(after for _, after in diff.changed_edges)]
@@ -46,10 +47,10 @@ def touched_by(diff: Diff) -> set[str]:
 
 
 def faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[str]) -> set[Fault]:
-    """What breaks a rule at some nodes or at their edges, or at what certain edges join them with: the graph
-    beyond is not looked at.
+    """Check the rules at some nodes, at their edges, and along the edge types that rules follow.
 
-    A change alters no other answer of a rule, so a full check before and after differs in these faults alone.
+    The rest of the graph is not checked. A change affects no other answer of a rule, so full checks before
+    and after it differ in these faults alone.
     """
     there = [id for id in touched if id in graph]
     if not there:
@@ -69,7 +70,7 @@ def faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[
 
 
 def _along(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -> set[str]:
-    """All that edges of some types join with some nodes, over any number of them."""
+    """Return the nodes reachable from `start` over edges of some types, in either direction."""
     reached = set(start)
     waiting = list(reached)
     while waiting:
@@ -85,13 +86,14 @@ def _edge(source: str, type: str, target: str) -> str:
     return f"edge {shortly(source)} -{type}-> {shortly(target)}"
 
 
-# A search over the nodes of a graph that is being edited: after a change only the texts that changed are
-# indexed and embedded again.
+# Search the nodes of a graph while it is edited. After a change, only the texts that changed are indexed and
+# embedded again.
 
 
 class EditedIndex:
-    """Words in FTS5 and, with an embedder, vectors, by node. `indexed` and `embedded` count the texts that
-    were worked on.
+    """A full-text index (FTS5) and, with an embedder, vectors of the nodes.
+
+    `indexed` and `embedded` count the texts processed.
     """
 
     def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None):
@@ -105,8 +107,9 @@ class EditedIndex:
         self.update(graph, graph.ids)
 
     def update(self, graph: PropertyGraph, touched: Iterable[str]) -> None:
-        """Bring some nodes up to date: those whose text is another, or that came or went; nothing is done for
-        the others.
+        """Index and embed again the nodes whose text changed, and drop those that were removed.
+
+        Nodes that are new are added. Nothing is done for nodes whose text is the same.
         """
         changed: dict[str, str] = {}
         for id in touched:
@@ -136,8 +139,9 @@ class EditedIndex:
         self._vectors.pop(id, None)
 
     def search(self, query: str, k: int = 10) -> list[Hit]:
-        """The nodes that share stems with a query, by the BM25 of SQLite, best first; raises BadInput for a
-        query without words.
+        """Rank the nodes that share stems with a query by SQLite's BM25, best first.
+
+        Raises BadInput if the query has no words.
         """
         words = searched_words(query)
         if not words:
@@ -151,8 +155,9 @@ class EditedIndex:
         return [Hit(id, float(score)) for id, score in found]
 
     def vectors(self) -> StoredVectors:
-        """The vectors of all nodes, as a search over the graph takes them; raises BadInput without an
-        embedder.
+        """Return the vectors of all nodes in the form that graph search takes.
+
+        Raises BadInput if the index has no embedder.
         """
         if self._embedder is None:
             raise BadInput("this index has no vectors: give it an embedder")
@@ -173,18 +178,18 @@ def _document(graph: PropertyGraph, id: str) -> Document:
     return index_of(graph.subgraph([id])).documents[0]
 
 
-MADE_BY_HAND = "curated"  # the property of what was made by hand: who made it, and when
+MADE_BY_HAND = "curated"  # the property of what was edited by hand: who edited it, and when
 
 
 class Keeps(Protocol):
-    """What each change is written to as well: a store, or a file."""
+    """A store or a file to which each change is written as well."""
 
     def apply(self, diff: Diff) -> None: ...  # in one step
 
 
 @dataclass(frozen=True)
 class EditMade:
-    """A change that was made: what it was, what it broke that held before, and what holds now that did not."""
+    """A change that was made, with the faults that it added and those that it fixed."""
 
     said: str
     diff: Diff
@@ -203,10 +208,10 @@ class EditMade:
 class Editor:
     """A graph while it is edited.
 
-    Each change is checked against the twelve rules and the vocabulary before it is written: an error that was
-    not there before is refused with BadInput, which says what to do, and nothing changes; a warning is told
-    with the change. What a change does not touch is not checked, indexed or embedded again. With a store each
-    change is written there too, in one step; `undo` takes it back in both. `now` is the clock of the marks.
+    Each change is checked against the twelve rules and the vocabulary before it is written. A new error is
+    refused with BadInput, which says what to do, and nothing changes. A new warning is reported with the
+    change. What a change does not touch is not checked, indexed or embedded again. With a store, each change
+    is written there too, in one step, and `undo` reverts it in both. `now` is the clock of the marks.
     """
 
     def __init__(
@@ -232,14 +237,20 @@ class Editor:
     # --- nodes ---
 
     def add_node(self, id: str, type: str, /, **properties: Json) -> EditMade:
-        """A node that was not there."""
+        """Add a node.
+
+        Raises BadInput if there is already a node with this id.
+        """
         if id in self.graph:
             raise BadInput(f"the node {id!r} is there already: change_node changes it")
         node = Node(id, (type,), self._changed({}, properties))
         return self._make(f"added node {id}", Diff(added_nodes=(node,)))
 
     def change_node(self, id: str, /, *, type: str | None = None, **properties: Json) -> EditMade:
-        """Another type, or other values of some properties; None takes a property away."""
+        """Change the type of a node or the values of some properties.
+
+        None removes a property.
+        """
         before = self.graph.node(id)
         after = Node(
             id, before.labels if type is None else (type,), self._changed(before.properties, properties)
@@ -249,7 +260,7 @@ class Editor:
         return self._make(f"changed node {id}", Diff(changed_nodes=((before, after),)))
 
     def remove_node(self, id: str) -> EditMade:
-        """A node, with its edges."""
+        """Remove a node and its edges."""
         node = self.graph.node(id)
         edges = tuple(self.graph.neighbours(id, "both"))
         return self._make(
@@ -260,7 +271,10 @@ class Editor:
     # --- edges ---
 
     def add_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
-        """An edge between two nodes that are there."""
+        """Add an edge between two existing nodes.
+
+        Raises BadInput if the edge already exists.
+        """
         for end in (source, target):
             self.graph.row(end)
         edge = Edge(source, type, target, self._changed({}, properties))
@@ -269,7 +283,10 @@ class Editor:
         return self._make(f"added edge {source} -{type}-> {target}", Diff(added_edges=(edge,)))
 
     def change_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
-        """Other values of some properties of an edge; None takes a property away."""
+        """Change the values of some properties of an edge.
+
+        None removes a property.
+        """
         before = self._edge(source, type, target)
         after = Edge(source, type, target, self._changed(before.properties, properties), before.key)
         if _plain(after.properties) == _plain(before.properties):
@@ -277,16 +294,19 @@ class Editor:
         return self._make(f"changed edge {source} -{type}-> {target}", Diff(changed_edges=((before, after),)))
 
     def remove_edge(self, source: str, type: str, target: str) -> EditMade:
-        """An edge."""
+        """Remove an edge."""
         return self._make(
             f"removed edge {source} -{type}-> {target}",
             Diff(removed_edges=(self._edge(source, type, target),)),
         )
 
-    # --- back and forth ---
+    # --- undo and redo ---
 
     def undo(self) -> EditMade:
-        """Take the last change back; raises BadInput where there is none."""
+        """Undo the last change.
+
+        Raises BadInput if there is none.
+        """
         if not self._done:
             raise BadInput("there is no change to take back")
         last = self._done[-1]
@@ -296,7 +316,10 @@ class Editor:
         return made
 
     def redo(self) -> EditMade:
-        """Make the change again that was taken back last; raises BadInput where there is none."""
+        """Redo the change that was undone last.
+
+        Raises BadInput if there is none.
+        """
         if not self._undone:
             raise BadInput("no change was taken back")
         last = self._undone[-1]
@@ -306,36 +329,39 @@ class Editor:
 
     @property
     def history(self) -> tuple[EditMade, ...]:
-        """The changes that stand, in their order."""
+        """The changes in effect, in their order."""
         return tuple(self._done)
 
     @property
     def can_redo(self) -> bool:
-        """Whether a change was taken back that can be made again."""
+        """Whether an undone change can be redone."""
         return bool(self._undone)
 
     @property
     def index(self) -> EditedIndex:
-        """The search over the graph as it is, made when it is first asked for and kept up to date since."""
+        """The search index of the current graph, created on first use and updated since."""
         if self._index is None:
             self._index = EditedIndex(self.graph, self._embedder)
         return self._index
 
     def faults_at(self, id: str) -> tuple[Fault, ...]:
-        """What the rules say near a node; raises UnknownName."""
+        """Check the rules near a node and return the faults found.
+
+        Raises UnknownName if the graph has no such node.
+        """
         self.graph.row(id)
         return tuple(sorted(faults_near(self.graph, self.vocabulary, [id]), key=str))
 
-    # --- how ---
+    # --- internals ---
 
     def _make(self, said: str, diff: Diff) -> EditMade:
         for node in (*diff.added_nodes, *(now for _, now in diff.changed_nodes)):
-            node_row(node)  # what no file takes could not be kept
+            node_row(node)  # raises for values that no file format can store
         for edge in (*diff.added_edges, *(now for _, now in diff.changed_edges)):
             edge_row(edge)
         after = self.graph.apply(diff)
         touched = touched_by(diff)
-        # what is gone cannot be looked at afterwards, so its neighbours stand for it
+        # a removed node can no longer be checked, so its neighbours are checked instead
         near = touched | {end for edge in diff.removed_edges for end in (edge.source, edge.target)}
         before_faults, after_faults = (
             faults_near(graph, self.vocabulary, near) for graph in (self.graph, after)
@@ -379,5 +405,5 @@ class Editor:
 
 
 def _plain(properties: Mapping[str, Json]) -> dict[str, Json]:
-    """Properties without the mark, which is another each time."""
+    """Return properties without the manual-edit mark, which differs at each edit."""
     return {name: value for name, value in properties.items() if name != MADE_BY_HAND}

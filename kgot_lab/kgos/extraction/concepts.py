@@ -1,4 +1,4 @@
-"""Reading passages one after another, and putting what they state into the graph."""
+"""Read passages one by one with a model, and add what they state to the graph."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from kgot_lab.text.cleaning import FENCES, fenced, tokens
 from kgot_lab.text.words import blocks, rough_sentences, searched_words, stands_in
 from kgot_lab.types import LLM, Edge, Json, Message, Node, Prompt, Reply, Usage
 
-# What a model reads: paragraphs of Markdown, and what functions and classes say of themselves, each with
-# its place.
+# Passages to read: paragraphs of Markdown, and the descriptions of functions and classes, with their
+# positions.
 
 _PROSE = (("document",), ("section",))  # read from their files, paragraph by paragraph
-_FEWEST_WORDS = 8  # that say something; a heading or a line of a table says no relation
+_FEWEST_WORDS = 8  # the fewest words of a passage; a heading or a line of a table states no relation
 _MOST_LETTERS = 1_500
 _HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A text to read: the node it belongs to, what that is called, the file, and the first line."""
+    """A text to read, with the id and the name of its node, its file and its first line."""
 
     node: str
     name: str
@@ -46,8 +46,9 @@ class Passage:
 
 
 def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[Passage]:
-    """The passages of a graph that was read from a folder: paragraphs of its documents if the folder is
-    given, and descriptions of code.
+    """List the passages of a graph that was extracted from a folder.
+
+    They are descriptions of code and, if the folder is given, paragraphs of its documents.
     """
     found: list[Passage] = []
     for node in graph.nodes:
@@ -70,8 +71,9 @@ def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[P
 
 
 def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
-    """The paragraphs of a file with their first lines and the heading they stand under; code is left out. A
-    file that is gone has none.
+    """Yield the paragraphs of a file with their first lines and the headings above them.
+
+    Code blocks are left out. A missing or unreadable file yields nothing.
     """
     try:
         text = text_of(path).text
@@ -94,11 +96,10 @@ def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
         line += part.count("\n")
 
 
-# Reading one passage: which relations it states, each with the words that state it, and what it says of how
-# something is.
+# Read one passage: the relations that it states, each with its quotation, and what it says of its subject.
 
-# Each field of the form that a model fills in: the relation it stands for, what it asks for, and the types of
-# both ends. The subject is what the passage is about; of a workaround and of a cause it is the limitation.
+# The fields of the form that a model fills in: their relation, their question, and the types of both ends.
+# The subject is what the passage is about, but that of a workaround or a cause is the limitation.
 FIELDS: Mapping[str, tuple[str, str, str, str]] = {
     "limitations": (
         "has_limitation",
@@ -114,7 +115,7 @@ FIELDS: Mapping[str, tuple[str, str, str, str]] = {
     "causes": ("caused_by", "why a limitation is there", "limitation", "concept"),
 }
 _OF_LIMITATION = ("has_workaround", "caused_by")
-_LONGEST = 20  # words of a phrase; what is longer is no phrase
+_LONGEST = 20  # words of a phrase at most
 _REPLY = 400
 _SYSTEM = (
     "You read one paragraph of documentation about a thing and copy short phrases of the paragraph, word for word, into a form. "
@@ -141,7 +142,7 @@ _EXAMPLES: tuple[tuple[str, str, dict[str, list[str]]], ...] = (
         {"enables": ["random access"], "prevents": ["a second pass"]},
     ),
 )
-# What a limitation is said with: a small model calls a limitation whatever it would not have thought of.
+# Words that express a limitation. A small model calls anything unexpected a limitation.
 _LIMIT = re.compile(
     r"\b(no|not|cannot|can't|\w+n't|never|without|only|unless|except|fail|slow|limit|un\w+|expensive|los[est]|error|problem|warn|careful|"
     r"hard|difficult|deprecated|approximat|sub\w+|exponential|very|too)",
@@ -188,7 +189,7 @@ class About(BaseModel):
 
 @dataclass(frozen=True)
 class ReadPassage:
-    """What was accepted of a passage, and what was refused with the reason."""
+    """The accepted statements of a passage, and the refused ones with the reasons."""
 
     passage: Passage
     relations: tuple[Stated, ...] = ()
@@ -198,7 +199,7 @@ class ReadPassage:
 
 
 def relations_prompt(passage: Passage) -> Prompt:
-    """What a model is asked of a passage."""
+    """Build the prompt that asks a model for the relations in a passage."""
     turns = [Message("system", _SYSTEM)]
     for name, text, filled in _EXAMPLES:
         reply = json.dumps({field: filled.get(field, []) for field in FIELDS})
@@ -208,7 +209,7 @@ def relations_prompt(passage: Passage) -> Prompt:
 
 
 def about_prompt(passage: Passage) -> Prompt:
-    """What a model is asked of how the subject of a passage is."""
+    """Build the prompt that asks a model for the keywords and dimensions of a passage."""
     told = "; ".join(f"{name}: 0 is {each.low}, 1 is {each.high}" for name, each in _RATED.items())
     system = (
         "You read one paragraph of documentation. List up to eight keywords, words of the paragraph by which somebody would look for what "
@@ -220,11 +221,11 @@ def about_prompt(passage: Passage) -> Prompt:
 
 
 def read_relations(passage: Passage, reply: str) -> ReadPassage:
-    """What of a form the passage says: each phrase stands in it word for word, a limitation is said as one.
-    Raises BadReply for no form.
+    """Parse a model's form and accept the relations that the passage supports.
 
-    A workaround and a cause are those of the first limitation that was accepted; without one they are
-    refused.
+    Each phrase must occur in the passage word for word, and a limitation must be worded as one. A workaround
+    and a cause belong to the first accepted limitation; without one they are refused. Raises BadReply if the
+    reply is not a form.
     """
     form = parse(reply, PassageForm)
     kept: dict[tuple[str, str, str], Stated] = {}
@@ -247,7 +248,10 @@ def read_relations(passage: Passage, reply: str) -> ReadPassage:
 
 
 def read_about(passage: Passage, reply: str) -> ReadPassage:
-    """The keywords and dimensions of a reply that the passage says. Raises BadReply."""
+    """Parse a model's reply and accept the keywords and dimensions that the passage supports.
+
+    Raises BadReply if the reply cannot be parsed.
+    """
     about = parse(reply, About)
     refused = [
         f"keyword {each}: it is not in the passage"
@@ -283,7 +287,7 @@ def _why_not(phrase: str, relation: str, subject: str, passage: Passage) -> str:
 
 
 def _is_span(quote: str, text: str) -> bool:
-    """Whether a quotation stands in a text, but for white space, and says more than a word."""
+    """Return whether a quotation of more than one word occurs in a text, ignoring white space."""
     return len(quote.split()) > 1 and stands_in(quote, text)
 
 
@@ -297,8 +301,8 @@ _ABOUT: _Ask = (about_prompt, read_about)
 
 @dataclass(frozen=True)
 class Grown:
-    """A graph with what was read put into it: how many calls were made and how many replies were kept ones,
-    what was refused, the cost.
+    """A graph with the statements of passages added, the numbers of calls, of cached and of unusable replies,
+    and the cost.
     """
 
     graph: PropertyGraph
@@ -320,7 +324,7 @@ class Grown:
 def what_it_takes(
     passages: Sequence[Passage], *, about: bool = True, rate: Rate | None = None
 ) -> CostEstimate:
-    """About what reading some passages takes, if none was read before: calls, tokens, seconds and dollars."""
+    """Estimate the calls, tokens, seconds and dollars to read some passages, if none was read before."""
     asked = [ask(each) for ask, _ in _asks(about) for each in passages]
     sizes = {
         str(number): (sum(tokens(message.text) for message in prompt.messages), _USUAL_REPLY)
@@ -338,12 +342,11 @@ def read_concepts(
     cache: Path | Literal[False] | None = None,
     progress: Callable[[int, int, str], object] | None = None,
 ) -> Grown:
-    """The graph with the concepts that a model reads in some passages, each with the words that state it, its
-    file and line.
+    """Add the concepts that a model reads in some passages, each with its quotation, file and line.
 
-    Each reply is kept when it comes, under its prompt and the model's name: what was interrupted goes on, and
-    a second run asks nothing. A reply that is no list is counted and left out. Raises LLMError, also where
-    the budget is used up; what was read is kept.
+    Each reply is cached when it arrives, under its prompt and the model's name. An interrupted run therefore
+    resumes, and a second run makes no calls. A reply that cannot be parsed is counted and left out. Raises
+    LLMError if the model fails or the budget is used up; the cached replies remain.
     """
     without = "passages are read again"
     kept = None if cache is False else CacheFile(cache, _REPLIES, called="concept", without=without)
@@ -366,7 +369,7 @@ def _asks(about: bool) -> tuple[_Ask, ...]:
 
 
 class _Reading:
-    """Asks a model, or finds what it said before."""
+    """A model with a cache of its replies."""
 
     def __init__(self, llm: LLM, kept: CacheFile | None):
         self.llm, self.kept = llm, kept
@@ -392,15 +395,14 @@ def _reply(value: object) -> Reply | None:
     try:
         return reply_from_json(json.loads(str(value)))
     except (ValueError, KeyError, TypeError):
-        return None  # damaged: it is asked again
+        return None  # damaged, so the model is called again
 
 
 def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) -> PropertyGraph:
-    """The graph with what was read: nodes for concepts, edges with quotation, file, line and model; keywords
-    and dimensions at nodes.
+    """Add nodes for concepts, edges for relations, and keywords and dimensions to a graph.
 
-    An end that is called as one node of the graph is that node. What is said in several places is one edge
-    with all of them.
+    Each edge has the quotations, file, line and model. An end whose name matches one node of the graph is
+    that node. A relation stated in several places is one edge with all of them.
     """
     named: dict[str, list[str]] = {}
     for node in graph.nodes:

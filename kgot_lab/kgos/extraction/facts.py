@@ -1,4 +1,4 @@
-"""The facts of one file: what it defines, what it refers to, and where each stands; JSON in and out."""
+"""The facts of one file: definitions and references with their positions, converted to and from JSON."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from kgot_lab.types import Json
 
-PACKAGE = "package:"  # before the name of something that is imported and is not among the files: its id
+PACKAGE = "package:"  # prefix of the id of something imported that is not among the files
 
 
 @dataclass(frozen=True)
 class Definition:
-    """Something that a file defines: its id in the graph, its type in the vocabulary of code, its name, its
-    lines, and what holds it.
+    """A definition in a file: its id in the graph, its type in the vocabulary of code, its name, its lines
+    and what contains it.
     """
 
     id: str
@@ -24,63 +24,64 @@ class Definition:
     name: str
     line: int
     end_line: int
-    inside: str = ""  # the id of what holds it; "" for what the file holds itself
+    inside: str = ""  # the id of the enclosing definition; "" for what the file itself contains
     description: str = ""
     signature: str = ""
     decorators: tuple[str, ...] = ()
-    attributes: tuple[str, ...] = ()  # of a class, besides its methods
-    marks: tuple[str, ...] = ()  # what a template asks for and structure does not tell, as "abstract"
+    attributes: tuple[str, ...] = ()  # of a class, except its methods
+    marks: tuple[str, ...] = ()  # what templates need and structure does not show, such as "abstract"
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Definition:
-        """What `asdict` gave."""
+        """Rebuild a definition from the output of `asdict`."""
         return cls(**{**kept, **{name: tuple(kept[name]) for name in ("decorators", "attributes", "marks")}})
 
 
 @dataclass(frozen=True)
 class Mention:
-    """That one thing names another: `target` is an id, or a name that is looked up among all files once they
-    are read.
+    """A reference from one thing to another. `target` is an id, or a name that is resolved when all files are
+    read.
     """
 
     source: str
     type: str
     target: str
     line: int
-    said: str = ""  # the words that say so, where they are not those of code
+    said: str = ""  # the quotation, if it is not code
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """All that one file says: the node of the file is the first definition; `flow` is what an analysis of the
-    language needs besides.
+    """All facts of one file.
+
+    The first definition is the file itself. `flow` holds what the analysis of its language needs besides.
     """
 
-    path: str  # inside the folder
+    path: str  # relative to the folder
     language: str
     definitions: tuple[Definition, ...]
     references: tuple[Mention, ...] = ()
-    remark: str = ""  # what had to be guessed or was left out
+    remark: str = ""  # what was guessed or left out
     flow: Mapping[str, Json] | None = None
 
     @property
     def file(self) -> Definition:
-        """The file itself."""
+        """The definition of the file itself."""
         return self.definitions[0]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON."""
+        """Convert the facts to JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> FileFacts:
-        """The facts that `to_json` gave."""
+        """Rebuild facts from the output of `to_json`."""
         definitions = tuple(Definition.from_json(each) for each in kept["definitions"])
         references = tuple(Mention(**each) for each in kept["references"])
         return cls(kept["path"], kept["language"], definitions, references, kept["remark"], kept["flow"])
 
 
-# Names of modules by the places of their files, and which file an import means.
+# Module names from file paths, and the file that an import means.
 
 INIT = "__init__"
 
@@ -88,10 +89,10 @@ INIT = "__init__"
 class ModuleNames:
     """The dotted name of each module of a folder, and the module that a name means where it is written.
 
-    A package is a folder with an `__init__`; its name begins at the highest such folder around it, so
-    `src/shop/cart.py` is `shop.cart` where only `src/shop` is a package, and `src.shop.cart` where none is.
-    `prefix` is the package that the folder itself stands in. Two files that would have one name are told
-    apart by their paths.
+    A package is a folder with an `__init__`. Names begin at its topmost enclosing package, so
+    `src/shop/cart.py` is `shop.cart` if only `src/shop` is a package, and `src.shop.cart` if none is.
+    `prefix` is the package that contains the folder itself. Two files that would have the same name are
+    distinguished by their paths.
     """
 
     def __init__(self, paths: Iterable[str], prefix: str = ""):
@@ -117,19 +118,21 @@ class ModuleNames:
         }
 
     def of(self, path: str) -> str:
-        """The name of the module in a file."""
+        """Return the dotted name of the module in a file."""
         return self._of_path[path]
 
     def __contains__(self, name: object) -> bool:
         return name in self.package_of
 
     def is_folder(self, name: str) -> bool:
-        """Whether modules stand below this name."""
+        """Return whether there are modules below this name."""
         return name in self._folders
 
     def find(self, name: str, at: str) -> str | None:
-        """The module that a name means in the module `at`: of this name, beside it, or the only one whose
-        name ends so.
+        """Resolve a module name as written in the module `at`, or return None.
+
+        It is the module of this name, one in an enclosing package of `at`, or the only module whose name ends
+        with this dotted name.
         """
         if name in self.package_of:
             return name
@@ -155,10 +158,10 @@ def _dotted(path: PurePosixPath, packages: set[str], prefix: str) -> str:
     return ".".join([prefix, *parts] if prefix and "." in packages else parts) or path.stem
 
 
-# Which files are read, by how their names end.
+# The file endings that are read.
 
 PYTHON_ENDINGS = (".py", ".pyi")
-# in the order in which an import without an ending looks
+# in the order in which an import without an ending is resolved
 SCRIPT_ENDINGS = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs")
 SETTINGS_ENDINGS = (".json", ".toml", ".yaml", ".yml")
 PROSE_ENDINGS = (".md", ".markdown")

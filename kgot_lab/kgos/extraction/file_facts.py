@@ -1,4 +1,4 @@
-"""The facts of one file, read from its bytes alone: by this process, or by another that has the same code."""
+"""Extract the facts of one file from its bytes alone, in this process or in a worker with the same code."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ from kgot_lab.kgos.extraction.python.statements import python_facts
 from kgot_lab.kgos.extraction.texts import prose_facts, settings_facts
 from kgot_lab.types import Edge, Json, Node
 
-# What was extracted before, kept on this computer: the facts of files by their bytes, and the graphs of
-# folders by their files.
+# The cache of this computer: facts of files by their bytes, and graphs of folders by their files.
 
 _FACTS = CacheTable("extracted_files.sqlite", "facts", "json", "BLOB", "json")
 _GRAPHS = CacheTable("extracted_graphs.sqlite", "graphs", "json", "BLOB", "json")
 
 
 class CachedExtraction:
-    """Facts and graphs under digests of what they were made of; another version of what makes them finds
-    nothing.
-    """
+    """A cache of facts and graphs under digests of their input and of the version of the code."""
 
     def __init__(self, folder: Path | None):
         self._facts = CacheFile(folder, _FACTS, called="extraction", without="files are read again")
         self._graphs = CacheFile(folder, _GRAPHS, called="graph", without="the files are joined again")
 
     def facts(self, keys: Iterable[bytes]) -> Mapping[bytes, FileFacts]:
-        """The facts under some keys; what is damaged is not there."""
+        """Return the cached facts for some keys.
+
+        Missing and damaged entries are left out.
+        """
         rows = (row for rows in self._facts.read(list(keys)) for row in rows)
         return {key: facts for key, value in rows if (facts := _facts_from(_unpacked(value))) is not None}
 
     def keep_facts(self, facts: Mapping[bytes, FileFacts]) -> None:
-        """Keep the facts of some files."""
+        """Store the facts of some files."""
         if facts:
             self._facts.write((key, _packed(each.to_json())) for key, each in facts.items())
 
     def graph(self, key: bytes) -> Joined | None:
-        """The graph under a key."""
+        """Return the graph cached under a key, or None."""
         for rows in self._graphs.read([key]):
             for _, value in rows:
                 return _graph_from(_unpacked(value))
         return None
 
     def keep_graph(self, key: bytes, found: Joined) -> None:
-        """Keep a graph."""
+        """Store a graph."""
         nodes = [[each.id, list(each.labels), each.properties] for each in found.graph.nodes]
         edges = [[each.source, each.type, each.target, each.properties] for each in found.graph.edges]
         kept = {"nodes": nodes, "edges": edges, "sites": found.sites, "resolved": found.resolved}
@@ -72,7 +72,7 @@ class CachedExtraction:
 
 
 def key_of_parts(*parts: str | bytes) -> bytes:
-    """A digest of some parts and of the version of the code that reads files."""
+    """Return a digest of some parts and of the version of the extraction code."""
     digest = hashlib.sha256(reading_version())
     for part in parts:
         data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
@@ -111,7 +111,10 @@ def _graph_from(kept: Any) -> Joined | None:
 
 @cache
 def reading_version() -> bytes:
-    """A digest of the code that reads files and joins them: what another version kept is not used."""
+    """Return a digest of the code that reads and links files.
+
+    Entries cached by another version are not used.
+    """
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -123,8 +126,8 @@ MOST_TOGETHER, MOST_BYTES_TOGETHER = 16, 2_000_000  # files, and bytes of them, 
 
 @dataclass(frozen=True)
 class FileToRead:
-    """A file by its path in its folder, with its bytes; of Python the module that it is, and whether that is
-    a package.
+    """The path of a file in its folder and its bytes; for Python also its module name, and whether it is a
+    package.
     """
 
     path: str
@@ -134,8 +137,8 @@ class FileToRead:
 
 
 class ExtractedFile(NamedTuple):
-    """What another process read: the version of its code, and of each file the facts, why there are none, or
-    None: read it yourself.
+    """The output of a worker: the version of its code, and for each file its facts, an error, or None if the
+    caller has to read it.
     """
 
     version: bytes
@@ -143,7 +146,10 @@ class ExtractedFile(NamedTuple):
 
 
 def facts_of_file(file: FileToRead) -> FileFacts:
-    """The facts of a file; raises BadInput for what cannot be read, NotInstalled where a parser is missing."""
+    """Extract the facts of a file.
+
+    Raises BadInput if the file cannot be read and NotInstalled if its parser is missing.
+    """
     path, data, ending = file.path, file.data, PurePosixPath(file.path).suffix.lower()
     if ending in PYTHON_ENDINGS:
         return python_facts(_python_text(data), path, file.module, is_package=file.is_package)
@@ -166,12 +172,12 @@ def facts_of_file(file: FileToRead) -> FileFacts:
 
 
 def read_file_facts(files: Sequence[FileToRead]) -> ExtractedFile:
-    """The task of a worker: what each of some files says."""
+    """Extract the facts of some files, as the task of a worker."""
     return ExtractedFile(reading_version(), tuple(map(_said, files)))
 
 
 def files_together(files: Mapping[str, FileToRead]) -> list[list[FileToRead]]:
-    """Some files in the lots that workers are sent."""
+    """Split files into the batches that are sent to workers."""
     lots: list[list[FileToRead]] = []
     size = 0
     for each in files.values():
@@ -184,8 +190,9 @@ def files_together(files: Mapping[str, FileToRead]) -> list[list[FileToRead]]:
 
 
 def same_reading(read: ExtractedFile) -> ExtractedFile:
-    """What a worker read, if its code is ours; raises LabError, since another version would make another
-    graph.
+    """Return what a worker read, after checking that it runs the same code.
+
+    Raises LabError if the versions differ, since another version would produce another graph.
     """
     if read.version != reading_version():
         raise LabError(
@@ -198,13 +205,16 @@ def _said(file: FileToRead) -> FileFacts | str | None:
     try:
         return facts_of_file(file)
     except NotInstalled:
-        return None  # it may be installed where the question comes from
+        return None  # the parser may be installed where the request comes from
     except BadInput as error:
         return str(error)
 
 
 def _python_text(data: bytes) -> str:
-    """The text of a file of Python in the encoding that it declares, UTF-8 otherwise; raises BadInput."""
+    """Decode a Python file by the encoding that it declares, or as UTF-8.
+
+    Raises BadInput if it cannot be decoded.
+    """
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return re.sub(r"\r\n?", "\n", data.decode(encoding))

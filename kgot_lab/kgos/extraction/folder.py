@@ -1,5 +1,5 @@
-"""Reading a folder of code, settings and prose into a graph; what was read before and has not changed is not
-read again.
+"""Read a folder of code, settings and prose into a graph. Files that have not changed are taken from the
+cache.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from kgot_lab.text.cleaning import counted
 _LARGEST = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
-}  # bytes that are read
-# folders of what others wrote, or of what was made
+}  # bytes at most
+# folders of installed packages and of generated files
 _PASSED_OVER = ("node_modules", "__pycache__", "site-packages")
-_LOT = 64  # files that are kept together; with workers so many for each thread, of at most as many threads as follow
+_LOT = 64  # files cached together; with workers, files per thread, for at most _MOST_LOTS threads
 _MOST_LOTS = 16
-# how many files of how many are done, and the one that is next
+# how many of how many files are done, and the next one
 FileProgress = Callable[[int, int, str], object]
 
 
 @dataclass(frozen=True)
 class FolderGraph:
-    """The graph of a folder, and what became of its files: how many were read and reused, which not and why,
-    which with doubt.
+    """The graph of a folder, with the numbers of files read and reused, and the files that were skipped or
+    read with doubt.
     """
 
     graph: PropertyGraph
@@ -65,15 +65,16 @@ class FolderGraph:
     doubtful: tuple[Remark, ...] = ()
     sites: int = 0
     resolved: int = 0
-    # endings of files that are not read, and how many there are
+    # endings of files that are not read, with their counts
     passed_over: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.describe()
 
     def describe(self, most: int | None = 10) -> str:
-        """What came of the folder in words, and so many of the files that were not read, or read with doubt;
-        None: all of them.
+        """Summarise the graph, and list files that were skipped or read with doubt.
+
+        At most `most` files are listed; None lists all of them.
         """
         found = Counter(label for labels in self.graph.node_labels for label in labels)
         several = {"class": "classes"}
@@ -103,15 +104,17 @@ def graph_of_folder(
     progress: FileProgress | None = None,
     client: Any = None,
 ) -> FolderGraph:
-    """The graph of a folder in the vocabulary of code: modules, classes, functions, settings, prose, and what
-    joins them.
+    """Extract a graph in the vocabulary of code from a folder.
 
-    Hidden files, links, and folders of installed packages are passed over. `cache` is the folder in which
-    facts of files are kept, None for that of the user, False for none; a file that has not changed is not
-    read again, and the graph is that of a full reading. `progress` is told of each file. `client` is a Dask
-    client (`kgot_lab.io.dask_workers.workers_at`), whose workers are sent the bytes of files and need no
-    folder; the graph is the same. Raises BadInput where there is no folder or nothing that can be read in it,
-    and LabError where workers fail.
+    Its nodes are modules, classes, functions, settings and prose. Hidden files, links and folders of
+    installed packages are skipped. `cache` is the folder in which facts of files are cached: None for that of
+    the user, False for none. A file that has not changed is not read again, and the graph equals that of a
+    full reading. `progress` is called for each file. `client` is a Dask client
+    (`kgot_lab.io.dask_workers.workers_at`). Its workers receive the bytes of files and need no folder; the
+    graph is the same.
+
+    Raises BadInput if there is no such folder or it has nothing that can be read, and LabError if workers
+    fail.
     """
     require(folder, (str, Path), "a folder is named by its path")
     folder = Path(folder).expanduser()
@@ -157,19 +160,20 @@ def graph_of_folder(
 
 
 def folder_stamp(folder: Path) -> str:
-    """What is another text once a folder would be read otherwise: a hash of the names, sizes and times of the
-    files that are read.
+    """Return a hash that changes when the files to read change.
+
+    It covers the names, sizes, modification times and inodes of the files.
     """
     told = []
     for path in sorted(_Walk(folder).paths):
-        with suppress(OSError):  # gone meanwhile
+        with suppress(OSError):  # removed meanwhile
             found = (folder / path).stat()
             told.append(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0{found.st_ino}")
     return key_of_parts(*told).hex()
 
 
 class _Walk:
-    """Which files of a folder are read."""
+    """The files of a folder that are read, and those that are skipped."""
 
     def __init__(self, folder: Path):
         self.paths: list[str] = []
@@ -214,7 +218,7 @@ def _name(path: Path) -> str:
 
 
 class _Reading:
-    """The facts of files: kept ones where the bytes are those of before, else read."""
+    """A reader of the facts of files, which takes them from the cache if the bytes are the same."""
 
     def __init__(self, folder: Path, names: ModuleNames, kept: CachedExtraction | None, client: Any = None):
         self.folder, self.names, self.kept, self.client = folder, names, kept, client
@@ -224,7 +228,7 @@ class _Reading:
         self.keys: list[bytes] = []
 
     def facts_of(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
-        """The facts of each file that can be read, in the order of the paths."""
+        """Yield the facts of each readable file, in the order of the paths."""
         for start in range(0, len(paths), self.lot):
             data = {
                 path: each
@@ -256,12 +260,12 @@ class _Reading:
                     self.keys.append(keys[path])
                     yield facts
                 yield from self._unread(paths[start : start + self.lot])
-            finally:  # an interruption too keeps what was read
+            finally:  # an interrupted run too caches what it read
                 if self.kept:
                     self.kept.keep_facts(new)
 
     def _unread(self, paths: list[str]) -> Iterator[FileFacts]:
-        """Modules of Python that could not be read: they are there, and others import them."""
+        """Yield a bare module for each Python file that could not be read, since others may import it."""
         skipped = {each.path for each in self.skipped}
         for path in paths:
             if path in skipped and path.endswith(PYTHON_ENDINGS):
@@ -293,8 +297,9 @@ class _Reading:
     def _read_far(
         self, files: dict[str, FileToRead], progress: FileProgress, done: int, total: int
     ) -> Iterator[tuple[str, FileFacts | str]]:
-        """What workers read of some files, as they finish; what they cannot read for lack of a parser is left
-        out.
+        """Yield what workers read of some files, as they finish.
+
+        Files for which a worker has no parser are left out.
         """
         lots = files_together(files)
         for number, read in shared_out(self.client, read_file_facts, lots):

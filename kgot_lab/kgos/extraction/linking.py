@@ -1,5 +1,5 @@
-"""The facts of all files joined into one graph: names are looked up, calls are followed, and what is said
-twice becomes one edge.
+"""Link the facts of all files into one graph: resolve names, follow calls, and merge repeated statements into
+one edge.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ from kgot_lab.kgos.extraction.python.program import Program
 from kgot_lab.types import Edge, Json, Node
 
 ROOT = "."
-_MOST_NAMES = 40  # names of another package that an edge tells
+_MOST_NAMES = 40  # names of another package on one edge
 _FEWEST_LETTERS = 4  # of a bare word in prose that may name a class or function
 
 
 @dataclass(frozen=True)
 class Joined:
-    """The graph, and how much of what is called in Python could be said: sites that call, and those of them
-    whose callee is known.
-    """
+    """The graph, the number of call sites in Python, and how many of them have a known callee."""
 
     graph: PropertyGraph
     sites: int
@@ -44,7 +42,10 @@ class Joined:
 
 
 def join_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Joined:
-    """One graph in the vocabulary of code of the facts of some files; `root` is the name of the folder."""
+    """Link the facts of some files into one graph in the vocabulary of code.
+
+    `root` is the name of the folder.
+    """
     files = sorted(files, key=lambda each: each.path)
     growing = _Growing(files, root)
     growing.folders()
@@ -62,8 +63,9 @@ def join_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Joi
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without looking for circles in memory: millions of small sets are made and kept, and to look through
-    them takes long.
+    """Disable the cyclic garbage collector within a block.
+
+    Millions of small sets are created and stay alive, and scanning them takes long.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -75,22 +77,22 @@ def _uncollected() -> Iterator[None]:
 
 
 class _Growing:
-    """The graph while it grows."""
+    """A builder of the graph."""
 
     def __init__(self, files: Sequence[FileFacts], root: str):
         self.files, self.root = files, root
         self.nodes: dict[str, Node] = {}
-        self.about: dict[str, dict[str, Any]] = {}  # the properties of those that files define
+        self.about: dict[str, dict[str, Any]] = {}  # the properties of definitions
         self.edges: dict[tuple[str, str, str], dict[str, set[Any]]] = {}
-        # of a definition that is no module, in the analysis of Python: what it is in the graph
+        # maps definitions in the analysis of Python, except modules, to nodes of the graph
         self.id_of: dict[str, str] = {}
-        self.file_of: dict[str, str] = {}  # the file that a node was read in
+        self.file_of: dict[str, str] = {}  # the file that a node was read from
         modules = {facts.file.id for facts in files}
         for facts in files:
             self._define(facts.file, facts)
         for facts in files:
             for definition in facts.definitions[1:]:
-                # a package may have a function of the name of one of its modules
+                # a package may have a function with the name of one of its modules
                 self.id_of[definition.id] = definition.id + "()" * (definition.id in modules)
         for facts in files:
             for definition in facts.definitions[1:]:
@@ -99,7 +101,7 @@ class _Growing:
 
     def _define(self, definition: Definition, facts: FileFacts) -> None:
         id = self.id_of.get(definition.id, definition.id)
-        if id in self.nodes:  # defined again, on another way or as the setter of a property
+        if id in self.nodes:  # defined again, on another branch or as the setter of a property
             self.about[id].setdefault("also_at", []).append(definition.line)
             return
         properties: dict[str, Any] = {
@@ -137,10 +139,13 @@ class _Growing:
         if said:
             about["said"].add(said)
 
-    # --- places ---
+    # --- folders ---
 
     def folders(self) -> None:
-        """A package holds the files of its folder; of another folder there is a node."""
+        """Add nodes for folders, and `contains` edges from folders and packages to their files.
+
+        A package contains the files of its folder. Any other folder has a node of its own.
+        """
         packages = {
             str(PurePosixPath(facts.path).parent): facts.file.id
             for facts in self.files
@@ -165,10 +170,10 @@ class _Growing:
             elif str(folder) != ROOT:
                 self._add(holder(str(folder.parent)), "contains", facts.file.id)
 
-    # --- what files name ---
+    # --- imports ---
 
     def imports(self, names: ModuleNames) -> None:
-        """What each module imports: other modules, and packages that are not among the files."""
+        """Add edges from each module to the modules and external packages that it imports."""
         for facts in self.files:
             for reference in facts.references:
                 if reference.type == "imports":
@@ -191,14 +196,14 @@ class _Growing:
             self._add(module, "imports", package, reference.line, reference.said)
 
     def _require(self, facts: FileFacts, reference: Mention) -> None:
-        """An import of a script: of a file beside it, or of a package."""
+        """Add the edge for an import in a script: of another file or of a package."""
         if target := self._script(reference.target):
             self._add(facts.file.id, "imports", target, reference.line, reference.said)
 
     # --- scripts ---
 
     def _script(self, target: str) -> str:
-        """The file that an import of a script means, or the package; "" for a file that is not there."""
+        """Return the node of the file or package that a script imports, or "" if the file is missing."""
         if target.startswith(PACKAGE):
             return self._package(target.removeprefix(PACKAGE))
         stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
@@ -209,7 +214,7 @@ class _Growing:
         return next((self.by_path[each] for each in places if each in self.by_path), "")
 
     def scripts(self) -> None:
-        """What scripts call and inherit from, through what they import and export."""
+        """Add edges for what scripts call and inherit from, resolved through imports and exports."""
         exported: dict[tuple[str, str], str] = {}
         stars: dict[str, list[str]] = defaultdict(list)
         for facts in self.files:
@@ -235,8 +240,9 @@ class _Growing:
         stars: Mapping[str, list[str]],
         seen: set[str],
     ) -> tuple[str, str] | None:
-        """What a name of another file is, and what it is called there if that is a package; None for what is
-        not among the files.
+        """Resolve a name of another script to its node, and to the external name if that is a package.
+
+        Returns None if the name is not among the files.
         """
         if target in self.nodes and not target.startswith(PACKAGE):
             return target, ""
@@ -272,10 +278,10 @@ class _Growing:
             self.nodes[id] = Node(id, ("package",), about)
         return id
 
-    # --- what Python runs ---
+    # --- calls in Python ---
 
     def inherits(self, bases: Mapping[str, Iterable[str]]) -> None:
-        """What each class inherits from."""
+        """Add edges from each class to its base classes."""
         for owner, those in bases.items():
             for base in those:
                 external = base.startswith("ext:")
@@ -284,7 +290,11 @@ class _Growing:
                 self._add(self.id_of.get(owner, owner), "inherits_from", target, name=name)
 
     def calls(self, analysis: PointsTo) -> None:
-        """Who calls what; a lambda is part of the function around it, and what calls itself says so."""
+        """Add edges from callers to callees.
+
+        A lambda counts as part of the enclosing function. A function that calls itself is marked
+        `calls_itself`.
+        """
         for (caller, (kind, name)), lines in analysis.called.items():
             source = self._holder(caller)
             if kind in ("function", "class"):
@@ -301,15 +311,18 @@ class _Growing:
                 self._add(source, "calls", target, line, told)
 
     def _holder(self, caller: str) -> str:
-        """The node whose code runs: a lambda and what is in it belong to what is around them."""
+        """Return the node whose code runs.
+
+        Lambdas, and definitions in them, belong to the enclosing definition.
+        """
         while caller and caller not in self.id_of and caller not in self.nodes:
             caller = caller.rpartition(".")[0]
         return self.id_of.get(caller, caller)
 
-    # --- what settings and prose tell of ---
+    # --- settings and prose ---
 
     def mentions(self) -> None:
-        """What settings and prose name, where it is one thing and no other."""
+        """Add edges for names in settings and prose that match exactly one node."""
         ends: dict[str, set[str]] = defaultdict(set)
         for id in self.nodes:
             parts = id.removesuffix("()").split(".") if not id.startswith(PACKAGE) and "/" not in id else []
@@ -340,7 +353,7 @@ class _Growing:
         return next(iter(found)) if len(found) == 1 else ""
 
     def graph(self) -> PropertyGraph:
-        """What has grown."""
+        """Build the graph from the collected nodes and edges."""
         edges = []
         for (source, type, target), about in sorted(self.edges.items()):
             properties: dict[str, Json] = {}

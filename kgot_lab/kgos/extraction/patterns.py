@@ -1,4 +1,4 @@
-"""A graph of code with the patterns that templates recognise in it."""
+"""Find patterns in a graph of code by templates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.extraction.facts import PACKAGE
 from kgot_lab.types import Edge, Node
 
-# A graph of code as templates look at it: the methods of a class, what a function calls, who inherits.
+# A view of a graph of code for templates: methods of a class, callees of a function, subclasses.
 
 
 class CodeView:
-    """Looks into a graph of code; what is asked for often is worked out once."""
+    """A view of a graph of code, with frequent lookups precomputed."""
 
     def __init__(self, graph: PropertyGraph):
         self.graph = graph
@@ -31,19 +31,19 @@ class CodeView:
             self._in[edge.type][edge.target].append(edge.source)
 
     def classes(self) -> Iterator[tuple[str, set[str]]]:
-        """Each class with the names of its own methods."""
+        """Yield each class with the names of its own methods."""
         return ((id, self.methods(id)) for id in self._of_type["class"])
 
     def modules(self) -> list[str]:
-        """The modules."""
+        """List the modules."""
         return self._of_type["module"]
 
     def functions(self) -> list[str]:
-        """The functions and methods."""
+        """List the functions and methods."""
         return [*self._of_type["function"], *self._of_type["method"]]
 
     def methods(self, id: str) -> set[str]:
-        """The names of the methods that stand in a class."""
+        """Return the names of the methods defined in a class."""
         return {
             str(self._property(each, "name"))
             for each in self._out["contains"][id]
@@ -51,19 +51,19 @@ class CodeView:
         }
 
     def functions_of(self, id: str) -> set[str]:
-        """The names of the functions that stand in a module."""
+        """Return the names of the functions defined in a module."""
         return {str(self._property(each, "name")) for each in self._out["contains"][id]}
 
     def inner(self, id: str) -> list[str]:
-        """The functions that stand in a function."""
+        """List the functions defined in a function."""
         return list(self._out["contains"][id])
 
     def heirs(self, id: str) -> list[str]:
-        """The classes that inherit from a class directly."""
+        """List the direct subclasses of a class."""
         return self._in["inherits_from"][id]
 
     def external_bases(self, id: str) -> set[str]:
-        """The bases of a class that are not among the files, as they are named."""
+        """Return the base classes from outside the folder, by the names used in the code."""
         return {
             name
             for target, names in self._out["inherits_from"][id].items()
@@ -72,32 +72,35 @@ class CodeView:
         }
 
     def calls(self, id: str) -> set[str]:
-        """What a function calls."""
+        """Return the ids of what a function calls."""
         return set(self._out["calls"][id])
 
     def packages_called(self, id: str) -> set[str]:
-        """The packages that a module imports."""
+        """Return the names of the external packages that a module imports."""
         return {each.removeprefix(PACKAGE) for each in self._out["imports"][id] if each.startswith(PACKAGE)}
 
     def decorators(self, id: str) -> list[str]:
-        """The decorators of a function or class, as they are written."""
+        """List the decorators of a function or class, as written."""
         return self._texts(id, "decorators")
 
     def marks(self, id: str) -> list[str]:
-        """The marks of a function."""
+        """List the marks of a function."""
         return self._texts(id, "marks")
 
     def attributes(self, id: str) -> list[str]:
-        """The names that a class binds besides its methods."""
+        """List the names that a class binds, except its methods."""
         return self._texts(id, "attributes")
 
     def lines(self, id: str) -> int:
-        """How many lines a function has."""
+        """Return the number of lines of a function."""
         first, last = self._property(id, "line"), self._property(id, "end_line")
         return last - first + 1 if isinstance(first, int) and isinstance(last, int) else 0
 
     def used_as_decorators(self) -> dict[str, str]:
-        """The functions that decorate something here, by the end of their names, with how they are written."""
+        """Map each function that is used as a decorator to the decorator as written.
+
+        Functions are matched by the last part of their name, and only if the name is unique.
+        """
         by_name: dict[str, list[str]] = defaultdict(list)
         for id in self._of_type["function"]:
             by_name[str(self._property(id, "name"))].append(id)
@@ -110,7 +113,7 @@ class CodeView:
         return used
 
     def imports(self, id: str) -> list[str]:
-        """The modules here that a module imports."""
+        """List the modules of the folder that a module imports."""
         return [each for each in self._out["imports"][id] if not each.startswith(PACKAGE)]
 
     def _property(self, id: str, name: str) -> object:
@@ -122,8 +125,9 @@ class CodeView:
 
 
 def cycles_of_imports(view: CodeView) -> list[list[str]]:
-    """The groups of modules that import each other, each group sorted: strongly connected components of two
-    or more (Tarjan 1972).
+    """Return the groups of modules that import each other, each sorted.
+
+    They are the strongly connected components with two or more modules (Tarjan 1972).
     """
     import networkx as nx
 
@@ -131,14 +135,12 @@ def cycles_of_imports(view: CodeView) -> list[list[str]]:
     return sorted(sorted(each) for each in nx.strongly_connected_components(graph) if len(each) > 1)
 
 
-# Templates of patterns: what each is, what it may be exchanged for, and how a graph of code shows that
-# something is built after it.
-#
-# The names are those of the field: design patterns of Gamma, Helm, Johnson and Vlissides (1994), idioms of
-# Python, and anti-patterns of Fowler's refactoring (1999) and of linters. A template asks for structure,
-# and says what it saw; it does not know what was meant.
+# Templates of patterns: a description, alternatives, and how a graph of code shows an instance. The names are
+# those of the literature: design patterns of Gamma, Helm, Johnson and Vlissides (1994), idioms of Python, and
+# anti-patterns of Fowler's refactoring (1999) and of linters. A template checks structure and reports what it
+# found. It does not know the intention.
 
-_Found = Iterator[tuple[str, str]]  # the id of what is built so, and what shows it
+_Found = Iterator[tuple[str, str]]  # the id of an instance, and what shows it
 _Find = Callable[["CodeView"], _Found]
 _MANY_METHODS = 25
 _LONG = 150  # lines
@@ -155,7 +157,7 @@ _BASES_OF_ABSTRACT = {"ABC", "abc.ABC", "Protocol", "typing.Protocol", "typing_e
 
 @dataclass(frozen=True)
 class Template:
-    """A pattern: its id, the type of its node, what it is, what else does its job, and how it is found."""
+    """A pattern: its id, node type, description, alternatives and how to find it."""
 
     id: str
     type: str
@@ -369,10 +371,10 @@ TEMPLATES: tuple[Template, ...] = tuple(_KNOWN)
 
 
 def with_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES) -> PropertyGraph:
-    """The graph with a node for each pattern that something is built after, an edge that says what shows it,
-    and their alternatives.
+    """Add a node for each pattern that templates find, and edges from its instances and to its alternatives.
 
-    An alternative is there where both patterns are. A pattern that is not found has no node.
+    Each instance edge has the reason in `why`. Two alternatives are joined only if both patterns are found. A
+    pattern that is not found gets no node.
     """
     view = CodeView(graph)
     nodes: dict[str, Node] = {}
@@ -394,6 +396,6 @@ def with_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATE
     for template in known:
         for other in template.alternatives:
             if template.id in nodes and other in nodes:
-                one, two = sorted((template.id, other))  # it says the same both ways
+                one, two = sorted((template.id, other))  # the relation is symmetric
                 edges[one, "pattern_alternative_to", two] = Edge(one, "pattern_alternative_to", two)
     return PropertyGraph.of([*graph.nodes, *nodes.values()], [*graph.edges, *edges.values()])

@@ -1,8 +1,9 @@
-"""The facts of a file of JavaScript or TypeScript: what it defines, imports, exports and, by names alone,
+"""The facts of a JavaScript or TypeScript file: its definitions, imports, exports and, by names alone, its
 calls.
 
-A name that is called or extended is one of the file itself, of what is imported, or of `this`; what is passed
-around is not followed. What is of another file is named `path#name`, and found when all files are read.
+A called or extended name is resolved to a definition of the file, to an import, or to a member of `this`.
+Values that are passed around are not followed. A name of another file is written `path#name`, and is resolved
+when all files are read.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ _LONGEST = 300  # characters of a signature
 
 
 def script_facts(text: str, path: str) -> FileFacts:
-    """What a script says; what does not parse is left out with a remark. Raises NotInstalled without the
-    grammars, BadInput.
+    """Extract the facts of a JavaScript or TypeScript file.
+
+    Parts that do not parse are left out, with a remark. Raises NotInstalled if the grammars are missing and
+    BadInput if the code is nested too deeply.
     """
     data = text.encode("utf-8", "replace")
     tree = _parser(PurePosixPath(path).suffix.lower()).parse(data)
@@ -69,7 +72,7 @@ def _parser(ending: str) -> Any:
 
 @dataclass
 class _Place:
-    """Where code stands: the id of what runs it, the class around it, and what its names mean."""
+    """The context of code: the id of the enclosing definition, the enclosing class, and the known names."""
 
     id: str
     owner: str = ""
@@ -77,7 +80,7 @@ class _Place:
 
 
 class _Script:
-    """Reads one file."""
+    """A reader of one file."""
 
     def __init__(self, path: str):
         self.path = path
@@ -94,7 +97,7 @@ class _Script:
     # --- names ---
 
     def _imported(self, node: Any, place: _Place) -> None:
-        """The names that an import, a require or an export from another file gives."""
+        """Record the names bound by an import, a require, or an export from another file."""
         source = _field(node, "source")
         if node.type == "import_statement" and source is not None:
             self._import(_string(source), node, place)
@@ -148,14 +151,14 @@ class _Script:
                     place.names[_text(_field(each, "value"))] = f"{target}#{key}"
 
     def _target(self, asked: str) -> str:
-        """The path that an import means from here, or the package of a bare name."""
+        """Return the path that an import means from this file, or the package of a bare name."""
         if asked.startswith("."):
             return posixpath.normpath(posixpath.join(posixpath.dirname(self.path), asked))
         parts = asked.removeprefix("node:").split("/")
         return PACKAGE + "/".join(parts[:2] if asked.startswith("@") else parts[:1])
 
     def _declare(self, body: Any, place: _Place) -> None:
-        """The functions and classes that a body declares may be called before their line."""
+        """Bind the functions and classes that a body declares, since they can be called before their line."""
         for node in body.named_children:
             if node.type == "export_statement":
                 node = _field(node, "declaration") or node
@@ -202,7 +205,7 @@ class _Script:
             self._walk(node, place)
 
     def _assigned(self, node: Any, place: _Place) -> None:
-        """A function or class that is given a name by what it is assigned to."""
+        """Read a function or class that is named by the target of its assignment."""
         target = (
             _field(node, "name") or _field(node, "left") or _field(node, "key") or _field(node, "property")
         )
@@ -269,7 +272,7 @@ class _Script:
             self._refer(place.id, "calls", target, node)
 
     def _meant(self, node: Any, place: _Place) -> str:
-        """What a name, or the attribute of one, means; "" where nothing is known of it."""
+        """Resolve a name or a member of one, or return "" if it is unknown."""
         if node.type == "identifier":
             return place.names.get(_text(node), "")
         if node.type == "member_expression":
@@ -286,7 +289,7 @@ class _Script:
         self.references.append(Mention(source, type, target, node.start_point[0] + 1, said))
 
 
-# --- nodes of the tree ---
+# --- syntax tree ---
 
 
 def _text(node: Any) -> str:
@@ -310,7 +313,7 @@ def _child(node: Any, type: str) -> Any:
 
 
 def _required(node: Any) -> str:
-    """What `require("…")` or `import("…")` asks for; "" for another expression."""
+    """Return the argument of `require("…")` or `import("…")`, or "" for another expression."""
     if node.type == "await_expression":
         node = node.named_children[0]
     if node.type != "call_expression" or _text(_field(node, "function")) not in (
@@ -323,7 +326,7 @@ def _required(node: Any) -> str:
 
 
 def _comment_before(node: Any) -> str:
-    """The first paragraph of the comment that stands before a definition, without what follows an @."""
+    """Return the first paragraph of the comment before a definition, without @ tags."""
     while node.parent is not None and node.parent.type in (
         "export_statement",
         "lexical_declaration",
@@ -351,7 +354,7 @@ def _first_comment(root: Any) -> str:
 
 
 def _error_line(root: Any) -> int:
-    """The line of the first thing that does not parse."""
+    """Return the line of the first syntax error."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

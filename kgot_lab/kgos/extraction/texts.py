@@ -1,5 +1,6 @@
-"""The facts of a file of Markdown: its headings, its first paragraph, its sections with their text, and the
-code and files it names.
+"""The facts of a Markdown or settings file.
+
+Markdown: title, first paragraph, sections with their text, and the code and files that it names.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ import yaml
 from kgot_lab.errors import BadInput
 from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Mention
 
-# The sections of a file of Markdown, each a definition that holds its text: what stands under a heading can
-# be found and cited.
+# Markdown sections. Each is a definition with its text, so that it can be found and cited.
 #
-# A long section is cut into parts at the ends of sentences, since a prompt holds only so much of one node.
+# A long section is cut at sentence ends, since a prompt holds only a limited amount of text from one node.
 
 _MOST_LETTERS = 600  # of a part
 _LONGEST_NAME, _LONGEST_ID = 100, 60  # characters of a heading in the name, and in the id
@@ -38,19 +38,18 @@ class _Said(NamedTuple):
 
 class _Section(NamedTuple):
     heading: str
-    above: str  # the heading that it stands under
+    above: str  # the heading above
     said: list[_Said]
 
 
 def document_sections(tokens: Sequence[Any], document: Definition, told: str) -> list[Definition]:
-    """The parts of the sections in the tokens of markdown-it, in their order; of the first what the document
-    has `told` is left out.
+    """Split the markdown-it tokens of a document into sections, and long sections into parts, in order.
 
-    Each is named by its heading and the one above it, as in "Limits (Rust)", since many files have a heading
-    of the same words.
+    The text `told`, which describes the document, is left out of the first section. Each section is named by
+    its heading and the one above it, as in "Limits (Rust)", since many files repeat the same heading.
     """
     ids: set[str] = set()
-    counts = Counter([document.name])  # the document itself is the first part of what its title has under it
+    counts = Counter([document.name])  # the document itself is the first part of the text under its title
     found = []
     for section in _sections(tokens, document.name):
         first = not section.above
@@ -67,19 +66,20 @@ def document_sections(tokens: Sequence[Any], document: Definition, told: str) ->
 
 
 def plain_words(text: str) -> str:
-    """A piece of Markdown on one line, without the marks of links, code and bold words."""
+    """Join Markdown text into one line, without the marks of links, code and bold text."""
     return " ".join(
         re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("**", "").split()
     )
 
 
 def _sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
-    """What stands under each heading; the first holds what the title has under it, also where there is no
-    heading.
+    """Yield the text under each heading.
+
+    The first section holds what follows the title, also if there is no heading.
     """
     section, above = _Section(title, "", []), list[tuple[int, str]]()
     titled = False
-    inside = 0  # the level of the heading whose words come
+    inside = 0  # the level of the open heading
     for token in tokens:
         if token.type == "heading_open":
             inside = int(token.tag[1:])
@@ -101,7 +101,7 @@ def _sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
 
 
 def _parts(said: Sequence[_Said]) -> Iterator[_Said]:
-    """Texts joined, and cut at the ends of sentences, into parts of a bounded length."""
+    """Join texts and cut them at sentence ends into parts of bounded length."""
     held: _Said | None = None
     for each in said:
         for sentence in _SENTENCE.split(each.text):
@@ -119,12 +119,12 @@ def _parts(said: Sequence[_Said]) -> Iterator[_Said]:
 
 
 def _slug(heading: str) -> str:
-    """A heading as an anchor."""
+    """Convert a heading to an anchor."""
     return re.sub(r"[^\w]+", "-", heading.casefold()).strip("-")[:_LONGEST_ID] or "section"
 
 
 def _free(id: str, taken: set[str]) -> str:
-    """An id that none has yet."""
+    """Return an unused id based on `id`, and mark it as taken."""
     chosen, number = id, 1
     while chosen in taken:
         number += 1
@@ -135,13 +135,16 @@ def _free(id: str, taken: set[str]) -> str:
 
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.(?:py|js|mjs|cjs|jsx|ts|tsx|json|ya?ml|toml|md)\b")
 _NAME = re.compile(r"^([A-Za-z_][\w.]*)(?:\(.*\))?$", re.DOTALL)
-_SAID = 120  # characters around a name that are kept as the words that say so
+_SAID = 120  # characters of the quotation around a name
 _MOST_HEADINGS = 60
 _MOST_SECTIONS = 400  # nodes of one file
 
 
 def prose_facts(text: str, path: str) -> FileFacts:
-    """What a file of Markdown says. Any text is Markdown, so nothing is refused."""
+    """Extract the facts of a Markdown file.
+
+    Any text is valid Markdown, so nothing is rejected.
+    """
     from markdown_it import MarkdownIt
 
     tokens = MarkdownIt("commonmark").parse(text)
@@ -172,7 +175,10 @@ def prose_facts(text: str, path: str) -> FileFacts:
 
 
 def _mentioned_names(token: object, path: str) -> Iterator[str]:
-    """The names and paths in a piece of Markdown; links are taken from where the file is."""
+    """Yield the names and paths in a piece of Markdown.
+
+    Links are resolved relative to the file.
+    """
     children = getattr(token, "children", None) or ()
     content: str = getattr(token, "content", "")
     for child in children:
@@ -186,27 +192,30 @@ def _mentioned_names(token: object, path: str) -> Iterator[str]:
 
 
 def _around(target: str, content: str) -> str:
-    """The words around a name, cut at spaces."""
+    """Return the text around a name, on one line."""
     place = content.find(target.rpartition("/")[2])
     if place < 0:
         return plain_words(content)[:_SAID]
     return plain_words(content[max(0, place - _SAID // 2) : place + len(target) + _SAID // 2])
 
 
-# The facts of a file of settings: its keys, the packages it requires, and what its values name.
+# The facts of a settings file: its keys, its required packages, and the names in its values.
 
 _REQUIRING = set(
     "dependencies devdependencies peerdependencies optionaldependencies optional-dependencies requires".split()
 )
 _REQUIREMENT = re.compile(r"^(@?[A-Za-z0-9][\w.\-/]*)\s*(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?$")
 _NAMES = re.compile(r"^[A-Za-z0-9_@./\-]+(?::[\w.]+)?$")  # a path, a dotted name, or module:function
-_MOST_KEYS = 40  # that are told
-_MOST_VALUES = 5_000  # that are looked at; a file of data has more, and names nothing
+_MOST_KEYS = 40  # in the description
+_MOST_VALUES = 5_000  # a data file has more, and names nothing
 _LONGEST = 200  # characters of a value that may name something
 
 
 def settings_facts(text: str, path: str) -> FileFacts:
-    """What a file of settings says; raises BadInput for what does not parse, with the place."""
+    """Extract the facts of a settings file.
+
+    Raises BadInput if it does not parse; the message gives the position.
+    """
     form = PurePosixPath(path).suffix.lower()
     documents = _READERS[form](text)
     whole = documents[0] if len(documents) == 1 else documents
@@ -232,8 +241,9 @@ def settings_facts(text: str, path: str) -> FileFacts:
 
 
 def _named(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
-    """What a value may name: a package that is required, or a file, module or function, which is known when
-    all files are read.
+    """Yield what a value may name: a required package, or a file, module or function.
+
+    Files, modules and functions are resolved when all files are read.
     """
     if any(str(each).lower() in _REQUIRING for each in pointer):
         match = _REQUIREMENT.match(value)
@@ -244,8 +254,9 @@ def _named(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
 
 
 def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Each text in some settings with the keys that lead to it; of packages that are required the key is the
-    text. Breadth first.
+    """Yield each string in some settings with the keys that lead to it, breadth first.
+
+    For a mapping of required packages, the strings are its keys.
     """
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), whole)]
     seen: set[int] = set()
@@ -253,7 +264,7 @@ def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
         if isinstance(value, str):
             yield pointer, value
         elif isinstance(value, Mapping | list):
-            # YAML may say one thing in many places, and in itself
+            # YAML may refer to one object many times, and to itself
             if id(value) in seen or len(waiting) > 4 * _MOST_VALUES:
                 continue
             seen.add(id(value))
@@ -268,18 +279,18 @@ def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
 
 
 class _Lines:
-    """Where in a text a value stands, as far as its letters can be found there."""
+    """The line numbers of values in a text, as far as they occur literally."""
 
     def __init__(self, text: str):
         self.text = text
 
     def of(self, value: str) -> int:
-        """The first line that holds a value; 1 for one that is written otherwise."""
+        """Return the first line that contains a value, or 1 if the text does not contain it literally."""
         place = self.text.find(value)
         return self.text.count("\n", 0, place) + 1 if place >= 0 else 1
 
 
-# --- reading ---
+# --- parsers ---
 
 
 def _json(text: str) -> list[Any]:
@@ -294,7 +305,7 @@ def _json(text: str) -> list[Any]:
 
 
 def _json_lines(text: str) -> list[Any] | None:
-    """A value on each line; None where one line holds none."""
+    """Parse one JSON value per line, or return None if a line is not JSON."""
     try:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError):
@@ -311,7 +322,7 @@ def _toml(text: str) -> list[Any]:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, for which a tag that it does not know is what it stands before."""
+    """The safe loader, which ignores unknown tags and keeps the tagged value."""
 
 
 def _untagged(loader: Any, _: str, node: yaml.Node) -> Any:
@@ -333,7 +344,7 @@ def _yaml(text: str) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise BadInput(f"does not parse: {error.problem or error.context}{place}") from None
-    except (yaml.YAMLError, ValueError, TypeError) as error:  # a date that is none, a key that cannot be one
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # an invalid date, an unhashable key
         raise BadInput(f"does not parse: {error}") from None
     except RecursionError:
         raise BadInput("does not parse: nested too deep") from None

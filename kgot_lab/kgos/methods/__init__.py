@@ -1,3 +1,3 @@
-"""Ask the graph: one question a file, each a function over a PropertyGraph whose result prints, turns into a
-frame and says why.
+"""Query methods: functions over a PropertyGraph whose results print, convert to a data frame and give
+reasons.
 """

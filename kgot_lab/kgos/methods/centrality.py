@@ -1,6 +1,4 @@
-"""How much hangs on each node, by three measures over a graph whose edges are taken once for each pair of
-nodes.
-"""
+"""Centrality measures (PageRank, betweenness, articulation points) and the ranking of critical nodes."""
 
 from __future__ import annotations
 
@@ -17,24 +15,23 @@ from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
 from kgot_lab.kgos.methods.index import Reals, index_of
 from kgot_lab.text.cleaning import counted
 
-OUTSIDE = "package"  # the type of what is not among the files of a folder
+OUTSIDE = "package"  # the type of packages that are not among the files of a folder
 DAMPING = 0.85
-_NEAR = 1e-12  # of one another: two rounds of PageRank that are the same
+_NEAR = 1e-12  # the change of a round, per node, below which PageRank has converged
 _ROUNDS = 200
 
 
 def pairs_of(graph: PropertyGraph) -> tuple[Ints, Ints]:
-    """The edges of a graph from one node to another, each pair once, loops left out."""
+    """Return the sources and targets of all edges, each ordered pair once, without self-loops."""
     keep = graph.sources != graph.targets
     pairs = np.unique(graph.sources[keep].astype(np.int64) * max(1, len(graph)) + graph.targets[keep])
     return (pairs // max(1, len(graph))).astype(np.int32), (pairs % max(1, len(graph))).astype(np.int32)
 
 
 def pagerank_shares(graph: PropertyGraph) -> Reals:
-    """The share of a long random walk along the edges that each node gets (Page et al. 1999), damped by .85;
-    they add up to 1.
+    """Compute the PageRank of each node (Page et al. 1999) with damping .85.
 
-    A node without edges that leave it passes its share to all alike.
+    The values sum to 1. A node without outgoing edges distributes its rank to all nodes equally.
     """
     size = len(graph)
     if not size:
@@ -52,10 +49,11 @@ def pagerank_shares(graph: PropertyGraph) -> Reals:
 
 
 def betweenness(graph: PropertyGraph, samples: int | None = None, *, seed: int = 0) -> Reals:
-    """The share of shortest directed paths between other nodes that go through each node (Freeman 1977), by
-    Brandes' algorithm (2001).
+    """Compute the betweenness centrality of each node (Freeman 1977), over directed shortest paths.
 
-    With `samples`, from so many nodes drawn at random, scaled up (Brandes & Pich 2007).
+    It is the share of shortest paths between other nodes that pass through the node, by Brandes' algorithm
+    (2001). With `samples`, paths start at that many random nodes and the sum is scaled up (Brandes & Pich
+    2007).
     """
     size = len(graph)
     sources, targets = pairs_of(graph)
@@ -70,7 +68,7 @@ def betweenness(graph: PropertyGraph, samples: int | None = None, *, seed: int =
 
 
 def _dependencies(out: Csr, start: int, size: int) -> Reals:
-    """How much each node is needed on the shortest paths from one: forward by levels, then back."""
+    """Return the dependency of one source on each node over shortest paths (Brandes' accumulation)."""
     depth = np.full(size, -1, np.int32)
     paths = np.zeros(size)
     depth[start], paths[start] = 0, 1.0
@@ -98,10 +96,9 @@ def _dependencies(out: Csr, start: int, size: int) -> Reals:
 
 
 def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
-    """The rows of nodes without which their part of the graph falls apart, and how many nodes would lie apart
-    from the largest rest.
+    """Find the articulation points, ignoring edge direction (Hopcroft & Tarjan 1973).
 
-    Whichever way edges point (Hopcroft & Tarjan 1973).
+    Returns, by row, how many nodes would be separated from the largest remaining part.
     """
     size = len(graph)
     sources, targets = pairs_of(graph)
@@ -148,11 +145,11 @@ def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
     }
 
 
-# Which nodes the rest hangs on: centralities, bottlenecks, and what to test first.
+# Critical components: centralities, bottlenecks, and what to test first.
 
 Metric = Literal["priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants"]
 METRICS: tuple[Metric, ...] = ("priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants")
-_SAMPLES = 256  # nodes from which paths are counted in a larger graph
+_SAMPLES = 256  # source nodes for betweenness in a larger graph
 _COLUMNS = ("id", "name", "type", "priority", "degree", "betweenness", "pagerank", "dependants", "bottleneck")
 
 
@@ -164,14 +161,14 @@ def critical_components(
     types: Collection[str] = (),
     samples: int = _SAMPLES,
 ) -> TableFound:
-    """The nodes that most depends on, the first by one of the measures.
+    """Rank the nodes by a measure of how much depends on them.
 
-    degree: different nodes that an edge joins it with, over all others. betweenness: the share of shortest
-    directed paths through it, from `samples` nodes of a larger graph. pagerank: over the largest. dependants:
-    how many nodes a type of edge says to depend on it directly. bottleneck: how many nodes would lie apart
-    without it. priority, for tests and reviews, is the mean of the five, each over its largest. With `types`
-    only nodes of these are told, without them all but packages that are not among the files of a folder.
-    Raises UnknownName and BadInput.
+    degree: distinct neighbours over all other nodes. betweenness: the share of directed shortest paths
+    through the node, from `samples` nodes of a larger graph. pagerank: over the largest. dependants: the
+    nodes that depend on it directly by the type of an edge. bottleneck: the nodes that would be separated
+    without it. priority, for tests and reviews: the mean of these five, each over its largest. With `types`
+    only nodes of these types are listed. Without it, all are, except packages that are not among the files of
+    a folder. Raises UnknownName and BadInput.
     """
     if metric not in METRICS:
         raise UnknownName("measure", str(metric), METRICS)
@@ -219,7 +216,7 @@ def critical_components(
 
 
 def _dependants(graph: PropertyGraph) -> Reals:
-    """How many different nodes depend on each by an edge that says so."""
+    """Count the distinct nodes that depend on each node by the type of an edge."""
     found: set[tuple[int, int]] = set()
     for row, code in enumerate(graph.type_codes.tolist()):
         ends = int(graph.sources[row]), int(graph.targets[row])

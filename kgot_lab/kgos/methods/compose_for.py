@@ -1,5 +1,5 @@
-"""A course of work for a goal of several parts: a node for each part, checked against the edges between them
-(KG-OS, method 4).
+"""Plans for goals of several parts: a node for each part, checked against the edges between them (KG-OS,
+method 4).
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import stem
 from kgot_lab.types import Edge
 
-# A goal of several parts, split where it says so: conservative, since "read and analyse" may be one step or
-# two.
+# Split a goal into parts. The split is conservative, since "read and analyse" may be one step or two.
 
 _AFTER = re.compile(r"\bafter (?!that\b|this\b|which\b|wards\b)", re.I)
 _JOINTS = re.compile(
@@ -32,8 +31,7 @@ _OPENING = re.compile(
     re.I,
 )
 _ANCHORED = 3  # words at the beginning of a part among which its verb is looked for
-# What a part has to say to be a step of its own (ours); "and JSON files" says none of them, and goes with the
-# part before.
+# The verbs that make a part a step of its own (ours). "and JSON files" has none and joins the part before it.
 _ACTIONS = frozenset(
     map(
         stem,
@@ -56,11 +54,11 @@ _ACTIONS = frozenset(
 
 
 def subgoals(goal: str) -> tuple[str, ...]:
-    """The parts of a goal in the order in which they are to be done: "A and B", "A, then B" and "B after A"
-    are A, B (decision C-M4).
+    """Split a goal into its parts, in the order in which they are to be done.
 
-    It is split at commas and at the words and, then, after, before; a part without an action verb goes with
-    the part before it, or with the next where it is the first. Where no part has one, each is a sub-goal.
+    "A and B", "A, then B" and "B after A" are A, B (decision C-M4). The goal is split at commas and at the
+    words and, then, after, before. A part without an action verb joins the part before it, or the next one if
+    it is the first. If no part has one, each part is a sub-goal.
     """
     halves = _AFTER.split(goal.strip(" .?!"))
     said = [part for half in reversed(halves) for part in _JOINTS.split(half)]
@@ -84,15 +82,15 @@ def _acts(part: str) -> bool:
     return any(stem(word) in _ACTIONS for word in re.findall(r"[a-z]+", part.lower())[:_ANCHORED])
 
 
-_CANDIDATES = 3  # nodes looked at for each part
+_CANDIDATES = 3  # candidates for each part
 _BETWEEN = 3  # feeds_into edges that may join two steps
-_MOST_CYCLES = 5  # told; in a dense graph whose requires edges run in circles there are thousands
+_MOST_CYCLES = 5  # reported; a dense graph with cyclic requires edges has thousands
 _REQUIRES, _FEEDS, _CONFLICTS = ("requires",), ("feeds_into",), ("conflicts_with",)
 
 
 class PlanStep(NamedTuple):
-    """A step: the node that does it, the part of the goal it is for, and what else could; `added` where the
-    graph put it between two.
+    """A step: its node, the part of the goal it is for, and alternatives. `added` steps were inserted between
+    two others.
     """
 
     tool: str
@@ -105,9 +103,7 @@ class PlanStep(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Composition(MethodResult):
-    """A plan: its steps in order, the edges between them, what they require besides, and what speaks against
-    it.
-    """
+    """A plan: its steps in order, the edges between them, prerequisites, and warnings."""
 
     goal: str
     parts: tuple[str, ...]
@@ -128,7 +124,7 @@ class Composition(MethodResult):
 
     @property
     def sound(self) -> bool:
-        """Whether neither a conflict nor a cycle was found, and every step hands on to the next by an edge."""
+        """Whether the plan has no warnings: no conflict, no cycle, and an edge from each step to the next."""
         return not self.warnings
 
     @property
@@ -141,15 +137,14 @@ class Composition(MethodResult):
 
 
 def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Composition:
-    """A plan for a goal: it is split into parts, each done by the best node that `want_to` finds for it and
-    that no other part has.
+    """Compose a plan for a goal: split it into parts, and choose the best unused node for each.
 
-    A node that limits another does nothing and is no candidate; besides, types are not looked at. Two steps
-    in a row should be joined by `feeds_into`; where a chain of such edges joins them, what lies between is
-    added and marked, while there is room. `prerequisites` are what the steps require, over any number of
-    edges, what is needed first at the front. Steps that `conflicts_with` joins, cycles of `requires` and
-    `feeds_into`, and a step before what it requires are warned of, with other candidates for a step in
-    conflict. Raises BadInput.
+    Candidates are the nodes that `want_to` finds. A node that limits another does nothing and is no
+    candidate; types are not considered otherwise. Consecutive steps should be joined by `feeds_into`. If a
+    chain of such edges joins them, the nodes between are added and marked, up to `max_tools`. `prerequisites`
+    are what the steps require, over any number of edges, with what is needed first at the front. There are
+    warnings for steps joined by `conflicts_with`, with other candidates for them, for cycles of `requires`
+    and `feeds_into`, and for a step before what it requires. Raises BadInput.
     """
     require(goal, str, "a goal is a text")
     if not goal.strip():
@@ -188,7 +183,7 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
 
 
 def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep], list[str]]:
-    """The best node for each part, of those no part before it has, and the parts for which there is none."""
+    """Choose the best node for each part that no earlier part has, and list the parts without one."""
     steps: list[PlanStep] = []
     lacking = []
     limiting = {row for found in index_of(graph).leads_to("has_limitation").values() for row in found}
@@ -207,7 +202,7 @@ def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep],
 
 
 def _filled(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tuple[PlanStep, ...]:
-    """The steps, with what lies between two of them where only a chain of feeds_into joins them."""
+    """Insert the nodes between two steps that only a chain of feeds_into joins."""
     if not set(_FEEDS) & set(index.graph.type_names):
         return tuple(steps)
     room, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
@@ -227,7 +222,7 @@ def _filled(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tup
 
 
 def _joined_by(index: GraphIndex, rows: Sequence[int], types: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The pairs of rows that an edge of some type joins, whichever way."""
+    """Yield the pairs of nodes that an edge of some types joins, in either direction."""
     ids = index.graph.ids
     for one, other in combinations(rows, 2):
         if other in index.outgoing(one, types) or other in index.incoming(one, types):
@@ -235,9 +230,7 @@ def _joined_by(index: GraphIndex, rows: Sequence[int], types: Sequence[str]) -> 
 
 
 def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
-    """The edges of a plan: feeds_into, requires and conflicts_with between any two of its steps, in the order
-    of the steps.
-    """
+    """Yield the feeds_into, requires and conflicts_with edges between steps, in the order of the steps."""
     for row in rows:
         for edge in index.graph.neighbours(index.graph.ids[row], "out", (*_FEEDS, *_REQUIRES, *_CONFLICTS)):
             if index.graph.row(edge.target) in rows and edge.source != edge.target:
@@ -245,8 +238,9 @@ def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
 
 
 def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[tuple[str, ...], ...]]:
-    """All that some rows require, what is needed first at the front and the rows among it, and the first
-    cycles on the way.
+    """Return all that some rows require, themselves included, and the first cycles found.
+
+    What is needed first is at the front.
     """
     ids, leads_to = index.graph.ids, index.leads_to(_REQUIRES[0])
     done: dict[int, None] = {}
@@ -269,9 +263,7 @@ def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[
 
 
 def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    """For each step that feeds_into leads away from and back to among the steps, the shortest such way, each
-    cycle once.
-    """
+    """Yield the shortest feeds_into cycle through each step, within the steps, each cycle once."""
     seen: set[frozenset[int]] = set()
     for start in rows:
         queue: list[tuple[int, ...]] = [(start,)]
@@ -297,7 +289,7 @@ def _feeds(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:
 
 
 def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
-    """A conflict, with the candidates of either step that have none with the rest of the plan."""
+    """Format a conflict, with alternatives to either step that do not conflict with the rest of the plan."""
     tools = [step.tool for step in steps]
     instead = []
     for step in (each for each in steps if each.tool in pair):

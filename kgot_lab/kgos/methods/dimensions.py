@@ -1,4 +1,4 @@
-"""Which nodes lie within bounds on named dimensions (KG-OS, method 7)."""
+"""Filter nodes by bounds on named dimensions (KG-OS, method 7), and compare two nodes."""
 
 from __future__ import annotations
 
@@ -48,12 +48,11 @@ class NodesWithin(MethodResult):
 
 
 def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20) -> NodesWithin:
-    """The nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}: min and max are inclusive, exact
-    has a tolerance of 1e-9.
+    """Return the nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}.
 
-    A node that lacks a dimension, or has something else than a number there, is left out and counted; the
-    first of the latter are named. Raises UnknownName for a dimension that no node has, and BadInput for
-    bounds that make no sense.
+    min and max are inclusive; exact has a tolerance of 1e-9. A node that lacks a dimension, or whose value is
+    not a number, is left out and counted; the first of the latter are named. Raises UnknownName if no node
+    has a dimension, and BadInput if bounds are invalid.
     """
     require_count(limit, 1, "limit", "it is how many nodes are kept")
     index, bounds = index_of(graph), bounds_of(filters)
@@ -71,12 +70,15 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
 
 
 def bounds_of(filters: Filters) -> dict[str, Bounds]:
-    """The least and the largest value of each dimension; raises BadInput for filters that make no sense."""
+    """Return the lowest and the highest value allowed for each dimension.
+
+    Raises BadInput if the filters are invalid.
+    """
     return require_bounds(filters, declared=tuple(filters) if isinstance(filters, Mapping) else ())
 
 
 def rows_within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolColumn, list[str]]:
-    """Which rows lie within all bounds, and what each filter left out."""
+    """Return which rows are within all bounds, and what each filter left out."""
     kept, why = np.ones(len(index.graph), bool), []
     for name, each in bounds.items():
         column = index.dimension(name)
@@ -97,13 +99,11 @@ def rows_within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolCo
     return kept, why
 
 
-# Two nodes beside each other, dimension by dimension: where they agree, and where one is higher.
+# Compare two nodes on each dimension.
 
 
 class ProfileRow(NamedTuple):
-    """A dimension with its category, what its ends mean, and the value of either node; None where a node has
-    none.
-    """
+    """A dimension with its category, the meaning of its ends, and both values, None if missing."""
 
     dimension: str
     category: str
@@ -114,15 +114,13 @@ class ProfileRow(NamedTuple):
 
     @property
     def gap(self) -> float | None:
-        """How much higher the second is; None where one of them has no value."""
+        """The second value minus the first, or None if one is missing."""
         return None if self.first is None or self.second is None else round(self.second - self.first, 9)
 
 
 @dataclass(frozen=True, repr=False)
 class DimensionProfile(MethodResult):
-    """The dimensions that two nodes have, in the order of the catalogue; those that only one has are among
-    them.
-    """
+    """The dimensions that at least one of two nodes has, in the order of the catalogue."""
 
     node: str
     other: str
@@ -148,9 +146,10 @@ class DimensionProfile(MethodResult):
 
 
 def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionProfile:
-    """The values of two nodes on each of the 56 dimensions that at least one of them has.
+    """Compare two nodes on each of the 56 dimensions that at least one of them has.
 
-    Raises UnknownName for a node, with near ids. What is no number from 0 to 1 is no value.
+    A value that is not a number from 0 to 1 is ignored. Raises UnknownName for an unknown node, with similar
+    ids.
     """
     index = index_of(graph)
     first, second = _values(index, node), _values(index, other)

@@ -1,4 +1,4 @@
-"""How the answer of a method is looked at: a table with its reasons as text and as HTML, and a data frame."""
+"""Results of methods: a table with reasons as text and HTML, and a data frame."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDE = 70  # characters of a cell
 
 
 class NodeHit(NamedTuple):
-    """A node that a method found: its score, higher is better, and why it is here."""
+    """A node found by a method, with its score (higher is better) and the reason."""
 
     id: str
     name: str
@@ -28,8 +28,9 @@ class NodeHit(NamedTuple):
 
 
 class MethodResult:
-    """What a method found. Rows are what `frame` has in full; `why` are sentences, also on what was not
-    found.
+    """The result of a method.
+
+    `frame` has all rows. `why` holds sentences, also on what was not found.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
@@ -37,22 +38,26 @@ class MethodResult:
 
     @property
     def title(self) -> str:
-        """What was asked and how much was found, in a line."""
+        """The query and the size of the result, in one line."""
         raise NotImplementedError
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
-        """The answer as rows, one value for each of COLUMNS."""
+        """Return the answer as rows, with one value for each of COLUMNS."""
         raise NotImplementedError
 
     @property
     def ids(self) -> list[str]:
-        """The nodes it is about, by id and in its order: `graph.subgraph(found.ids)` is what can be drawn of
-        it.
+        """The ids of the nodes in the result, in its order.
+
+        `graph.subgraph(found.ids)` is the part to draw.
         """
         return [str(row[0]) for row in self.rows()]
 
     def frame(self) -> pd.DataFrame:
-        """The rows as a data frame; raises NotInstalled without pandas."""
+        """Convert the rows to a data frame.
+
+        Raises NotInstalled if pandas is missing.
+        """
         try:
             import pandas as pd
         except ImportError:
@@ -84,7 +89,7 @@ class MethodResult:
 
 @dataclass(frozen=True, repr=False)
 class NodesFound(MethodResult):
-    """Nodes from best to worst, ties broken by id, and what they were asked for."""
+    """Nodes from best to worst, ties broken by id, and the query."""
 
     asked: str
     nodes: tuple[NodeHit, ...]
@@ -114,14 +119,12 @@ def _told(value: object) -> str:
     return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
 
 
-# An answer that is rows of one form: what most questions about the structure of a graph give.
+# A result with rows of one form, as most questions about the structure of a graph have.
 
 
 @dataclass(frozen=True, repr=False)
 class TableFound(MethodResult):
-    """Rows under their columns, what was asked, and sentences on how they came about; `about` are the nodes
-    in them, by id.
-    """
+    """Rows with their columns, a title and reasons. `about` holds the ids of the nodes in them."""
 
     asked: str
     columns: tuple[str, ...]
@@ -140,7 +143,7 @@ class TableFound(MethodResult):
 
     @property
     def ids(self) -> list[str]:
-        """The nodes that the rows are about."""
+        """The ids of the nodes in the rows."""
         return list(self.about)
 
     def rows(self) -> Sequence[tuple[Any, ...]]:

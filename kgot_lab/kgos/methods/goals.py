@@ -1,4 +1,6 @@
-"""What helps to reach a goal: what says so, what enables that, and what that requires (KG-OS, method 2)."""
+"""Find what helps to reach a goal, with its enablers and prerequisites (KG-OS, method 2), and what is
+possible (method 3).
+"""
 
 from __future__ import annotations
 
@@ -19,23 +21,22 @@ from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS
 from kgot_lab.text.words import content_words, searched_words, stem
 
-# from what helps to what it helps; the last is ours
+# edges from what helps to what it helps; the last type is ours
 ENABLING = ("enables", "optimizes", "reduces", "contributes_to")
-REQUIRING = ("requires",)  # from what is wanted to what it cannot be had without
+REQUIRING = ("requires",)  # edges to prerequisites
 
 
 def want_to(
     graph: PropertyGraph, goal: str, k: int = 10, *, boost_types: Collection[str] | None = None
 ) -> NodesFound:
-    """The nodes that help to reach a goal, best first: score = 2/3 of the text score + 1/3 of the boost, ties
-    broken by id.
+    """Rank the nodes that help to reach a goal: score = 2/3 of the text score + 1/3 of the boost.
 
-    Text: BM25 (k1 1.5, b .75, the eight intent verbs five times as heavy) and FTS5, of the two the larger,
-    each over its maximum. Boost: from the ten best, against `enables`, `optimizes`, `reduces` and
-    `contributes_to` to what enables them (+.3), along `requires` to their prerequisites (+.5), over the
-    largest; the document has both directions reversed (decision C-M1). With `boost_types`, as a mapping of
-    goals has them, these are followed instead and both ways. The shares are those of text and graph in the
-    preset for goals. Raises BadInput for a goal that is no text or blank.
+    Ties are broken by id. Text: the larger of BM25 (k1 1.5, b .75, the eight intent verbs weighted five
+    times) and FTS5, each over its maximum. Boost, from the ten best: against `enables`, `optimizes`,
+    `reduces` and `contributes_to` to what enables them (+.3), and along `requires` to their prerequisites
+    (+.5), over the largest. The document has both directions reversed (decision C-M1). With `boost_types`, as
+    goal mappings have them, these are followed instead, in both directions. The shares are those of text and
+    graph in the preset for goals. Raises BadInput if the goal is blank or not a text.
     """
     require(goal, str, "a goal is a text")
     if not goal.strip():
@@ -91,15 +92,15 @@ def _reasons(
     return why
 
 
-# Whether something can be done, what holds it back, and what helps in spite of that (KG-OS, method 3).
+# Whether something can be done, its limitations, and their workarounds (KG-OS, method 3).
 
 CapabilityStatus = Literal["yes", "yes_with_limitations", "no", "unknown"]
-COVERED = 0.5  # of what a question asks, by the weight of its words, a node must hold this share to be what is asked about
+COVERED = 0.5  # the least share of a question, by word weight, in a node that it is about
 _LOOKED_AT = 5
 
 
 class Limitation(NamedTuple):
-    """What holds something back, what helps in spite of it, and whether it makes it impossible."""
+    """A limitation, its workarounds, and whether it blocks."""
 
     id: str
     name: str
@@ -110,7 +111,7 @@ class Limitation(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Capability(MethodResult):
-    """The verdict on what was asked about, with all its limitations, their workarounds, and what it requires."""
+    """The verdict on a question, with limitations, workarounds and prerequisites."""
 
     asked: str
     status: CapabilityStatus
@@ -124,13 +125,13 @@ class Capability(MethodResult):
 
     @property
     def ids(self) -> list[str]:
-        """What was asked about, its limitations, their workarounds, and its prerequisites."""
+        """The node of the verdict, its limitations, their workarounds, and its prerequisites."""
         limits = (each.id for each in self.limitations)
         return list(dict.fromkeys(filter(None, [self.node, *limits, *self.workarounds, *self.prerequisites])))
 
     @property
     def workarounds(self) -> tuple[str, ...]:
-        """What helps in spite of the limitations, each once."""
+        """The workarounds of all limitations, each once."""
         return tuple(
             dict.fromkeys(each for limitation in self.limitations for each in limitation.workarounds)
         )
@@ -144,14 +145,13 @@ class Capability(MethodResult):
 
 
 def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -> Capability:
-    """Whether something can be done: the verdict is about the node that says best what is asked, `others` are
-    further ones that say it.
+    """Decide whether something can be done, from the node that best matches the question.
 
-    yes: it has no limitation. no: one of its limitations blocks, which is one without a workaround that does
-    not say blocking: false (decision C-M3). yes_with_limitations: otherwise. unknown: no node holds enough of
-    the words that are asked, `covered` of their weight, rare words weighing more; what limits another node
-    does nothing, so no verdict is about it. A workaround may leave the limitation, or what is limited (C-V3).
-    Raises BadInput.
+    `others` are further nodes that match. yes: the node has no limitation. no: one of its limitations blocks,
+    that is, it has no workaround and is not marked blocking: false (decision C-M3). yes_with_limitations:
+    otherwise. unknown: no node has at least the share `covered` of the question's words by weight, where rare
+    words weigh more. A node that limits another does nothing, so no verdict is about it. A workaround edge
+    may leave the limitation or the limited node (C-V3). Raises BadInput.
     """
     require(capability, str, "what is asked about is a text")
     if not capability.strip():
@@ -184,7 +184,10 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
 
 
 def limitations_of(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Limitation, ...]]:
-    """All limitations of some nodes, by row, with their workarounds; a node without one is left out."""
+    """Return the limitations of some nodes with their workarounds, by row.
+
+    A node without limitations is left out.
+    """
     graph, limits = index.graph, index.ends_of(rows, ("has_limitation",))
     around = index.ends_of(
         [*limits, *dict.fromkeys(each for found in limits.values() for each in found)], ("has_workaround",)
@@ -203,12 +206,11 @@ def limitations_of(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Li
 
 
 def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
-    """The nodes that the text lane finds best, with the share of the words that each holds, by weight, the
-    largest first.
+    """Return the best nodes of text search with the weighted share of query words in each, best first.
 
-    The weight of a word is ln(1 + nodes / nodes that hold it): one that no node holds weighs most. A node
-    whose whole name of two words or more is in the question is what is asked about, however much else is
-    said: it has 1, and goes before others that have 1.
+    The weight of a word is ln(1 + nodes / nodes that have it), so a word that no node has weighs most. A node
+    whose whole name, of two words or more, is in the question is what the question is about, whatever else it
+    says. Its share is 1, and it precedes other nodes with 1.
     """
     words = {stem(word) for word in content_words(capability)} - _SAID_OF_ANYTHING
     holding = {word: index.of_stem.get(word, frozenset()) for word in words}
@@ -221,7 +223,7 @@ def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
     named = {row for row in rows if _named(index, row, words)}
     held = {row: sum(weight[word] for word in words if row in holding[word]) / total for row in rows}
     shares = [(row, 1.0 if row in named else held[row]) for row in rows]
-    # then, that which the text lane has first
+    # ties keep the order of text search
     return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_LOOKED_AT]
 
 

@@ -1,4 +1,4 @@
-"""What a change of a node reaches, level by level, with its risk and the riskiest chain (KG-OS, method 6)."""
+"""Find what a change of a node reaches, level by level, with risks and a critical path (KG-OS, method 6)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ TARGET_DEPENDS = frozenset(
 
 
 class Impacted(NamedTuple):
-    """A node that a change reaches: its depth, its risk by distance alone and in full, and what its riskiest
-    chain comes by.
+    """A node that a change reaches: its depth, its risk by distance alone and in full, and the last edge of
+    its riskiest chain.
     """
 
     id: str
@@ -48,8 +48,8 @@ class Impacted(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Impact(MethodResult):
-    """What a change reaches: by level, with risks; the riskiest chain; the types of the edges that lead from
-    level to level.
+    """The effect of a change: nodes with risks by level, the riskiest chain, and the edge types between
+    levels.
     """
 
     node: str
@@ -65,12 +65,12 @@ class Impact(MethodResult):
 
     @property
     def ids(self) -> list[str]:
-        """The node, and those that a change of it reaches."""
+        """The node and those that a change of it reaches."""
         return [self.node, *(each.id for each in self.nodes)]
 
     @property
     def total_impacted(self) -> int:
-        """How many nodes a change reaches."""
+        """The number of nodes that a change reaches."""
         return len(self.nodes)
 
     @cached_property
@@ -99,18 +99,19 @@ def impact_analysis(
     follow: Follow = "arrows",
     weight: str | None = "weight",
 ) -> Impact:
-    """The nodes that a change of a node reaches within some edges, by a breadth-first walk; risk(d) = 1 /
-    depth * weight * centrality.
+    """Find the nodes that a change of a node reaches within `max_depth` edges, breadth first.
 
-    The weight is that of the heaviest edge from the level before, 1 where the property is missing; the
-    centrality is that of degrees. "forward" goes along the arrows, "backward" against them. With
-    follow="dependants" the meaning of an edge type decides: forward leads to what depends on the node,
-    whichever way that arrow points, backward to what it depends on, and other types are not followed. The
-    critical path is the chain from the node to a leaf of the walk, a node from which it found nothing
-    further, with the greatest product of risks; ties by id. (If it might end anywhere, as decision C-M5 has
-    it, it would end after one edge: without weights no factor is above 1.) Raises UnknownName, also for
-    another weight than the usual one that no edge has, and BadInput for a depth or for a weight that is not
-    above 0.
+    risk(d) = 1 / depth * weight * centrality. The weight is that of the heaviest edge from the level before,
+    1 if the property is missing. The centrality is degree centrality. "forward" follows the arrows,
+    "backward" goes against them. With follow="dependants" the meaning of an edge type decides: forward leads
+    to what depends on the node, whichever way the arrow points, backward to what it depends on, and other
+    types are not followed. The critical path is the chain from the node to a leaf of the walk with the
+    greatest product of risks, ties by id. A leaf is a node from which the walk found nothing further. (If the
+    path could end anywhere, as in decision C-M5, it would end after one edge: without weights no factor is
+    above 1.)
+
+    Raises UnknownName for an unknown node or option, or for a weight other than the default that no edge has.
+    Raises BadInput if the depth or a weight is not above 0.
     """
     require(weight, (str, type(None)), "the weight is the name of a property of edges, or None")
     for name, value, known in (
@@ -141,7 +142,7 @@ def impact_analysis(
 
 
 class _Walk:
-    """A breadth-first walk, with the heaviest edge and the best product of risks that lead to each node."""
+    """A breadth-first search with the heaviest edge and the best product of risks that lead to each node."""
 
     def __init__(
         self, index: GraphIndex, root: int, worth: Reals, max_depth: int, weights: Reals | None
@@ -161,8 +162,9 @@ class _Walk:
             self._take(reached, depth + 1, weights)
 
     def _take(self, reached: LevelEdges, depth: int, weights: Reals | None) -> None:
-        """Note a level: risks by the heaviest edge, and the parent from which the chain to each node is
-        riskiest.
+        """Record a level.
+
+        Risks use the heaviest edge. The parent of a node is that of its riskiest chain.
         """
         children = reached.children
         products = self.products[reached.parents] * self.index.centrality[children] / depth
@@ -181,17 +183,17 @@ class _Walk:
         self.types[reached.ways // 2] = True
 
     def _rank(self, reached: LevelEdges) -> Places:
-        """Which of equal edges comes first: that from the first parent by id, and then that of the first way."""
+        """Return the rank of equal edges: by the parent's id, then by edge type and direction."""
         return self.index.name_order[reached.parents] * (2 * len(self.types)) + reached.ways
 
     @property
     def found(self) -> Places:
-        """The rows reached, the nearest first, of one depth the riskiest, ties by id."""
+        """The rows reached, the nearest first; at one depth the riskiest first, ties by id."""
         rows = np.flatnonzero(self.depths > 0)
         return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows], self.depths[rows]))]
 
     def critical(self) -> list[int]:
-        """The rows of the riskiest chain from the root to a leaf."""
+        """Return the rows of the riskiest chain from the root to a leaf."""
         leaves = np.flatnonzero((self.depths > 0) & ~self.leads_on)
         if not leaves.size:
             return [self.root]
@@ -203,7 +205,7 @@ class _Walk:
         return chain[::-1]
 
     def impacted(self) -> tuple[Impacted, ...]:
-        """The nodes reached, as they are told."""
+        """Return the reached nodes as results."""
         graph, rows = self.index.graph, self.found
         ids, types, known = graph.ids, graph.type_names, graph.node_properties
         reached = [ids[row] for row in rows.tolist()]
@@ -222,7 +224,7 @@ class _Walk:
 
 
 def _best(children: Ints, values: Reals, rank: Places) -> Places:
-    """For each child, in which place its largest value stands, of equal ones that of the lowest rank."""
+    """Return the position of the largest value of each child, ties by the lowest rank."""
     size = int(children.max()) + 1
     largest = np.full(size, -np.inf)
     np.maximum.at(largest, children, values)
@@ -231,7 +233,7 @@ def _best(children: Ints, values: Reals, rank: Places) -> Places:
     np.minimum.at(lowest, children[places], rank[places])
     places = places[rank[places] == lowest[children[places]]]
     found = np.full(size, -1, np.int64)
-    found[children[places]] = places  # parallel edges of one type may still be level: any will do
+    found[children[places]] = places  # parallel edges of one type may still tie, and any of them will do
     return found[found >= 0]
 
 
@@ -239,7 +241,7 @@ def _followed(index: GraphIndex, direction: Towards, follow: Follow) -> Reals:
     along, against = _ARROWS[direction]
     if follow == "arrows":
         return index.ways_of(along=along, against=against)
-    # a target that depends lies along the arrow, a source that depends against it
+    # a dependent target is along the arrow, a dependent source against it
     targets = index.ways_of(TARGET_DEPENDS, along=along, against=against)
     return targets + index.ways_of(SOURCE_DEPENDS, along=against, against=along)
 

@@ -1,6 +1,4 @@
-"""What the query methods read off a graph again and again: worked out when first needed, and kept with the
-graph.
-"""
+"""An index of a graph for the query methods, computed when first needed and cached with the graph."""
 
 from __future__ import annotations
 
@@ -28,17 +26,16 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import content_words, named_words, stem
 from kgot_lab.types import Document, Edge, Json, full_text
 
-# The words of a graph: what each node is called, what its texts say, and the lanes that search them, each
-# made when first needed.
+# The texts of a graph: names, properties, and the retrievers over them, each built when first needed.
 
 
 def node_name(id: str, properties: Mapping[str, object]) -> str:
-    """What a node is called: its name or title, or else its id."""
+    """Return the name or title of a node, or else its id."""
     return str(properties.get("name") or properties.get("title") or id)
 
 
 class NodeTexts:
-    """The texts of the nodes of a graph, by row, and the searches over them."""
+    """The texts of the nodes of a graph, by row, and the retrievers over them."""
 
     def __init__(self, graph: PropertyGraph) -> None:
         self.graph = graph
@@ -47,7 +44,7 @@ class NodeTexts:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What each node is called: its name or title, or else its id."""
+        """The name or title of each node, or else its id."""
         return tuple(map(node_name, self.graph.ids, self.graph.node_properties))
 
     @cached_property
@@ -62,7 +59,7 @@ class NodeTexts:
 
     @cached_property
     def of_stem(self) -> dict[str, frozenset[int]]:
-        """The rows of the nodes that hold a word with each stem."""
+        """The rows of the nodes with a word of each stem."""
         stems = tuple(
             {stem(word) for word in content_words(full_text(document))} for document in self.documents
         )
@@ -70,9 +67,7 @@ class NodeTexts:
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
-        """Each node as a text that can be searched: its name as the title, then its labels and whatever its
-        properties say in words.
-        """
+        """Each node as a document: its name as the title, then its labels and the texts of its properties."""
         return tuple(
             Document(id, _spaced(f"{kind}. {' '.join(_texts(known, ('name', 'title')))}"), _spaced(name))
             for id, name, kind, known in zip(
@@ -82,7 +77,7 @@ class NodeTexts:
 
     @cached_property
     def substrings(self) -> Stage:
-        """LIKE over names, labels and properties."""
+        """SQL LIKE over names, labels and properties."""
         return like(self.documents)
 
     @cached_property
@@ -97,19 +92,21 @@ class NodeTexts:
 
     @cached_property
     def text(self) -> Stage:
-        """The text lane of KG-OS: BM25 and FTS5, each over its maximum, and of the two the larger."""
+        """The text retriever of KG-OS: the larger of BM25 and FTS5, each over its maximum."""
         return strongest(self.bm25, self.fts5)
 
     @cached_property
     def goals(self) -> Stage:
-        """The text lane of a goal: BM25 with k1 1.5, b .75 and the intent verbs five times as heavy, and
-        FTS5, which cannot weigh words.
+        """The text retriever for goals: BM25 (k1 1.5, b .75, the intent verbs weighted five times) and FTS5.
+
+        FTS5 cannot weight words.
         """
         return strongest(bm25(self.documents, k1=1.5, b=0.75, emphasis=INTENT_VERBS), self.fts5)
 
     def meaning(self, embedder: Embedder) -> Stage:
-        """The nodes by the cosine of their text with the query; their vectors are made when an embedder is
-        first given.
+        """Return the dense retriever over node texts, which ranks by cosine with the query.
+
+        The vectors are computed when an embedder is first used.
         """
         checked_embedder(embedder)
         if embedder.digest not in self._meanings:
@@ -117,8 +114,9 @@ class NodeTexts:
         return self._meanings[embedder.digest]
 
     def meaning_of(self, vectors: StoredVectors, embedder: Embedder) -> Stage:
-        """The nodes by the cosine of their stored vector with the query; raises BadInput where none has one,
-        or for another embedder.
+        """Return the dense retriever over stored node vectors, which ranks by cosine with the query.
+
+        Raises BadInput if no node has a vector or if the embedder is not that of the vectors.
         """
         checked_embedder(embedder)
         kept = vectors, embedder.digest
@@ -138,7 +136,7 @@ class NodeTexts:
 
 
 def rows_by(sets: Sequence[Iterable[str]]) -> dict[str, Ints]:
-    """The rows of the sets with each word."""
+    """Map each word to the rows of the sets that contain it."""
     found: dict[str, list[int]] = {}
     for row, each in enumerate(sets):
         for word in dict.fromkeys(each):
@@ -147,7 +145,10 @@ def rows_by(sets: Sequence[Iterable[str]]) -> dict[str, Ints]:
 
 
 def _texts(value: Json, without: Collection[str] = ()) -> list[str]:
-    """Every text in the properties of a node; their own names, such as "description", say nothing about it."""
+    """Return every text in the properties of a node, without the names of its properties.
+
+    A name such as "description" says nothing about the node.
+    """
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
@@ -156,7 +157,7 @@ def _texts(value: Json, without: Collection[str] = ()) -> list[str]:
 
 
 def _spaced(text: str) -> str:
-    """A text in which query_optimization is two words."""
+    """Replace underscores with spaces, so that query_optimization is two words."""
     return text.replace("_", " ")
 
 
@@ -166,8 +167,8 @@ _KEPT = "_index_of_methods"  # under this name a graph keeps its index
 
 
 class LevelEdges(NamedTuple):
-    """Edges from one level of a walk to the next: row of the parent, row of the child, way (see
-    `Links.ways`), place in the links.
+    """Edges from one level of a search to the next: rows of the parents and children, types with directions
+    (see `Links.ways`), and positions in the links.
     """
 
     parents: Ints
@@ -177,14 +178,15 @@ class LevelEdges(NamedTuple):
 
 
 class GraphIndex(NodeTexts):
-    """The neighbours, types, words and dimensions of a graph, as arrays; a copy of it for another process
-    works them out again.
+    """The neighbours, types, words and dimensions of a graph, as arrays.
+
+    A copy in another process computes them again.
     """
 
     def __init__(self, graph: PropertyGraph) -> None:
         super().__init__(graph)
         self._columns: dict[str, DimensionColumn] = {}
-        self.of_intent: dict[str, Reals] = {}  # how far each node is about an intent, by `intent_scores`
+        self.of_intent: dict[str, Reals] = {}  # scores of each node by intent, from `intent_scores`
         self._weights: dict[str, Reals | None] = {}
         self._leads_to: dict[str, dict[int, list[int]]] = {}
 
@@ -194,14 +196,15 @@ class GraphIndex(NodeTexts):
     # --- nodes ---
 
     def row(self, id: str) -> int:
-        """The row of a node; raises UnknownName with the ids that are near, by their letters or by what the
-        node is called.
+        """Return the row of a node.
+
+        Raises UnknownName with ids that are similar in spelling or by the name of the node.
         """
         try:
             return self.graph.row(id)
         except UnknownName:
             pass
-        # in files of others a label is a name
+        # in foreign files a label may be a name
         alone = {label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1}
         called = alone | {each: row for row, each in reversed(list(enumerate(self.names)))}
         called |= {each: row for row, each in enumerate(self.graph.ids)}
@@ -211,12 +214,12 @@ class GraphIndex(NodeTexts):
         raise UnknownName("node", id, ids or self.graph.ids[:20], meant=ids[0] if ids else "") from None
 
     def identity(self, row: int) -> tuple[str, str, str]:
-        """The id, the name and the type of a node."""
+        """Return the id, the name and the type of a node."""
         return self.graph.ids[row], self.names[row], self.kinds[row]
 
     @cached_property
     def name_order(self) -> Places:
-        """The place of each node when all are sorted by id, by which ties are broken."""
+        """The position of each node in the order of ids, which breaks ties."""
         order = np.empty(len(self.graph), np.int64)
         order[sorted(range(len(self.graph)), key=self.graph.ids.__getitem__)] = np.arange(len(self.graph))
         return order
@@ -233,11 +236,14 @@ class GraphIndex(NodeTexts):
 
     @cached_property
     def name_lengths(self) -> Ints:
-        """How many different words each name has."""
+        """The number of different words in each name."""
         return np.array([len(set(named_words(name))) for name in self.names], np.int32)
 
     def dimension(self, name: str) -> DimensionColumn:
-        """The values of a dimension, by row; raises UnknownName where no node has it."""
+        """Return the values of a dimension, by row.
+
+        Raises UnknownName if no node has it.
+        """
         if name not in self._columns:
             self._columns[name] = dimension_column(self.graph, name)
         return self._columns[name]
@@ -245,7 +251,7 @@ class GraphIndex(NodeTexts):
     def hits(
         self, rows: Sequence[int], scores: Sequence[float], why: Iterable[str] | None = None
     ) -> tuple[NodeHit, ...]:
-        """Some rows as they are told, each with its score and why it is here."""
+        """Convert rows with their scores and reasons to hits."""
         ids, names, kinds = (
             map(column.__getitem__, rows) for column in (self.graph.ids, self.names, self.kinds)
         )
@@ -255,29 +261,30 @@ class GraphIndex(NodeTexts):
 
     @cached_property
     def links(self) -> Links:
-        """Every edge but loops, as steps from both of its ends."""
+        """Every edge except self-loops, as steps from both of its ends."""
         return Links.of(self.graph)
 
     @cached_property
     def neighbours(self) -> Csr:
-        """The neighbours of each node, whichever way the edges point, each once and not the node itself."""
+        """The distinct neighbours of each node in either direction, without the node itself."""
         return self.links.distinct
 
     @cached_property
     def degrees(self) -> Places:
-        """How many neighbours each node has: parallel edges count once, so that no centrality is above 1
-        (decision C-M8).
+        """The number of neighbours of each node.
+
+        Parallel edges count once, so that no centrality is above 1 (decision C-M8).
         """
         return np.diff(self.neighbours.indptr)
 
     @cached_property
     def centrality(self) -> Reals:
-        """Degree centrality: neighbours over all other nodes; of a node alone in its graph, 0."""
+        """Degree centrality: neighbours over all other nodes, or 0 for the only node of a graph."""
         return self.degrees / max(len(self.graph) - 1, 1)
 
     @cached_property
     def diversity(self) -> Reals:
-        """How many of the edge types of the graph touch each node, as a share of them; loops do not count."""
+        """The share of the graph's edge types that each node has, without self-loops."""
         kinds = max(len(self.graph.types()), 1)
         codes = max(len(self.graph.type_names), 1)
         touching = each_once(
@@ -288,11 +295,10 @@ class GraphIndex(NodeTexts):
     def ways_of(
         self, types: Iterable[str] | None = None, *, along: float = 1.0, against: float = 1.0
     ) -> Reals:
-        """What each way is worth: `along` and `against` the arrow for edges of these types, 0 for others; a
-        type not there adds nothing.
+        """Return the weight of each edge type in each direction.
 
-        Types with a number each, a mapping, are worth that many times as much. Raises BadInput for one text
-        in place of a list.
+        It is `along` or `against` for these types and 0 for others. Unknown types are ignored. If `types` is
+        a mapping, its numbers multiply the weights. Raises BadInput for one text in place of a list.
         """
         _require_list(types)
         worth = np.zeros((len(self.graph.type_names), 2))
@@ -304,8 +310,9 @@ class GraphIndex(NodeTexts):
         return worth.ravel()
 
     def absent_types(self, types: Iterable[str] | None) -> list[str]:
-        """Which of some edge types no edge has, in their order; raises UnknownName where that is all of them,
-        BadInput for one text.
+        """Return which of some edge types no edge has, sorted.
+
+        Raises UnknownName if no edge has any of them, and BadInput for one text in place of a list.
         """
         _require_list(types)
         wanted, known = set(types or ()), set(self.graph.type_names)
@@ -314,7 +321,7 @@ class GraphIndex(NodeTexts):
         return sorted(wanted - known)
 
     def reasons_for(self, places: Sequence[int]) -> list[str]:
-        """Some steps as texts: "a --[requires]--> b"."""
+        """Format some steps as texts: "a --[requires]--> b"."""
         links, names = self.links, self.names
         arrows = [
             arrow for name in self.graph.type_names for arrow in (f" --[{name}]--> ", f" <--[{name}]-- ")
@@ -325,17 +332,16 @@ class GraphIndex(NodeTexts):
         return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
 
     def places(self, rows: Ints, worth: Reals) -> tuple[Places, Places]:
-        """The steps from some rows on ways that are worth something, and which of the rows each comes from."""
+        """Return the steps from some rows over types with a weight above 0, and the row each comes from."""
         places, owners = neighbour_places(self.links.ends, rows)
         kept = worth[self.links.ways[places]] > 0
         return places[kept], owners[kept]
 
     def reach(self, depths: Ints, depth: int, worth: Reals) -> LevelEdges:
-        """All edges from the nodes of one depth to nodes not reached yet (depth -1), on ways that are worth
-        something.
+        """Return all edges from the nodes of one depth to unreached nodes (depth -1), over types with weight.
 
-        Where fewer edges lead out of what is not reached than out of the level, it is walked from there: the
-        same edges are found.
+        If fewer edges leave the unreached nodes than the level, the search runs from those. The same edges
+        are found.
         """
         level, open = (np.flatnonzero(each).astype(np.int32) for each in (depths == depth, depths < 0))
         ends, ways, size = self.links.ends, self.links.ways, np.diff(self.links.ends.indptr)
@@ -352,7 +358,7 @@ class GraphIndex(NodeTexts):
         return LevelEdges(here, there, gone, places) if outwards else LevelEdges(there, here, gone, places)
 
     def turned(self, place: int) -> int:
-        """The place of the same step from its other end."""
+        """Return the position of the same step in the opposite direction."""
         links, back = self.links, self.links.ends.indices[place]
         first, last = int(links.ends.indptr[back]), int(links.ends.indptr[back + 1])
         same = (links.edge_rows[first:last] == links.edge_rows[place]) & (
@@ -361,11 +367,12 @@ class GraphIndex(NodeTexts):
         return first + int(np.flatnonzero(same)[0])
 
     def first_neighbours(self, place: int, worth: Reals) -> int:
-        """Of the steps between the two ends of a step, on ways that are worth something, the first along an
-        arrow, else the first.
+        """Return the first step between the two ends of a step, over types with a weight above 0.
+
+        A step along an arrow comes before one against it.
         """
         links, row = self.links, self.links.origins[place]
-        # those along an arrow come first
+        # steps along an arrow come first
         first, last = (int(links.ends.indptr[row]), int(links.ends.indptr[row + 1]))
         same = (links.ends.indices[first:last] == links.ends.indices[place]) & (
             worth[links.ways[first:last]] > 0
@@ -373,24 +380,26 @@ class GraphIndex(NodeTexts):
         return first + int(np.flatnonzero(same)[0])
 
     def edge(self, row: int) -> Edge:
-        """The edge in a row of the graph."""
+        """Return the edge in a row of the graph."""
         return self.graph.edges[int(row)]
 
     def outgoing(self, row: int, types: Collection[str]) -> list[int]:
-        """The rows that edges of these types lead to from a row, each once, in edge order; a loop leads
-        nowhere.
+        """Return the targets of a row's edges of these types, each once, in edge order.
+
+        A self-loop leads nowhere.
         """
         return self.ends_of([row], types).get(row, [])
 
     def incoming(self, row: int, types: Collection[str]) -> list[int]:
-        """The rows from which edges of these types lead to a row, each once, in edge order."""
+        """Return the sources of edges of these types to a row, each once, in edge order."""
         return self.ends_of([row], types, along=0.0, against=1.0).get(row, [])
 
     def ends_of(
         self, rows: Sequence[int], types: Collection[str], *, along: float = 1.0, against: float = 0.0
     ) -> dict[int, list[int]]:
-        """The rows that edges of these types lead to from each of some rows, each once, in edge order; one
-        without such is left out.
+        """Map each of some rows to the ends of its edges of these types, each once, in edge order.
+
+        A row without such edges is left out.
         """
         some = np.array(rows, np.int32)
         places, owners = self.places(some, self.ways_of(types, along=along, against=against))
@@ -400,16 +409,18 @@ class GraphIndex(NodeTexts):
         return {row: list(ends) for row, ends in found.items()}
 
     def leads_to(self, type: str) -> dict[int, list[int]]:
-        """For each row the rows that edges of one type lead to, each once; one without such edges is left
-        out.
+        """Map each row to the targets of its edges of one type, each once.
+
+        A row without such edges is left out.
         """
         if type not in self._leads_to:
             self._leads_to[type] = self.ends_of(range(len(self.graph)), (type,))
         return self._leads_to[type]
 
     def weights(self, name: str) -> Reals | None:
-        """The weight of each edge by a property, 1 where it has none; None where no edge has it. Raises
-        BadInput for one not above 0.
+        """Return the weight of each edge by a property, 1 if an edge lacks it, or None if all do.
+
+        Raises BadInput if a weight is not above 0.
         """
         if name not in self._weights:
             self._weights[name] = self._weighed(name)
@@ -437,7 +448,10 @@ def _require_list(types: object) -> None:
 
 
 def index_of(graph: PropertyGraph) -> GraphIndex:
-    """The index of a graph, the same one each time; raises BadInput for what is no graph, or has no node."""
+    """Return the index of a graph, the same one each time.
+
+    Raises BadInput if it is not a graph or has no nodes.
+    """
     require(
         graph,
         PropertyGraph,
@@ -445,14 +459,15 @@ def index_of(graph: PropertyGraph) -> GraphIndex:
     )
     if not len(graph):
         raise BadInput("the graph is empty: it has no node that a method could find")
-    # on the graph, as cached_property does, so that both go together
+    # stored on the graph, as cached_property does, so that both are freed together
     kept: GraphIndex = vars(graph).setdefault(_KEPT, GraphIndex(graph))
     return kept
 
 
 def rows_named(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
-    """The rows of some ids, each once, in their order; raises BadInput for one text in place of a list, and
-    UnknownName.
+    """Return the rows of some ids, each once, in their order.
+
+    Raises BadInput for one text in place of a list, and UnknownName.
     """
     if isinstance(ids, str):
         raise BadInput(f"{what} are a list of node ids, not one text: [{ids!r}]")
@@ -460,17 +475,16 @@ def rows_named(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
     return np.array(list(dict.fromkeys(index.row(id) for id in ids)), np.int32)
 
 
-# Which node somebody means who types: its id, its name, or the end of either.
+# Resolve the node that a user names by its id, its name, or the end of its id.
 
-_TOLD = 8  # ids that an error names
+_TOLD = 8  # ids in an error
 
 
 def meant_node(graph: PropertyGraph, said: str) -> str:
-    """The id of the node that is meant: by its id, by its name, or by the end of its id behind a dot, a
-    slash, a colon or a #.
+    """Return the id of the node that a text names by its id, its name, or the end of its id.
 
-    Capitals do not matter where one node is meant without them. Raises BadInput where several are meant,
-    naming some, and UnknownName with near ids where none is.
+    An end follows a dot, a slash, a colon or a #. Case is ignored if that leaves one node. Raises BadInput if
+    several nodes match, naming some, and UnknownName with similar ids if none does.
     """
     if said in graph:
         return said

@@ -1,6 +1,4 @@
-"""The fourteen intents as data: what a query says that has one, which methods it asks for, and which nodes it
-is about.
-"""
+"""The fourteen intents: their triggers, the methods that they select, and the nodes that they are about."""
 
 from __future__ import annotations
 
@@ -18,13 +16,12 @@ Purpose = Literal["goal", "capability", "composition", "impact", "comparison", "
 
 @dataclass(frozen=True)
 class IntentRule:
-    """An intent: its triggers, the method it asks for, and the nodes that it is about by their types, edges
-    and dimensions.
+    """An intent: its triggers, the method that it selects, and the types, edges and dimensions of its nodes.
 
-    Phrases and words are those of KG-OS, section 6. The rest is ours but for cost_optimization, the only
-    intent of which section 7 says how nodes are scored (decisions C-O1, C-O4): a node of one of `types`, or
-    with one of the words in its name, has 1, one with an edge of one of `edges` from or to such a node .7,
-    and one within the bounds of a dimension .5, which is a bonus and no filter (C-O5).
+    Phrases and words are those of KG-OS, section 6. The rest is ours except for cost_optimization, the only
+    intent for which section 7 says how nodes are scored (decisions C-O1, C-O4). A node of one of `types`, or
+    with one of the words in its name, has 1. One with an edge of one of `edges` from or to such a node has
+    .7. One within the bounds of a dimension has .5, which is a bonus and not a filter (C-O5).
     """
 
     phrases: tuple[str, ...]
@@ -133,8 +130,7 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
     ),
 }
 
-# How a query says its purpose whatever it is about (decision C-O1, ours): the first that is found, in this
-# order.
+# Phrases that state the purpose of a query, whatever its topic (decision C-O1, ours). The first match counts.
 PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
     "capability": _phrases(
         "can it, can we, can you, can i, could it, could we, does it, do you support, is it able, is it possible, "
@@ -146,7 +142,7 @@ PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
 }
 
 
-# What a query is after: fourteen intents by the phrases and words it holds (KG-OS, method 8).
+# Classify a query by the phrases and words of fourteen intents (KG-OS, method 8).
 
 _PHRASE, _WORD, _THRESHOLD, _MOST = 1.0, 0.3, 0.3, 3
 _WORDS = re.compile(r"[^\W_]+")
@@ -163,13 +159,13 @@ class Intent(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The score as a share of certainty: it ends at 1 (decision C-O4)."""
+        """The score, at most 1 (decision C-O4)."""
         return min(1.0, self.score)
 
 
 @dataclass(frozen=True, repr=False)
 class Intents(MethodResult):
-    """The likeliest intents of a query, best first, and what it asks to be done; without one it is a search."""
+    """The likeliest intents of a query, best first, and its purpose. Without an intent it is a search."""
 
     query: str
     intents: tuple[Intent, ...]
@@ -184,12 +180,12 @@ class Intents(MethodResult):
 
     @property
     def best(self) -> Intent | None:
-        """The likeliest intent; None where none reached the threshold."""
+        """The likeliest intent, or None if none reached the threshold."""
         return self.intents[0] if self.intents else None
 
     @property
     def ids(self) -> list[str]:
-        """None: it is about a query and no graph."""
+        """Empty, since the result is about a query and not a graph."""
         return []
 
     def rows(self) -> Sequence[tuple[object, ...]]:
@@ -199,12 +195,12 @@ class Intents(MethodResult):
 def classify_intent(
     query: str, *, threshold: float = _THRESHOLD, most: int = _MOST, boosts: Mapping[str, float] | None = None
 ) -> Intents:
-    """The intents of a query with a score of at least the threshold: 1 for each phrase it holds, .3 for each
-    word, and what boosts add.
+    """Classify a query by intent: 1 for each phrase it holds, .3 for each word, plus boosts.
 
-    A phrase counts wherever its letters stand, a word between the bounds of words, also with a plural s, each
-    once; ties are in the order of INTENTS (decision C-M2). `boosts` is what a mode of an application adds to
-    an intent, by name. Raises BadInput, and UnknownName for an intent that is none.
+    Intents with a score of at least `threshold` are returned. A phrase counts anywhere in the text, a word
+    only as a whole word, also with a plural s, and each once. Ties are in the order of INTENTS (decision
+    C-M2). `boosts` maps intents to what the mode of an application adds. Raises BadInput, and UnknownName for
+    an unknown intent.
     """
     require(query, str, "a query is a text")
     require_amount(threshold, "threshold")
@@ -225,7 +221,7 @@ def classify_intent(
 
 
 def _purpose(text: str, kept: Sequence[Intent]) -> tuple[Purpose, str]:
-    """What is to be done: as the query says it, else as the likeliest intent has it, else a search."""
+    """Return the purpose that the query states, else that of the likeliest intent, else a search."""
     of_intent = INTENTS[kept[0].name].purpose if kept else "search"
     pairs = ((purpose, phrase) for purpose, phrases in PURPOSES.items() for phrase in phrases)
     said, phrase = next((each for each in pairs if re.search(rf"\b{each[1]}\b", text)), (of_intent, ""))

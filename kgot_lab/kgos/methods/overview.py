@@ -1,4 +1,4 @@
-"""What a graph holds: numbers, types, clusters, where to begin, and what it lacks."""
+"""Describe a graph: counts, types, clusters, starting points, gaps and coverage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOLD = 5  # names or words of a cluster
 
 
 def overview(graph: PropertyGraph) -> TableFound:
-    """How much of everything a graph holds: nodes and edges by type, parts, and the node with most edges."""
+    """Count nodes and edges by type and connected components, and find the node with most neighbours."""
     index = index_of(graph)
     rows: list[tuple[str, object]] = [("nodes", len(graph)), ("edges", len(graph.edge_keys))]
     rows += [(f"nodes of type {name}", number) for name, number in graph.labels().items()]
@@ -39,7 +39,7 @@ def overview(graph: PropertyGraph) -> TableFound:
 
 
 def types_joined(graph: PropertyGraph) -> TableFound:
-    """Which types of nodes each type of edge joins, and how often: the schema that a graph turns out to have."""
+    """Count the edges by edge type and the types of both ends: the schema that the graph has in fact."""
     kinds = index_of(graph).kinds
     columns = (each.tolist() for each in (graph.type_codes, graph.sources, graph.targets))
     ends = zip(*columns, strict=True)
@@ -50,10 +50,9 @@ def types_joined(graph: PropertyGraph) -> TableFound:
 
 
 def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
-    """Where to begin with a graph that one does not know: the nodes of each type that most leads to, by
-    PageRank.
+    """List the nodes with the largest PageRank of each type, to begin with in an unknown graph.
 
-    Packages that are not among the files of a folder are left out, where there is something else.
+    Packages that are not among the files of a folder are left out if there are other types.
     """
     require_count(each, 1, "each")
     index, rank = index_of(graph), pagerank_shares(graph)
@@ -72,9 +71,7 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
 
 
 def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
-    """Groups of nodes with more edges among them than to others (Louvain, Blondel et al. 2008), the largest
-    first, with their words.
-    """
+    """Find communities (Louvain, Blondel et al. 2008), the largest first, with their typical words."""
     require_count(most, 1, "most")
     index, rank = index_of(graph), pagerank_shares(graph)
     found = nx.community.louvain_communities(_undirected(graph), seed=0)
@@ -96,10 +93,11 @@ def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
 
 
 def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
-    """What a graph lacks: nodes without an edge or a description, limitations without a workaround, patterns
-    that nothing follows.
+    """List what a graph lacks.
 
-    Of each kind the first `most`, those with most neighbours before others; `why` says how many there are.
+    The gaps are nodes without an edge or a description, limitations without a workaround, patterns without
+    code, and code that nothing is known to call. The first `most` of each kind are listed, those with most
+    neighbours first; `why` gives the totals.
     """
     require_count(most, 1, "most")
     index = index_of(graph)
@@ -130,9 +128,7 @@ def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
 
 
 def coverage(graph: PropertyGraph) -> TableFound:
-    """Of the nodes of each type, how many are described, told of by a document, run by a test, and built
-    after a pattern.
-    """
+    """Measure by type the share of nodes that are described, documented, tested and built after a pattern."""
     index = index_of(graph)
     documented, tested, patterned = set[int](), set[int](), set[int]()
     for row, code in enumerate(graph.type_codes.tolist()):
@@ -160,7 +156,7 @@ def coverage(graph: PropertyGraph) -> TableFound:
 
 
 def rows_of(index: GraphIndex, labels: Iterable[str]) -> set[int]:
-    """The rows of the nodes with one of some labels."""
+    """Return the rows of the nodes with one of some labels."""
     return {row for label in labels for row in index.of_label.get(label, np.empty(0, int)).tolist()}
 
 
@@ -183,16 +179,16 @@ def _undirected(graph: PropertyGraph) -> nx.Graph[int]:
     return plain
 
 
-# From patterns to the code that is built after them, and back (KG-OS, the pattern mapper).
+# Map patterns to the code that follows them (KG-OS, the pattern mapper).
 
 _EDGE = "pattern_instance_of"
 
 
 def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str = "") -> TableFound:
-    """Where each pattern is followed, or one of them: the code, its file and line, and what shows it.
+    """List the code that follows each pattern, or one pattern, with its file, line and evidence.
 
-    With `source_file` only what is in files whose path ends so, or in a folder of this name. Raises
-    UnknownName for a strange pattern.
+    With `source_file`, only code in files whose path ends so, or in a folder of this name, is listed. Raises
+    UnknownName for an unknown pattern.
     """
     index = index_of(graph)
     patterns = sorted(rows_of(index, PATTERNS), key=lambda row: graph.ids[row])

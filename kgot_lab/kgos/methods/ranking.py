@@ -1,4 +1,4 @@
-"""Which nodes hold the words of a query anywhere: the lane that needs no statistics (KG-OS, method 11)."""
+"""Rank nodes by keywords (KG-OS, method 11), by links to seeds (method 12) and by similarity (method 5)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kgot_lab.text.words import named_words, searched_words
 
 
 def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> NodesFound:
-    """The nodes whose name, labels or properties hold words of a query, even inside a longer word: score =
-    how many different ones.
+    """Rank the nodes by how many different query words their name, labels or properties contain.
 
-    As SQL LIKE '%word%' has it. Stop words and single letters are left out, and so are the names of the
-    properties: "description" would match every node. All are found, or the best `k`. Raises BadInput.
+    A word may be inside a longer word, as in SQL LIKE '%word%'. Stop words and single letters are left out,
+    and so are the names of properties: "description" would match every node. All nodes are returned, or the
+    best `k`. Raises BadInput.
     """
     require(query, str, "a query is a text")
     if k is not None:
@@ -48,7 +48,7 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
     )
 
 
-# What some nodes are linked to, over chosen types of edges (KG-OS, method 12).
+# Rank by the links to some nodes, over chosen edge types (KG-OS, method 12).
 
 
 def edge_type_boost(
@@ -59,13 +59,13 @@ def edge_type_boost(
     outgoing: float = BOOST_ALONG,
     incoming: float = BOOST_AGAINST,
 ) -> NodesFound:
-    """The nodes that the seeds are linked to: boost(d) = outgoing * edges from a seed + incoming * edges to a
-    seed, over the largest.
+    """Rank the nodes that the seeds are linked to by the number of edges, weighted by direction.
 
-    Only edges of `boost_types`, where given; each counts the same, or as a mapping says: {"enables": 1,
-    "relates_to": 0.5} (C-O10). A loop boosts nothing, and a seed is found where another seed is linked to it.
-    As a stage of a pipeline it is `retrieval.neighbours.around`. Raises BadInput where outgoing and incoming
-    are both 0 or one is below, and UnknownName for a seed, or where no edge has such a type.
+    boost(d) = outgoing * edges from a seed + incoming * edges to a seed, over the largest. With
+    `boost_types`, only edges of these types count, each equally or as a mapping says: {"enables": 1,
+    "relates_to": 0.5} (C-O10). A self-loop boosts nothing. A seed is found if another seed is linked to it.
+    As a stage of a pipeline it is `retrieval.neighbours.around`. Raises BadInput if outgoing and incoming are
+    both 0 or one is negative. Raises UnknownName for an unknown seed, or if no edge has such a type.
     """
     for name, value in (("outgoing", outgoing), ("incoming", incoming)):
         require_amount(value, name)
@@ -91,13 +91,13 @@ def edge_type_boost(
     return NodesFound(f"edge-type boost from {counted(len(rows), 'seed')}", nodes, tuple(why))
 
 
-# Which nodes play the part of a node: the same neighbours, type and words of the name (KG-OS, method 5).
+# Rank by similarity to a node: neighbours, type and words of the name (KG-OS, method 5).
 
 _JACCARD, _TYPE, _NAME = 0.70, 0.20, 0.10  # KG-OS, section 6
 
 
 class Alike(NamedTuple):
-    """A node like another: its score and the three parts it is made of."""
+    """A similar node, with its score and the three parts of it."""
 
     id: str
     name: str
@@ -127,13 +127,12 @@ class SimilarNodes(MethodResult):
 
 
 def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
-    """The nodes most like a node: score = .70 * Jaccard index of the neighbours + .20 * same type + .10 *
-    shared words of the names.
+    """Rank the nodes most like a node by .70 * Jaccard + .20 * same type + .10 * name overlap.
 
-    Neighbours count whichever way edges point, each once, the two nodes themselves left out; without any the
-    index is 0 (decision C-M7). The type is the same where a label is shared; the names share their common
-    words over all their words. Nodes that score 0 are not found. Raises UnknownName for a node that is not
-    there, with near ids, and BadInput.
+    Jaccard is the index of their sets of neighbours, in either direction, without the two nodes; it is 0
+    without neighbours (decision C-M7). Types are the same if a label is shared. Name overlap is the share of
+    common words in all words of both names. Nodes with score 0 are left out. Raises UnknownName for an
+    unknown node, with similar ids, and BadInput.
     """
     require_count(k, 1, "k", "it is how many nodes are kept")
     index = index_of(graph)
@@ -156,13 +155,13 @@ def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
 
 
 def _shared_neighbours(index: GraphIndex, row: int) -> Reals:
-    """The Jaccard index of the neighbours of every node with those of one, the pair left out."""
+    """Return the Jaccard index of each node's neighbours with those of one node, without the pair."""
     near = index.neighbours
     mine = near.indices[near.indptr[row] : near.indptr[row + 1]]
     shared = np.bincount(near.indices[neighbour_places(near, mine)[0]], minlength=len(index.graph))
     linked = np.zeros(len(index.graph), np.int64)
     linked[mine] = 1
-    # linked to each other: each is in the other's set
+    # if two nodes are linked, each is in the other's set
     united = len(mine) + index.degrees - shared - 2 * linked
     found: Reals = np.divide(shared, united, out=np.zeros(len(index.graph)), where=united > 0)
     return found

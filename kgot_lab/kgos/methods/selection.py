@@ -1,4 +1,4 @@
-"""Nodes by what they are and have, the neighbours of a node, and what changed between two graphs."""
+"""Select nodes by filters, list the neighbours of a node, and compare two graphs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALTERNATIVES = ("alternative_to", "pattern_alternative_to")
 _IDENTITY = ("id", "name", "type")
 
 
-# a parameter for each filter, most of them left out
+# one parameter for each filter
 def selected_nodes(
     graph: PropertyGraph,
     *,
@@ -35,12 +35,11 @@ def selected_nodes(
     sample: int | None = None,
     seed: int = 0,
 ) -> TableFound:
-    """The nodes that pass every filter that is given, in the order of the graph, or so many of them drawn at
-    random.
+    """Select the nodes that pass all given filters, in graph order, or draw `sample` of them at random.
 
     `types`: one of these labels; `edge_types`: an edge of one of these; `properties`: these values, compared
-    as texts; `has_property`: these names; `dimensions`: within these bounds. Raises UnknownName for what no
-    node or edge has, and BadInput.
+    as texts without case; `has_property`: these names; `dimensions`: within these bounds. Raises UnknownName
+    for what no node or edge has, and BadInput.
     """
     index = index_of(graph)
     kept = np.ones(len(graph), bool)
@@ -96,8 +95,9 @@ def related_nodes(
     edge_types: Collection[str] = (),
     limit: int | None = None,
 ) -> TableFound:
-    """The edges of a node and what they join it with, most used types first. Raises UnknownName for a node,
-    with near ids.
+    """List the edges of a node and their other ends, outgoing edges first, then by type and id.
+
+    Raises UnknownName for an unknown node, with similar ids, or for an edge type that the graph lacks.
     """
     index = index_of(graph)
     row = index.row(node)
@@ -122,11 +122,11 @@ def related_nodes(
 
 
 def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFound:
-    """What may stand in a node's place: what an edge says is an alternative to it, and what does the same for
-    the same others.
+    """List the alternatives to a node: those that edges state, then nodes with the same edges.
 
-    The latter have an edge of the same type to or from the same nodes; their score is the share of those
-    (Jaccard 1912). Raises UnknownName for a node, with near ids, and BadInput.
+    The latter share a label with the node, and edges of the same type to or from the same nodes. Their score
+    is the share of those edges (Jaccard 1912). Raises UnknownName for an unknown node, with similar ids, and
+    BadInput.
     """
     require_count(limit, 1, "limit")
     index = index_of(graph)
@@ -157,7 +157,7 @@ def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFo
 
 
 def what_changed(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
-    """What was added, taken away and changed since an earlier graph: nodes by id, edges by their ends."""
+    """List what was added, removed and changed since an earlier graph: nodes by id, edges by their ends."""
     require(earlier, PropertyGraph, "the earlier graph is a PropertyGraph")
     diff: Diff = earlier.diff(graph)
     rows: list[tuple[str, str, str, str]] = []
@@ -175,7 +175,7 @@ def what_changed(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
 
 
 def _roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
-    """The edges of a node as (id, type, other end, whether it leaves)."""
+    """Return the edges of a node as (id, type, other end, whether it is outgoing)."""
     return {(id, each.type, each.target, True) for each in graph.neighbours(id, "out")} | {
         (id, each.type, each.source, False) for each in graph.neighbours(id, "in")
     }

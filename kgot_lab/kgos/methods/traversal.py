@@ -1,4 +1,4 @@
-"""The shortest way between two nodes, with the type and the direction of every edge on it (KG-OS, method 9)."""
+"""Shortest paths with the type and direction of every edge (KG-OS, method 9), and exploration (method 10)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kgot_lab.types import Edge
 
 
 class PathStep(NamedTuple):
-    """One edge of a path, the node it comes from and the node it leads to; backward is against the arrow."""
+    """One edge of a path with its two nodes. `backward` means against the arrow."""
 
     source: str
     edge: Edge
@@ -43,12 +43,12 @@ class PathFound(MethodResult):
 
     @property
     def length(self) -> int:
-        """How many edges the path has."""
+        """The number of edges on the path."""
         return len(self.steps)
 
     @property
     def ids(self) -> list[str]:
-        """The ids on the path, from start to end; none where there is no path."""
+        """The ids on the path, from start to end; empty without a path."""
         return [self.start, *(step.target for step in self.steps)] if self.found else []
 
     @property
@@ -69,12 +69,11 @@ def trace_path(
     types: Collection[str] | None = None,
     directed: bool = False,
 ) -> PathFound:
-    """A shortest path of at most `max_depth` edges, by a search from both ends at once; edges are walked both
-    ways unless `directed`.
+    """Find a shortest path of at most `max_depth` edges by bidirectional search.
 
-    Of parallel edges the path names the first that goes forward, else the first. With `types`, only these are
-    walked. Raises UnknownName for a node that is not there, with near ids, or where no edge has such a type,
-    and BadInput.
+    Edges are walked in both directions unless `directed`. Of parallel edges the path names the first that
+    points forward, else the first. With `types`, only these are walked. Raises UnknownName for an unknown
+    node, with similar ids, or if no edge has such a type. Raises BadInput if the depth is below 1.
     """
     require_count(max_depth, 1, "max_depth", "it is how many edges a path may have")
     index = index_of(graph)
@@ -104,8 +103,8 @@ def trace_path(
 
 
 class _Side:
-    """A breadth-first search from one end: the depth of every node, -1 where it has not come, and the step
-    that led there.
+    """A breadth-first search from one end: the depth of every node, -1 if not reached, and the step that led
+    to it.
     """
 
     def __init__(self, index: GraphIndex, row: int, worth: Reals) -> None:
@@ -117,12 +116,12 @@ class _Side:
 
     @property
     def edges(self) -> int:
-        """How many edges the next level is found over."""
+        """The number of edges to search for the next level."""
         indptr = self.index.links.ends.indptr
         return int((indptr[self.level + 1] - indptr[self.level]).sum())
 
     def advance(self, other: _Side) -> int | None:
-        """Walk one level; the node where both searches meet, of several the first by id."""
+        """Search one level, and return the node where both searches meet, the first by id."""
         places, _ = self.index.places(self.level, self.worth)
         ends = self.index.links.ends.indices[places]
         places, ends = places[self.depths[ends] < 0], ends[self.depths[ends] < 0]
@@ -135,7 +134,7 @@ class _Side:
         return int(met[np.argmin(self.index.name_order[met])]) if len(met) else None
 
     def back_from(self, row: int) -> list[int]:
-        """The steps that led to a row, the last first."""
+        """Return the steps that led to a row, the last first."""
         places = []
         while self.depths[row] > 0:
             places.append(int(self.came[row]))
@@ -168,14 +167,14 @@ def _why_not(
     return f"no path within max_depth={max_depth} edges{limits}: {reached[0]:,} nodes lie near {names[0]}, {reached[1]:,} near {names[1]}"
 
 
-# What lies around a node, level by level, the important first and hubs marked (KG-OS, method 10).
+# Explore the neighbourhood of a node by level and importance, with hubs marked (KG-OS, method 10).
 
 _CENTRALITY, _DIVERSITY, _HUB = 0.6, 0.4, 2.0  # KG-OS, section 6
 
 
 class Explored(NamedTuple):
-    """A node around the start: its depth, importance and number of neighbours, whether it is a hub, and how
-    it was reached.
+    """A node near the start: its depth, importance, number of neighbours, whether it is a hub, and how it was
+    reached.
     """
 
     id: str
@@ -189,7 +188,7 @@ class Explored(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Exploration(MethodResult):
-    """The levels around a node: of each the nodes, the most important first."""
+    """The nodes around a start node by level, the most important first."""
 
     start: str
     levels: tuple[tuple[Explored, ...], ...]
@@ -204,7 +203,7 @@ class Exploration(MethodResult):
 
     @property
     def hubs(self) -> tuple[Explored, ...]:
-        """The nodes with more than twice the neighbours that their level has on the mean."""
+        """The nodes with more than twice the mean number of neighbours of their level."""
         return tuple(node for node in self.nodes if node.is_hub)
 
     @property
@@ -219,13 +218,12 @@ class Exploration(MethodResult):
 
 
 def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> Exploration:
-    """The nodes within some edges of a node, whichever way these point, by level and importance; hubs are
-    marked.
+    """List the nodes within `depth` edges of a node in either direction, by level and importance.
 
-    importance = .6 * degree centrality + .4 * types of edges at the node / types in the graph (decision
-    C-M6). A hub has more than twice the mean neighbours of its level. A node's parent is the most important
-    node of the level before it is linked to; ties by id. Raises UnknownName for a node that is not there,
-    with near ids, and BadInput.
+    importance = .6 * degree centrality + .4 * edge types at the node / edge types in the graph (decision
+    C-M6). Hubs, with more than twice the mean neighbours of their level, are marked. A node's parent is the
+    most important node of the level before that it is linked to, ties by id. Raises UnknownName for an
+    unknown node, with similar ids, and BadInput.
     """
     require_count(depth, 1, "depth")
     index = index_of(graph)
@@ -253,7 +251,7 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
 
 
 def _level(index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals) -> tuple[Explored, ...]:
-    """The nodes of one level, the most important first."""
+    """Return the nodes of one level, the most important first."""
     graph, children = index.graph, each_once(reached.children, len(index.graph))
     order = children[np.lexsort((index.name_order[children], -importance[children]))]
     hubs = index.degrees[order] > _HUB * index.degrees[children].mean()
@@ -274,7 +272,7 @@ def _level(index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals
 
 
 def _parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> Places:
-    """The most important parent of each child."""
+    """Return the most important parent of each child."""
     in_order, rank = np.lexsort((index.name_order, -importance)), np.empty(len(index.graph), np.int64)
     rank[in_order] = np.arange(len(index.graph))
     best = np.full(len(index.graph), len(index.graph), np.int64)
@@ -283,7 +281,7 @@ def _parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> Place
 
 
 def _types(index: GraphIndex, reached: LevelEdges) -> dict[int, tuple[str, ...]]:
-    """The types of the edges over which each child was reached, in alphabetical order."""
+    """Return the types of the edges over which each child was reached, in alphabetical order."""
     names = index.graph.type_names
     in_order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(in_order)

@@ -1,3 +1,1 @@
-"""Ask by name: each question to a graph with its words, its arguments and their help, for the command line
-and for assistants alike.
-"""
+"""Named questions to a graph, with arguments and help texts, for the command line and for assistants."""

@@ -1,6 +1,4 @@
-"""Answers in words: what a graph says about a question, told by a model from that context alone, or the
-context itself without one.
-"""
+"""Answer questions about a graph with a model that sees only the retrieved context, or return the context."""
 
 from __future__ import annotations
 
@@ -27,13 +25,13 @@ _SYSTEM = (
     "square brackets, as in [goal:reduce_costs]. Where the graph does not say it, say so. " + FENCES
 )
 _CITED = re.compile(r"\[([^\[\]\n]{1,300})\]")
-_KEPT = 6  # turns of a conversation that are told again
+_KEPT = 6  # turns of a conversation in a prompt
 
 
 @dataclass(frozen=True)
 class TextAnswer:
-    """What was told: the context it rests on, the nodes in it, those that the words cite, and citations of
-    nodes that are not in it.
+    """An answer with its context, the nodes in it, those that the text cites, and citations of nodes outside
+    the context.
     """
 
     question: str
@@ -48,7 +46,7 @@ class TextAnswer:
 
 @dataclass(frozen=True)
 class ConversationTurn:
-    """A question and what was told, as a conversation keeps it."""
+    """A question and its answer in a conversation."""
 
     question: str
     text: str
@@ -63,8 +61,10 @@ def answer_in_words(
     before: tuple[ConversationTurn, ...] = (),
     limit: int = 10,
 ) -> TextAnswer:
-    """An answer to a question; one that follows others is searched for with what these found too. Raises
-    BadInput and LLMError.
+    """Generate an answer to a question about a graph.
+
+    If other questions came before it, what they found is used for the search too. Raises BadInput and
+    LLMError.
     """
     looked_for = " ".join([question, *(turn.question for turn in before[-1:])])
     found = intent_search(graph, looked_for, config=RetrievalConfig(limit=limit))
@@ -77,8 +77,9 @@ def answer_in_words(
 
 
 def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> TextAnswer:
-    """What a node is: its properties and edges, in words where there is a model. Raises UnknownName, BadInput
-    and LLMError.
+    """Explain a node by its properties and edges, in words if there is a model.
+
+    Raises UnknownName, BadInput and LLMError.
     """
     id = meant_node(graph, node)
     ends = (end for edge in graph.neighbours(id, "both") for end in (edge.source, edge.target))
@@ -87,8 +88,9 @@ def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> T
 
 
 def summarised(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
-    """What a graph is about: what it holds, where to begin, and its clusters; in words where there is a
-    model. Raises LLMError.
+    """Summarise a graph: its contents, starting points and clusters, in words if there is a model.
+
+    Raises LLMError.
     """
     parts = [overview(graph), starting_points(graph, each=3), clusters(graph, most=8)]
     lines: list[str] = []
@@ -100,7 +102,7 @@ def summarised(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
 
 
 def prompt_for(question: str, context: str, before: tuple[ConversationTurn, ...] = ()) -> Prompt:
-    """What a model is asked: the context behind a fence, the last turns, and the question."""
+    """Build the prompt: the context behind a fence, the last turns, and the question."""
     told = [Message("system", _SYSTEM)]
     for turn in before[-_KEPT:]:
         told += [Message("user", turn.question), Message("assistant", turn.text)]
@@ -134,12 +136,15 @@ def _told(
 
 
 def _like_an_id(text: str) -> bool:
-    """Whether a text in brackets means a node: a number of a footnote, or some words, does not."""
+    """Return whether a text in brackets may be a node id.
+
+    A footnote number or several words are not.
+    """
     return not text.isdigit() and " " not in text and len(text) > 1
 
 
 def _nodes(graph: PropertyGraph, ids: list[str]) -> str:
-    """Some nodes with their properties and edges, as text."""
+    """Format nodes with their properties and edges as text."""
     lines = []
     for id in ids:
         node = graph.node(id)
@@ -155,7 +160,7 @@ def _text(value: object) -> str:
 
 
 class Conversation:
-    """Questions and answers in a file, so that another question can follow them."""
+    """Questions and answers stored in a file, so that follow-up questions are possible."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -173,7 +178,7 @@ class Conversation:
                 ) from None
 
     def add(self, told: TextAnswer) -> None:
-        """Keep a question and its answer."""
+        """Store a question and its answer."""
         self.turns = (*self.turns, ConversationTurn(told.question, told.text, told.nodes))
         rows = [
             {"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns

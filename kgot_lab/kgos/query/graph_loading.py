@@ -1,6 +1,4 @@
-"""The graph that somebody names: a file of any known form, a store's address, or a folder, which is read
-first.
-"""
+"""Load a graph from a file of any known form, a store's address, or a folder of code."""
 
 from __future__ import annotations
 
@@ -37,13 +35,16 @@ from kgot_lab.stores.sqlite.file import (
 from kgot_lab.stores.sqlite.tables import edge_of_sqlite, node_of_sqlite
 from kgot_lab.text.cleaning import counted
 
-# The graph in the file of a store, read without opening the store: nothing is locked, mended or made there.
+# Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
 
 _SQLITE = (".sqlite", ".sqlite3", ".db")
 
 
 def is_store_file(path: Path | str) -> bool:
-    """Whether a file is that of a store, by its ending or because it begins as a log does; raises OSError."""
+    """Return whether a file is a store, by its ending or because it begins as a log does.
+
+    Raises OSError if it cannot be read.
+    """
     path = Path(path)
     if path.suffix.lower() in (*_SQLITE, ".log"):
         return True
@@ -58,11 +59,11 @@ def is_store_file(path: Path | str) -> bool:
 
 
 def read_store_file(path: Path | str) -> NamedGraph:
-    """The graph in a log or an SQLite file, which stays as it is, and a note on what is damaged there.
+    """Read the graph in a log or an SQLite file without changing it, and note any damage.
 
-    An SQLite file of another program is read by the profile of its tables, and the note says which it is and
-    which rows were not read. Raises BadInput for an empty file, for one without a graph and for a log that no
-    store made, StoreDamaged where what was acknowledged is not there, and StoreUnavailable.
+    An SQLite file of another program is read by the profile of its tables. The note then names the profile
+    and the rows that were not read. Raises BadInput if the file is empty, has no graph, or is a log that no
+    store wrote. Raises StoreDamaged if acknowledged data is missing, and StoreUnavailable.
     """
     path = Path(path)
     if not path.stat().st_size:
@@ -113,8 +114,9 @@ def _foreign(path: Path) -> NamedGraph:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
-    """A connection in one transaction, and what the log beside the file has lost; to a copy, but where a
-    store here has the file open.
+    """Yield a connection in one transaction, and what the log beside the file has lost.
+
+    The connection is to a copy, except if a store in this process has the file open.
     """
     with ExitStack() as opened:
         if is_open_in_process(path):
@@ -128,8 +130,9 @@ def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
 
 
 def _has_sums(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the rows of a file have checksums; raises BadInput where it is not ours, StoreDamaged where a
-    short search finds damage.
+    """Return whether the rows of a file have checksums.
+
+    Raises BadInput if the file is not a store, and StoreDamaged if a short check finds damage.
     """
     refuse_foreign_head(connection, path)
     version, pages, size = (
@@ -155,11 +158,10 @@ def opened_graph(
     progress: FileProgress | None = None,
     client: Any = None,
 ) -> PropertyGraph:
-    """The graph at a place; what is there stays as it is. `say` is told what had to be guessed, `progress` of
-    the files of a folder.
+    """Load the graph at a location without changing what is there.
 
-    A Dask `client` shares out the reading of a folder.
-    Raises BadInput where nothing can be read, and what opening a store raises.
+    `say` receives what had to be guessed, and `progress` the files of a folder. A Dask `client` distributes
+    the reading of a folder. Raises BadInput if nothing can be read, and what opening a store raises.
     """
     told = say or (lambda _: None)
     if "://" in where:

@@ -1,8 +1,8 @@
-"""A graph for assistants, by the Model Context Protocol: each question a tool with typed arguments and rows,
-the graph itself as resources.
+"""An MCP server of a graph: each question is a tool with typed arguments and rows, and the graph has
+resources.
 
-Nothing is written unless the server is told so; then each change goes through the editor, which checks it and
-can take it back.
+The graph is read-only unless the server gets an editor. Then each change goes through the editor, which
+checks it and can undo it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
     from mcp.types import ToolAnnotations
 
-# Errors of ours as an assistant is told them.
+# Convert LabError to a tool error.
 
 _Made = TypeVar("_Made")
 
 
 def error_message(make: Callable[[], _Made]) -> _Made:
-    """What a function gives; an error of ours is told to the assistant in its words, which say what would do."""
+    """Call a function and convert a LabError to a tool error with the same message.
+
+    The message says what would help.
+    """
     from mcp.server.mcpserver.exceptions import ToolError
 
     try:
@@ -51,7 +54,7 @@ def error_message(make: Callable[[], _Made]) -> _Made:
 _Properties = Annotated[
     dict[str, Any] | None, Field(description="properties, each a JSON value; null takes one away")
 ]
-_MOST_ROWS = 200  # of an answer; an assistant pays for each
+_MOST_ROWS = 200  # of an answer, since an assistant pays for each
 
 
 class AnswerRows(BaseModel):
@@ -72,7 +75,7 @@ class ChangeMade(BaseModel):
 
 
 class _Held:
-    """The graph that is served, and its editor where changes are allowed."""
+    """The served graph, and its editor if changes are allowed."""
 
     def __init__(self, graph: PropertyGraph, editor: Editor | None):
         self._graph, self.editor = graph, editor
@@ -85,10 +88,10 @@ class _Held:
 def graph_server(
     graph: PropertyGraph, *, name: str = "graph", editor: Editor | None = None
 ) -> MCPServer[Any]:
-    """A server of a graph that is not yet running; with an editor of the same graph it has tools that change
-    it.
+    """Create a server of a graph, not yet running.
 
-    Raises NotInstalled without the protocol's package.
+    With an editor of the same graph, it also has tools that change it. Raises NotInstalled if the package of
+    the protocol is missing.
     """
     held = _Held(graph, editor)
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # the server's log is its own
@@ -120,7 +123,7 @@ def _tool_of(question: GraphQuestion, held: _Held) -> Callable[..., AnswerRows]:
 def _with_signature(
     ask: Callable[..., _Made], parameters: Iterable[tuple[str, Any, str, Any]], returned: type[_Made]
 ) -> Callable[..., _Made]:
-    """A function of keywords that the protocol reads as if its parameters were written in it."""
+    """Give a function of keywords the signature that the protocol reads."""
     keyword, written = inspect.Parameter.KEYWORD_ONLY, []
     for name, type, about, default in parameters:
         written.append(
@@ -164,7 +167,7 @@ def _context_tool(held: _Held) -> Callable[..., str]:
 
 
 def _edits(editor: Editor) -> list[Callable[..., ChangeMade]]:
-    """The tools that change the graph."""
+    """List the tools that change the graph."""
 
     def add_node(id: str, type: str, properties: _Properties = None) -> ChangeMade:
         """Add a node."""
@@ -196,7 +199,7 @@ def _edits(editor: Editor) -> list[Callable[..., ChangeMade]]:
 
 
 def _resources(server: MCPServer[Any], held: _Held) -> None:
-    """The graph as it can be read: what it holds, and each node."""
+    """Add the resources: overview, schema and each node."""
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
     @server.resource(
@@ -254,7 +257,7 @@ def _change(make: Callable[[], EditMade]) -> ChangeMade:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Convert a value to JSON values."""
     if isinstance(value, tuple | list | set | frozenset):
         return [_plain(each) for each in value]
     return (
@@ -266,16 +269,14 @@ def _plain(value: Any) -> Any:
     )
 
 
-# Tools of the loop for assistants, by the Model Context Protocol: what a character knows of a world is the
-# first of them.
+# Serve the tools of the loop by MCP. What a character knows of a world is the first of them.
 
 
 def tool_server(tools: Sequence[TextTool], *, name: str, instructions: str = "") -> MCPServer[Any]:
-    """A server of some tools that is not yet running; dots of their names are underscores, since many
-    assistants take no dots.
+    """Create a server of some tools, not yet running.
 
-    What a tool returns was found outside and comes behind a fence. Raises NotInstalled without the protocol's
-    package.
+    Dots in tool names become underscores, since many assistants take no dots. What a tool returns was found
+    outside and is fenced. Raises NotInstalled if the package of the protocol is missing.
     """
     server = _server(name, instructions)
     for tool in tools:

@@ -1,4 +1,4 @@
-"""A question put by its name with arguments as somebody typed them or a program sent them."""
+"""Ask questions by name, with arguments as typed by a user or sent by a program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion, Parameter
 
 
 def question_named(name: str) -> GraphQuestion:
-    """A question by its name, with dashes or underscores; raises UnknownName."""
+    """Return a question by its name, with dashes or underscores.
+
+    Raises UnknownName if there is none.
+    """
     known = name.strip().replace("_", "-")
     if known not in QUESTIONS:
         raise UnknownName("question", name, QUESTIONS)
@@ -29,16 +32,19 @@ def question_named(name: str) -> GraphQuestion:
 
 
 def ask_by_name(graph: PropertyGraph, name: str, arguments: Mapping[str, Any]) -> MethodResult:
-    """The answer to a question; texts are taken for numbers where these are asked for. Raises UnknownName and
-    BadInput.
+    """Ask a question by its name and return the answer.
+
+    Texts are converted to numbers if the argument is a number. Raises UnknownName and BadInput.
     """
     question = question_named(name)
     return question.ask(graph, **fitting(question, arguments))
 
 
 def fitting(question: GraphQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a question as it takes them; raises BadInput for those that are missing, strange or of
-    another kind.
+    """Convert arguments to the types that a question takes.
+
+    Raises UnknownName for an argument that the question does not have, and BadInput if one is missing or has
+    another type.
     """
     known = {each.name: each for each in question.parameters}
     given = {name.replace("-", "_"): value for name, value in arguments.items()}
@@ -66,15 +72,15 @@ def _value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:
 
 
 def takes_several(type: Any) -> bool:
-    """Whether an argument is a list."""
+    """Return whether an argument is a list."""
     return get_origin(type) is list or any(get_origin(each) is list for each in get_args(type))
 
 
 def parsed_line(line: str) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments of a question in one line: as it is typed (`want-to "less cost" --limit 5`),
-    or {"ask": name, …}.
+    """Parse a line into the name and the arguments of a question.
 
-    Raises BadInput for what is neither.
+    A line is as typed (`want-to "less cost" --limit 5`) or {"ask": name, …}. Raises BadInput if it is
+    neither.
     """
     if line.lstrip().startswith("{"):
         try:
@@ -96,8 +102,10 @@ def parsed_line(line: str) -> tuple[str, dict[str, Any]]:
 
 
 def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
-    """Arguments of a question from words: those that must be given in their order, the others behind --name.
-    Raises BadInput.
+    """Parse command-line words into arguments of a question.
+
+    Required arguments come in their order, the others after --name. Raises UnknownName for an option that the
+    question does not have, and BadInput.
     """
     needed = [each for each in question.parameters if each.default is Inspected.empty]
     known = {each.name: each for each in question.parameters}
@@ -131,17 +139,17 @@ def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
     return given
 
 
-# Many questions at once: each apart, on several processors, or one after another, each about what the one
-# before found.
+# Ask many questions: independently, in parallel, or as a pipeline in which each uses what the one before
+# found.
 
-_BETWEEN = re.compile(r"""\|(?=(?:[^"']|"[^"]*"|'[^']*')*$)""")  # a | that stands in no quotes
+_BETWEEN = re.compile(r"""\|(?=(?:[^"']|"[^"]*"|'[^']*')*$)""")  # a | outside quotes
 _PLACE = re.compile(r"\{(\d+)\}")
-_graph: PropertyGraph | None = None  # of a process that answers; each has its own
+_graph: PropertyGraph | None = None  # of a worker process
 
 
 @dataclass(frozen=True)
 class AnsweredLine:
-    """One of many questions: the line it was asked in, and its answer, or what was wrong with it."""
+    """A question in a line, with its answer or its error."""
 
     line: str
     result: MethodResult | None
@@ -151,14 +159,15 @@ class AnsweredLine:
 def answered_lines(
     graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1
 ) -> Iterator[AnsweredLine]:
-    """The answers to questions, each in a line, in their order; what is wrong with one is told in its place,
-    and the others go on.
+    """Yield the answers to questions, one per line, in their order.
+
+    An error is reported in place of its answer, and the other questions go on.
     """
     asked_lines = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if parallel <= 1 or len(asked_lines) < 2:
         yield from (_one(graph, line) for line in asked_lines)
         return
-    context = get_context("spawn")  # a copy of a process with threads may hang
+    context = get_context("spawn")  # forking a process with threads may deadlock
     with ProcessPoolExecutor(min(parallel, len(asked_lines)), context, _begin, (graph,)) as pool:
         yield from pool.map(_there, asked_lines)
 
@@ -181,10 +190,10 @@ def _one(graph: PropertyGraph, line: str) -> AnsweredLine:
 
 
 def piped(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]:
-    """The answers to questions with | between them; {1} in one is the first node that the one before found,
-    {2} the second.
+    """Yield the answers to questions joined by |.
 
-    Raises BadInput where there is no such node, before the question is asked.
+    In a question, {1} is the first node that the one before found, {2} the second. Raises BadInput, before
+    the question is asked, if there is no such node.
     """
     steps = [each.strip() for each in _BETWEEN.split(text)]
     if not all(steps):
@@ -192,7 +201,7 @@ def piped(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]
             'questions in a pipeline have a | between them, as in: want-to "less cost" | impact {1}'
         )
     for step in steps:
-        question_named(parsed_line(step)[0])  # a wrong name in the last is told before the first is asked
+        question_named(parsed_line(step)[0])  # report a wrong name before asking anything
     found: MethodResult | None = None
     for step in steps:
         name, arguments = parsed_line(step)

@@ -1,6 +1,4 @@
-"""The questions that can be put to a graph by name: what each asks, with which arguments, in the groups of
-the old toolkit.
-"""
+"""The named questions to a graph, with their arguments and help texts, in the groups of the old toolkit."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ _EdgeTypes = Annotated[list[str] | None, "only edges of this type; repeat for mo
 
 @dataclass(frozen=True)
 class Parameter:
-    """An argument of a question; `default` is inspect.Parameter.empty for one that must be given."""
+    """An argument of a question. `default` is inspect.Parameter.empty if it is required."""
 
     name: str
     type: Any
@@ -54,9 +52,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class GraphQuestion:
-    """A question by its name, the group it is in, and what answers it: a function of a graph and of the
-    arguments.
-    """
+    """A question with its name, its group, and the function of a graph and arguments that answers it."""
 
     name: str
     group: str
@@ -141,7 +137,7 @@ def _schema(graph: PropertyGraph) -> MethodResult:
     return overview.types_joined(graph)
 
 
-# an argument for each filter of the toolkit's --list
+# one argument for each filter of the toolkit's --list
 @_in("discovery")
 def _list(
     graph: PropertyGraph,
@@ -486,7 +482,7 @@ QUESTIONS: Mapping[str, GraphQuestion] = _ALL
 
 
 def of_group(group: str) -> Iterator[GraphQuestion]:
-    """The questions of a group."""
+    """Yield the questions of a group."""
     return (each for each in _ALL.values() if each.group == group)
 
 
@@ -498,7 +494,7 @@ def _pair(text: str, form: str) -> tuple[str, str]:
 
 
 def _bounds(text: str) -> tuple[str, dict[str, float]]:
-    """The bounds of a dimension as they are typed."""
+    """Parse the bounds of a dimension as they are typed."""
     for sign, of in ((">=", "min"), ("<=", "max")):
         name, found, value = text.partition(sign)
         if found:

@@ -1,3 +1,1 @@
-"""What is valid in a graph: vocabularies of node and edge types as values, and a check that says what is
-wrong, where, and what to do.
-"""
+"""Vocabularies of node and edge types, and checks that say what is wrong, where, and what to do."""

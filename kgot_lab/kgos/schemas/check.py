@@ -1,4 +1,4 @@
-"""The check of nodes and edges against a vocabulary: what is wrong, where, and what to do about it."""
+"""Check nodes and edges against a vocabulary: what is wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from kgot_lab.types import Edge, Json, Node
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that a vocabulary or a rule does not allow (error), does not expect (warning), or would like
-    otherwise (info).
-    """
+    """A violation of a vocabulary or a rule: forbidden (error), unexpected (warning), discouraged (info)."""
 
     level: Literal["error", "warning", "info"]
     what: str
@@ -38,8 +36,9 @@ def faults(
     *,
     types: Mapping[str, str] | None = None,
 ) -> tuple[Fault, ...]:
-    """All that a vocabulary has against some nodes and edges; `types` gives the types of nodes, by id, which
-    are there already.
+    """Check nodes and edges against a vocabulary and return all faults.
+
+    `types` maps the ids of existing nodes to their types.
     """
     known = dict(types or {})
     found: list[Fault] = []
@@ -53,7 +52,10 @@ def faults(
 
 
 def refuse_faulty(found: Iterable[Fault]) -> tuple[Fault, ...]:
-    """What was found besides errors; raises BadInput where there is an error, with all of them."""
+    """Return the faults that are not errors.
+
+    Raises BadInput, listing all errors, if there is one.
+    """
     found = tuple(found)
     if errors := [str(each) for each in found if each.level == "error"]:
         raise BadInput("\n".join(errors))
@@ -61,7 +63,7 @@ def refuse_faulty(found: Iterable[Fault]) -> tuple[Fault, ...]:
 
 
 def node_faults(vocabulary: Vocabulary, node: Node) -> list[Fault]:
-    """What a vocabulary has against a node."""
+    """Check a node against a vocabulary."""
     where = f"node {shortly(node.id)}"
     if len(node.labels) != 1:
         do = f"give it one type of {vocabulary.name} as its label"
@@ -74,7 +76,10 @@ def node_faults(vocabulary: Vocabulary, node: Node) -> list[Fault]:
 
 
 def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) -> list[Fault]:
-    """What a vocabulary has against an edge between nodes of these types, by id."""
+    """Check an edge against a vocabulary.
+
+    `types` maps node ids to types.
+    """
     where = f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}"
     if edge.type in vocabulary.instead:
         wrong = f"{edge.type!r} is no edge type of {vocabulary.name}"
@@ -136,7 +141,7 @@ def _of_properties(
 def _company(
     rule: PropertyRule, with_: tuple[str, Json], properties: Mapping[str, Json], where: str
 ) -> Fault | None:
-    """What is wrong with a property that goes with a value of another one."""
+    """Check a property that belongs to a value of another property."""
     other, wanted = with_
     here = properties.get(other) == wanted
     if not here and properties.get(rule.name) is not None:
@@ -150,7 +155,7 @@ def _company(
 
 
 def _problem(rule: PropertyRule, value: Json) -> str:
-    """What a value should be, where it is not that."""
+    """Return what a value should be if it breaks a rule, or ""."""
     if rule.kind == "text" and not isinstance(value, str):
         return "write a text"
     if rule.kind == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
@@ -165,8 +170,9 @@ def _problem(rule: PropertyRule, value: Json) -> str:
 
 
 def time_of(value: Json) -> datetime | None:
-    """The time that a text in ISO 8601 names, a date its first moment in UTC; None for what names none, or a
-    time without a zone.
+    """Parse an ISO 8601 time, or return None.
+
+    A date is its first moment in UTC. A time without a zone gives None.
     """
     if not isinstance(value, str):
         return None

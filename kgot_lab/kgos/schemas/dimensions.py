@@ -1,5 +1,5 @@
-"""The 56 dimensions in nine categories: a number from 0 to 1 in a node's properties, and what the two ends of
-each mean.
+"""The 56 dimensions in nine categories: a number from 0 to 1 in a node's properties, and the meaning of both
+ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kgot_lab.types import Json
 
 @dataclass(frozen=True)
 class Dimension:
-    """A named scale from 0 to 1: its category, and what a node is at each end of it."""
+    """A named scale from 0 to 1 with its category and the meaning of each end."""
 
     name: str
     category: str
@@ -114,25 +114,24 @@ DIMENSION_CATEGORIES = tuple(_TABLE)
 BY_NAME = MappingProxyType({each.name: each for each in DIMENSIONS})
 
 
-# Bounds on dimensions: what may be asked, and which nodes lie within, in columns of a graph and in SQL of a
-# file.
+# Bounds on dimensions: validation, and filters over the columns of a graph and in SQL.
 #
-# The document writes `<` in its text and `<=` in its method: both ends are inclusive here. A number in JSON
-# is the only value that counts: in SQLite the text "0.9" would pass every lower bound, and malformed JSON
-# in one row would fail the whole statement.
+# The document writes `<` in its text and `<=` in its method. Here both ends are inclusive. Only JSON numbers
+# count: in SQLite the text "0.9" would pass every lower bound, and malformed JSON in one row would fail the
+# whole statement.
 
 Bounds = tuple[float | None, float | None]  # low and high, both inclusive, None for no bound
-_TOLERANCE = 1e-9  # so that exactly .1 finds a node whose .1 was computed
+_TOLERANCE = 1e-9  # so that .1 matches a computed value of about .1
 _MOST = sys.float_info.max  # a number beyond it is infinite to SQLite
 _EXACTLY, _ENDS = {"exact"}, {"min", "max"}
 
 
 def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()) -> dict[str, Bounds]:
-    """Filters as (low, high) by dimension; each is given as such a pair, or as {"min": …, "max": …} or
-    {"exact": …}.
+    """Validate filters and return (low, high) by dimension.
 
-    A name is one of the 56 or `declared`. Raises UnknownName for another, and BadInput for bounds that are no
-    numbers, that no number lies between, or that lie outside the scale of one of the 56.
+    Each filter is such a pair, {"min": …, "max": …} or {"exact": …}. A name is one of the 56 dimensions or of
+    `declared`. Raises UnknownName for another name. Raises BadInput if bounds are not numbers, if low is
+    above high, or if the bounds of one of the 56 lie outside its scale.
     """
     require(
         filters, Mapping, "a filter gives dimensions with their bounds, such as {'pricing_tier': (None, 0.3)}"
@@ -145,8 +144,9 @@ def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()
 
 
 def inside(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
-    """Which of some values lie within bounds, both inclusive; equal bounds have a tolerance of 1e-9 (decision
-    C-D1), and NaN never does.
+    """Return a mask of the values within bounds, both inclusive.
+
+    Equal bounds have a tolerance of 1e-9 (decision C-D1). NaN is never within bounds.
     """
     low, high = bounds
     slack = _TOLERANCE if low == high else 0.0
@@ -158,16 +158,17 @@ def inside(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class DimensionColumn:
-    """The value of a dimension for each node, NaN where it has none, and the rows of nodes where it is
-    something else than a number.
-    """
+    """The value of a dimension for each node, NaN if missing, and the rows whose value is not a number."""
 
     values: NDArray[np.float64]
     odd: tuple[int, ...]
 
 
 def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
-    """The values of a dimension; raises UnknownName for one that no node has."""
+    """Return the values of a dimension, and the rows where its value is not a number.
+
+    Raises UnknownName if no node has the dimension.
+    """
     values = values_of(graph, name)
     odd = tuple(
         row
@@ -186,8 +187,9 @@ def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
 
 
 def values_of(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
-    """The value of a dimension for each node, shape (nodes,); NaN where it has none, or one that is no finite
-    number.
+    """Return the value of a dimension for each node, shape (nodes,).
+
+    A missing value, or one that is not a finite number, is NaN.
     """
     found = (
         as_number(properties[name]) if name in properties else math.nan
@@ -197,8 +199,9 @@ def values_of(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
 
 
 def as_number(value: Json) -> float:
-    """A JSON number as a float; NaN for another value, True and False among them, and for a number beyond
-    those of a float.
+    """Convert a JSON number to a float.
+
+    Returns NaN for any other value, including True and False, and for a number outside the range of floats.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
@@ -212,11 +215,11 @@ def as_number(value: Json) -> float:
 def sql_condition(
     filters: Mapping[str, object], column: str = "properties", declared: Collection[str] = ()
 ) -> tuple[str, tuple[object, ...]]:
-    """The same filter as a condition in SQLite on a column of JSON, and its parameters; raises as
-    `require_bounds`.
+    """Return the same filter as an SQLite condition on a JSON column, with its parameters.
 
-    Names and numbers go in as parameters. Malformed JSON and what is no number are guarded against in an
-    order that SQLite keeps.
+    Names and numbers are bound as parameters. Malformed JSON and values that are not numbers are guarded
+    against in an order that SQLite keeps. Raises as `require_bounds`, and BadInput for a name with a
+    quotation mark.
     """
     quoted = '"' + column.replace('"', '""') + '"'
     conditions: list[str] = []
@@ -242,7 +245,7 @@ def sql_condition(
 
 
 def phrase(name: str, bounds: Bounds) -> str:
-    """Bounds as one reads them: "0.1 <= cost <= 0.3"."""
+    """Format bounds for reading: "0.1 <= cost <= 0.3"."""
     low, high = bounds
     return ("" if low is None else f"{low:g} <= ") + name + ("" if high is None else f" <= {high:g}")
 
@@ -256,7 +259,7 @@ def _known(name: object, declared: Collection[str]) -> str:
 
 
 def _pair(name: str, given: object) -> Bounds:
-    """The bounds on a dimension, whichever way they were given."""
+    """Parse the bounds of a dimension from any of the accepted forms."""
     if isinstance(given, Mapping):
         if set(given) == _EXACTLY:
             low = high = given["exact"]

@@ -1,14 +1,13 @@
-"""Dimensions that are computed from the edges and the texts of a graph; all others are said to be not
-extractable.
+"""Dimensions that are computed from the edges and texts of a graph; all others are listed as not extractable.
 
-From edges, both as the document says: `relationship_richness` is degree centrality, counted in distinct
-neighbours, so that parallel edges do not raise it, and `implementation_complexity` the number of `requires`
-edges; each is divided by the greatest of the graph, as the document divides scores. Edges for four more
-dimensions were counted too, and left out since they did not agree with the ratings of the cookbook
-(benchmarks/results/dimension_extraction.json). From text: `knowledge_density` is the share of different
-words that are no stop words; the others weigh words for the high end against words for the low one (see
-cues), by the rule of succession, (high + 1) / (high + low + 2), so that one word alone says little. Where
-nothing speaks for either, there is no value.
+From edges, both as in the document: `relationship_richness` is degree centrality, counted in distinct
+neighbours so that parallel edges do not raise it, and `implementation_complexity` is the number of `requires`
+edges. Each is divided by the maximum in the graph, as the document divides scores. Edge counts for four more
+dimensions were left out, since they did not agree with the ratings of the cookbook
+(benchmarks/results/dimension_extraction.json). From text: `knowledge_density` is the share of different words
+that are not stop words. The others compare words for the high end with words for the low end (see CUES) by
+the rule of succession, (high + 1) / (high + low + 2), so that one word alone has little effect. Without any
+such word there is no value.
 """
 
 from __future__ import annotations
@@ -29,13 +28,12 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import STOP_WORDS, folded_words, named_words, stem
 from kgot_lab.types import Json, Node
 
-# Words that speak for the low and the high end of a dimension, where a text that names the matter says
-# something about it.
+# Words that indicate the low and the high end of a dimension in a text.
 #
-# The document gives one of these, `pricing_tier` from "cost" and "price"; the others are ours, written
-# before they were compared with any rating. A dimension of quality (how well code is written, how much is
-# overlooked) has none: praise in a description is no measure. A dash stands where no usual word speaks for
-# the low end.
+# The document gives one of these, `pricing_tier` from "cost" and "price". The others are ours, and were
+# written before they were compared with any rating. Dimensions of quality (how well code is written, how much
+# is overlooked) have none, since praise in a description is not a measure. A dash means that there is no
+# common word for the low end.
 
 _TABLE = """
     latency_sensitivity | offline, overnight, background, later | latency, real-time, live, interactive, instant, quick, immediate
@@ -73,7 +71,7 @@ _TABLE = """
 
 
 def in_stems(text: str) -> tuple[str, ...]:
-    """The words of a text without their endings, underscores and hyphens as spaces."""
+    """Return the stems of the words of a text, with underscores and hyphens read as spaces."""
     return tuple(map(stem, named_words(text)))
 
 
@@ -91,7 +89,7 @@ LONGEST_CUE = max(len(phrase) for ends in CUES.values() for end in ends for phra
 
 
 _Values = NDArray[np.float64]
-_FEWEST = 5  # words of a text whose density means something
+_FEWEST = 5  # words of a text from which on density is meaningful
 _DIGITS = 6  # kept of a computed value: more would be noise in a diff
 _PRICED = set(in_stems("price cost"))
 _READ = ("name", "description", "text")
@@ -101,8 +99,8 @@ NOT_EXTRACTABLE = tuple(each.name for each in DIMENSIONS if each.name not in EXT
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Extracted:
-    """Computed values by dimension, shape (nodes,), NaN where nothing speaks for one; and the dimensions that
-    nothing can compute.
+    """Computed values by dimension, shape (nodes,), NaN if nothing indicates one, and the dimensions that
+    cannot be computed.
     """
 
     graph: PropertyGraph
@@ -110,14 +108,17 @@ class Extracted:
     not_extractable: tuple[str, ...] = NOT_EXTRACTABLE
 
     def of(self, id: str) -> dict[str, float]:
-        """The computed dimensions of a node; raises UnknownName."""
+        """Return the computed dimensions of a node.
+
+        Raises UnknownName if there is no such node.
+        """
         row = self.graph.row(id)
         return {
             name: float(values[row]) for name, values in self.values.items() if not math.isnan(values[row])
         }
 
     def filled(self) -> PropertyGraph:
-        """The graph with the computed values where a node has none of its own."""
+        """Return the graph with computed values where a node has none of its own."""
         nodes = (
             Node(node.id, node.labels, self.of(node.id) | _own(node.properties)) for node in self.graph.nodes
         )
@@ -133,8 +134,9 @@ class Extracted:
 
 
 def extract_dimensions(graph: PropertyGraph) -> Extracted:
-    """The dimensions that the edges and the texts of a graph tell; values that nodes have of their own are
-    not looked at.
+    """Compute the dimensions that the edges and texts of a graph determine.
+
+    Values that nodes already have are ignored.
     """
     require(graph, PropertyGraph, "dimensions are extracted from a PropertyGraph")
     stems = [in_stems(text) for text in _texts(graph)]
@@ -157,7 +159,7 @@ def _own(properties: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _neighbours(graph: PropertyGraph) -> _Values:
-    """How many different other nodes each node has edges with, whichever way they point."""
+    """Count the distinct other nodes that each node has edges with, in either direction."""
     size = max(len(graph), 1)
     low = np.minimum(graph.sources, graph.targets).astype(np.int64)
     high = np.maximum(graph.sources, graph.targets)
@@ -168,7 +170,10 @@ def _neighbours(graph: PropertyGraph) -> _Values:
 
 
 def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
-    """How many edges of some types each node has at some end; NaN for all where the graph has none of them."""
+    """Count the edges of some types at the given end of each node.
+
+    All counts are NaN if the graph has no edge of these types.
+    """
     total, some = np.zeros(len(graph)), False
     for type, end in ends:
         codes = [code for code, name in enumerate(graph.type_names) if name == type]
@@ -181,7 +186,10 @@ def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
 
 
 def _scaled(counts: _Values) -> _Values:
-    """Counts divided by the greatest, NaN staying; all 0 where the greatest is 0."""
+    """Divide counts by their maximum, keeping NaN.
+
+    All are 0 if the maximum is 0.
+    """
     greatest = np.nanmax(counts) if np.any(~np.isnan(counts)) else 0.0
     return counts / greatest if greatest > 0 else counts
 
@@ -192,7 +200,10 @@ def _density(text: str) -> float:
 
 
 def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
-    """For each dimension that has cues, which end the words of each text speak for; NaN where none speaks."""
+    """Score each text on each dimension that has cues, from its words for the low and the high end.
+
+    The score is NaN if a text has no cue.
+    """
     found = {name: np.full(len(texts), math.nan) for name in CUES}
     for row, stems in enumerate(texts):
         phrases = Counter(
@@ -206,6 +217,6 @@ def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
 
 
 def _price(properties: Mapping[str, Json]) -> float:
-    """The number under a name that holds price or cost; NaN where there is none that is 0 or more."""
+    """Return the first non-negative number under a name with price or cost, or NaN."""
     named = (as_number(value) for name, value in properties.items() if _PRICED & set(in_stems(name)))
     return next((number for number in named if number >= 0), math.nan)

@@ -1,6 +1,4 @@
-"""The graph in an SQLite file of another program, whatever its tables are called, and what in the file could
-not be read.
-"""
+"""Read the graph in an SQLite file of another program, and report what could not be read."""
 
 from __future__ import annotations
 
@@ -32,18 +30,16 @@ from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 
-# The values of a table, column by column, and the properties that its rows hold in JSON and in columns of
-# their own.
+# Read the columns of a table, and the properties of its rows from JSON and other columns.
 
 _RISKY = re.compile(r"\\u|\d[eE]\+?\d{3}")  # what may become half a surrogate pair, or an infinite number
 _LONG = 300  # characters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
-_Told = Callable[[int], str]  # what a row is called in a report, by its place
+_Told = Callable[[int], str]  # describes a row in a report, by its position
 
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The values of a table by its columns, and the places of the rows with a text that is not UTF-8, whose
-    letters were replaced.
+    """The columns of a table, and the positions of rows with invalid UTF-8, which was replaced.
 
     `number` is the column that only numbers the rows, if there is one.
     """
@@ -55,7 +51,9 @@ class TableColumns:
     replaced: tuple[int, ...] = ()
 
     def texts(self, column: str) -> list[str | None]:
-        """A column as texts, numbers by their digits; None for NULL, for bytes, and where there is no such
+        """Return a column as texts.
+
+        Numbers are converted to text. NULL and bytes are None, and so is every row if there is no such
         column.
         """
         if not column:
@@ -67,11 +65,14 @@ class TableColumns:
 
 
 class _Replaced(str):
-    """A text that was not UTF-8."""
+    """A text with invalid UTF-8 that was replaced."""
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
-    """All values of a table, in the order of its rows; raises sqlite3.Error."""
+    """Read all values of a table, in the order of its rows.
+
+    Raises sqlite3.Error if it cannot be read.
+    """
     told = connection.execute(f"PRAGMA table_info({quoted_name(table)})").fetchall()
     names, keys = [row[1] for row in told], [row for row in told if row[5]]
     number = keys[0][1] if len(keys) == 1 and keys[0][2].upper() == "INTEGER" else ""
@@ -96,11 +97,11 @@ def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
 def row_properties(
     columns: TableColumns, in_json: str, besides: Collection[str], told: _Told
 ) -> tuple[list[dict[str, Json]], list[Unread]]:
-    """The properties of each row, and the rows whose JSON is malformed, which have none of it.
+    """Return the properties of each row, and the rows whose JSON is malformed.
 
-    They are those in a column of JSON and the other columns, `besides` left out; where both have a name, JSON
-    is right, since that is where SQL looks for dimensions. NULL, blank JSON and bytes, which are mostly
-    vectors, are no properties.
+    Properties are those in the JSON column and the other columns, except `besides`. If both have a name, JSON
+    takes precedence, since that is where SQL looks for dimensions. A row with malformed JSON has none of its
+    JSON properties. NULL, blank JSON and bytes, which are mostly vectors, are skipped.
     """
     unread: list[Unread] = []
     of_json: list[dict[str, Json]] = [{}] * columns.rows
@@ -108,7 +109,7 @@ def row_properties(
         texts = columns.values[in_json]
         table: dict[Json, dict[str, Json]] = {}
         wrong: dict[Json, str] = {}
-        for text in set(texts):  # many rows say the same
+        for text in set(texts):  # many rows are equal
             try:
                 table[text] = _object(text)
             except BadInput as error:
@@ -131,12 +132,13 @@ def row_properties(
 
 
 def _object(text: Json) -> dict[str, Json]:
-    """The object that JSON writes; raises BadInput, which says what is wrong, and nothing for NULL and
-    blanks.
+    """Parse a JSON object, or return an empty one for NULL and blanks.
+
+    Raises BadInput, saying what is wrong.
     """
     if text is None:
         return {}
-    # as most are: to be kept as it is
+    # the common case, which needs no conversion
     if type(text) is str and text.startswith("{") and len(text) <= _LONG and not _RISKY.search(text):
         try:
             found, end = _scan(text, 0)
@@ -160,7 +162,7 @@ def _object(text: Json) -> dict[str, Json]:
 
 
 def _plain(column: Sequence[Json]) -> Sequence[Json]:
-    """A column in which bytes and infinite numbers, which are no JSON, are None."""
+    """Replace bytes and infinite numbers, which JSON does not have, with None."""
     if not {float, bytes} & set(map(type, column)):
         return column
     return [
@@ -181,23 +183,23 @@ def _refuse(constant: str) -> Json:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
-# a value at a place of a text, and where it ends; StopIteration where there is none
+# returns the value at a position of a text and its end; raises StopIteration if there is none
 _scan: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 
 
-# Two tables as a graph, made column by column, and each row that cannot be taken as it stands.
+# Build a graph from two tables, column by column, and report the rows that cannot be taken as they are.
 
-RELATED = "related_to"  # the type of an edge where a file has no column for it
+RELATED = "related_to"  # the edge type of a file without a column for it
 
 
 def graph_of_tables(
     profile: Profile, nodes: TableColumns, edges: TableColumns
 ) -> tuple[PropertyGraph, tuple[Unread, ...]]:
-    """The graph of two tables, and the rows that are not in it as they stand, those of nodes first.
+    """Build the graph of two tables, and list the rows that were not taken as they are, nodes first.
 
-    Left out are a node without an id or with that of an earlier row, and an edge one of whose ends is no node
-    (rule 3). Malformed JSON leaves a row without its properties (rule 8). Of edges with the same ends and
-    type all but the first have their number as key; a column that only numbers the edges is no property.
+    Nodes without an id or with that of an earlier row are left out, as are edges with an end that is not a
+    node (rule 3). A row with malformed JSON loses those properties (rule 8). Of edges with the same ends and
+    type, all but the first have their number as key. A column that only numbers the edges is not a property.
     """
     ids = nodes.texts(profile.id)
     kept, unread = _readable_nodes(nodes.table, ids)
@@ -253,7 +255,7 @@ def graph_of_tables(
 
 
 def _readable_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list[Unread]]:
-    """Which rows become nodes, and why the others do not."""
+    """Return which rows become nodes, and why the others do not."""
     first: dict[str, int] = {}
     kept, unread = [], []
     for row, id in enumerate(ids):
@@ -270,7 +272,10 @@ def _replaced(columns: TableColumns, row: int, of: str) -> Unread:
 
 
 def _keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ...]:
-    """The key of each edge: "" for the first with its ends and type, "2", "3" … for those after it."""
+    """Return the key of each edge.
+
+    It is "" for the first edge with its ends and type, and "2", "3" … for later ones.
+    """
     triple = (codes.astype(np.int64) * nodes + begin) * nodes + end
     order = np.argsort(triple, kind="stable")
     begins = np.ones(len(triple), dtype=np.bool_)
@@ -286,8 +291,8 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForeignGraph:
-    """The graph in a file of another program, the profile of its tables, and the rows that are not in the
-    graph as they stand.
+    """The graph in a file of another program, the profile of its tables, and the rows that were not taken as
+    they are.
     """
 
     graph: PropertyGraph
@@ -296,11 +301,11 @@ class ForeignGraph:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The types that a file of this profile is expected to have."""
+        """The vocabulary that a file of this profile should follow."""
         return VOCABULARIES[self.profile.name]
 
     def check(self, vocabulary: Vocabulary | None = None) -> RuleReport:
-        """What breaks the twelve rules, rows of the file included."""
+        """Check the twelve rules, including the unread rows of the file."""
         return check_rules(self.graph, vocabulary or self.vocabulary, unread=self.unread)
 
     def __repr__(self) -> str:
@@ -313,19 +318,19 @@ class ForeignGraph:
 
 
 def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
-    """The graph in an SQLite file, with the profile that its tables have, or the one that is asked for.
+    """Read the graph in an SQLite file with the profile that fits its tables, or the given one.
 
-    The file is copied and the copy is read: nothing is written beside the file or in it, and what a log
-    beside it holds is read too. Raises BadInput for what is no SQLite file and, listing what was probed, for
-    one without a graph; UnknownName for a profile that there is not; StoreUnavailable for a file that cannot
-    be copied.
+    The file is copied and the copy is read. Nothing is written to the file or beside it, and the contents of
+    a log beside it are read too. Raises BadInput if it is not an SQLite file or, listing what was probed, has
+    no graph. Raises UnknownName if there is no such profile and StoreUnavailable if the file cannot be
+    copied.
     """
     require(path, (str, Path), "what is read is the path of an SQLite file")
     path = Path(path)
     with private_copy(path) as copied:
         try:
             with closing(sqlite3.connect(copied.path, isolation_level=None)) as connection:
-                connection.execute("PRAGMA trusted_schema = OFF")  # what the file's own definitions may call
+                connection.execute("PRAGMA trusted_schema = OFF")  # limits what its schema may call
                 found = profile_of(connection, path, profile)
                 with _uncollected():
                     graph, unread = graph_of_tables(
@@ -338,8 +343,9 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Nothing that is made meanwhile lies in a circle: looking for circles among 284,178 dictionaries takes a
-    quarter of the time.
+    """Disable the cyclic garbage collector within a block, since nothing built there is cyclic.
+
+    Scanning 284,178 dictionaries for cycles takes a quarter of the time.
     """
     was = gc.isenabled()
     gc.disable()
@@ -350,7 +356,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-# The vectors of nodes in an SQLite file of another program, and what the file says of them.
+# Read the vectors of nodes in an SQLite file of another program.
 
 _VECTORS = tuple("embedding embeddings vector vectors embedding_vector embedding_blob vec emb".split())
 _IDS = ("node_id", "entity_id", "id", "item_id", "key", "uid", "uuid", "name")
@@ -360,7 +366,7 @@ _BYTES = {2: "<f2", 4: "<f4", 8: "<f8"}  # of a number
 
 
 class VectorColumns(NamedTuple):
-    """The table that holds vectors and its columns; "" for what it does not say."""
+    """The table of vectors and its columns; "" for a missing one."""
 
     table: str
     id: str
@@ -370,12 +376,13 @@ class VectorColumns(NamedTuple):
 
 
 def vectors_in_file(path: Path | str) -> StoredVectors:
-    """The vectors in an SQLite file, by the ids of their rows: bytes of 32-bit numbers, or of what a column
-    of sizes says, or JSON lists.
+    """Read the vectors in an SQLite file, by the ids of their rows.
 
-    The file is copied and the copy is read, as `read_foreign` does. Rows without a vector are left out.
-    Raises BadInput for a file without vectors, listing what was looked for, and for vectors of several makers
-    or sizes; StoreUnavailable for a file that cannot be copied.
+    A vector is stored as a JSON list, as bytes of 32-bit numbers, or as bytes whose width follows from a
+    column with the number of values. The file is copied and the copy is read, as `read_foreign` does. Rows
+    without a vector are left out. Raises BadInput if the file has no vectors, listing what was looked for, or
+    if they come from several models or have several sizes. Raises StoreUnavailable if the file cannot be
+    copied.
     """
     path = Path(path)
     with private_copy(path) as copied:

@@ -1,8 +1,8 @@
-"""A profile: which tables and columns of an SQLite file hold the nodes and the edges of a graph.
+"""Schema profiles: which tables and columns of an SQLite file hold the nodes and the edges of a graph.
 
-The document's table has no columns for the type and the properties of a node, nor for the properties of an
-edge; they are looked for by their usual names. It speaks of six profiles and lists seven: the seventh is the
-fallback that looks for any fitting pair of tables.
+The document's table has no columns for the type and properties of nodes or the properties of edges. They are
+found by their usual names. The document speaks of six profiles and lists seven. The seventh is the fallback
+that looks for any fitting pair of tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROPERTIES = ("properties", "props", "attributes", "metadata", "data", "json")
 
 @dataclass(frozen=True)
 class Profile:
-    """The tables of nodes and edges, and which columns are what; "" for what there is not."""
+    """The tables of nodes and edges and their columns; "" for a missing one."""
 
     name: str
     nodes: str
@@ -44,8 +44,9 @@ class Profile:
         return f"{self.name}: {self.nodes}({nodes}) and {self.edges}({edges})"
 
     def lacks(self, tables: Tables) -> list[str]:
-        """The tables and columns that this profile must find and a file does not have; letters may be capital
-        or small, as in SQLite.
+        """List the required tables and columns that a file does not have.
+
+        Names are compared without case, as in SQLite.
         """
         missing = []
         for table, columns in (
@@ -60,7 +61,7 @@ class Profile:
         return missing
 
     def completed(self, tables: Tables) -> Profile:
-        """This profile as the file writes its names, with the columns of types and properties that it has."""
+        """Return this profile with the file's spelling of names and its type and property columns."""
         nodes, edges = actual(self.nodes, tables) or "", actual(self.edges, tables) or ""
         of_nodes, of_edges = tables[nodes], tables[edges]
         taken = {self.id.casefold(), self.called.casefold()}
@@ -80,17 +81,17 @@ class Profile:
 
 
 def actual(name: str, names: Sequence[str] | Tables) -> str | None:
-    """A name as it is written among some names, whatever its capitals."""
+    """Return a name as it is spelled among some names, ignoring case, or None."""
     return next((each for each in names if each.casefold() == name.casefold()), None)
 
 
 def first_named(wanted: Sequence[str], names: Sequence[str]) -> str:
-    """The first of the wanted names that is there, as it is written there; "" where none is."""
+    """Return the first of the wanted names that exists, as it is spelled there, or ""."""
     return next((found for each in wanted if (found := actual(each, names)) is not None), "")
 
 
-# `standard`, `claude`, `hal` and `from_node` share the names of their tables: columns decide, those that only
-# one profile has first.
+# `standard`, `claude`, `hal` and `from_node` share the names of their tables. Columns decide, and profiles
+# with columns of their own come first.
 PROFILES = tuple(
     Profile(*row.split())
     for row in (
@@ -105,11 +106,10 @@ PROFILES = tuple(
 HEURISTIC = "heuristic"
 
 
-# Which profile an SQLite file has: one of the six by its columns, or else the pair of tables that fits
-# best.
+# Detect the profile of an SQLite file: one of the six by its columns, or else the best pair of tables.
 
 _SAMPLE = 500  # edges whose ends are looked up
-_MANY = 30  # tables that an error tells of
+_MANY = 30  # tables in an error
 _IDS = ("id", "node_id", "entity_id", "uid", "uuid", "guid", "key", "code")
 _NAMES = ("name", "title", "label", "entity", "term", "text", "value")
 _SOURCES = (
@@ -125,22 +125,21 @@ _RELATIONS = ("edge_type", "relation_type", "relationship_type", "rel_type", *CO
 
 @dataclass(frozen=True)
 class Tried:
-    """A pair of tables that could hold a graph, and the share of ends among some edges that are the ids of
-    nodes.
-    """
+    """A possible pair of tables, and the share of the ends of sampled edges that are node ids."""
 
     profile: Profile
     share: float
 
 
 def quoted_name(name: str) -> str:
-    """The name of a table or column as SQLite takes it, whatever letters it has."""
+    """Quote a table or column name for SQLite, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def tables_of(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    """The tables of a file with their columns: not views, which may run for ever, nor virtual tables, which
-    are programs.
+    """Return the tables of a file with their columns.
+
+    Views are left out, since they may run forever, and virtual tables, since they run code.
     """
     asked = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     names = [name for (name,) in connection.execute(f"{asked} ORDER BY name")]
@@ -151,10 +150,10 @@ def tables_of(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
 
 
 def profile_of(connection: sqlite3.Connection, path: Path, wanted: str = "") -> Profile:
-    """The profile of an open file, the most specific that fits, or the one that is wanted.
+    """Return the most specific profile that fits an open file, or the wanted one.
 
-    Raises UnknownName for a profile that there is not, and BadInput, which lists what was probed, for a file
-    that has none of them.
+    Raises UnknownName if there is no such profile. Raises BadInput, listing what was probed, if no profile
+    fits the file.
     """
     names = [*(each.name for each in PROFILES), HEURISTIC]
     if wanted and wanted not in names:
@@ -174,9 +173,7 @@ def profile_of(connection: sqlite3.Connection, path: Path, wanted: str = "") -> 
 
 
 def _tried(connection: sqlite3.Connection, tables: Tables) -> Iterator[Tried]:
-    """Every pair of tables whose columns could be nodes and edges, with each column that could be what edges
-    refer to.
-    """
+    """Yield every pair of tables that could be nodes and edges, with each possible id column."""
     for edges, of_edges in tables.items():
         source, target = first_named(_SOURCES, of_edges), first_named(_TARGETS, of_edges)
         if not source or not target or source == target:
@@ -196,16 +193,15 @@ def _tried(connection: sqlite3.Connection, tables: Tables) -> Iterator[Tried]:
 
 
 def _own_key(connection: sqlite3.Connection, table: str) -> str:
-    """The column that is the primary key of a table, whatever it is called; "" where there is none, or
-    several are it together.
-    """
+    """Return the primary key column of a table, or "" if it has none or a composite one."""
     keys = [row[1] for row in connection.execute(f"PRAGMA table_info({quoted_name(table)})") if row[5]]
     return str(keys[0]) if len(keys) == 1 else ""
 
 
 def _share(connection: sqlite3.Connection, profile: Profile) -> float:
-    """The share of the ends of some edges that are ids of nodes; a number and its digits are the same. 1
-    where there are no edges.
+    """Return the share of edge ends that are node ids.
+
+    A number equals its digits. The share is 1 if there are no edges.
     """
     ends = " UNION ALL ".join(
         f"SELECT CAST({quoted_name(end)} AS TEXT) AS it FROM (SELECT {quoted_name(end)} FROM {quoted_name(profile.edges)} LIMIT {_SAMPLE})"
@@ -217,8 +213,10 @@ def _share(connection: sqlite3.Connection, profile: Profile) -> float:
 
 
 def _worth(tried: Tried) -> tuple[float, int, tuple[str, ...]]:
-    """Tables fit better the more ends are nodes, and then the more of the columns are there; a tie goes by
-    names.
+    """Return the sort key of a pair of tables, larger for a better fit.
+
+    It compares the share of ends that are nodes, then the number of optional columns. Ties are broken by
+    name.
     """
     profile = tried.profile
     optional = (profile.called, profile.relation, profile.type, profile.properties, profile.edge_properties)
@@ -227,7 +225,7 @@ def _worth(tried: Tried) -> tuple[float, int, tuple[str, ...]]:
 
 
 def _probed(tables: Tables, tried: list[Tried], wanted: str) -> Iterator[str]:
-    """What was looked for and not found, and what is there."""
+    """Yield lines that say what was looked for and what the file has."""
     for profile in PROFILES:
         if wanted in ("", profile.name):
             yield f"  {profile.name}: lacks {', '.join(profile.lacks(tables))}"

@@ -1,9 +1,9 @@
 """The twelve rules with their severities, and the check of a graph against them.
 
-Where the document can be read in two ways: rule 6 asks that a node has an edge, not that another leads to it,
-which no root would pass; rules 10 and 12 accept has_workaround from a limitation and from what has it; a loop
+Where the document is ambiguous: rule 6 requires that a node has an edge, not an incoming edge, which no root
+would have. Rules 10 and 12 accept has_workaround from a limitation and from the node that has it. A self-loop
 of requires or feeds_into breaks rule 4 and rule 9 or 11. Rules 3 and 8 are about what a graph in memory
-cannot hold any more, so whoever reads a file reports the rows that break them.
+cannot hold, so the reader of a file reports the rows that break them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.text.cleaning import counted
 
-# A rule of a sound graph, what breaks it, and the report on all of them.
+# Rules, their violations, and the report on all rules.
 
 Severity = Literal["error", "warning", "info"]
-On = Literal["nodes", "edges", "rows"]  # rows are those of a file, of what its graph cannot show
+On = Literal["nodes", "edges", "rows"]  # rows of a file, for what the graph cannot show
 Find = Callable[[PropertyGraph, Vocabulary], Ints]
 Why = Callable[[PropertyGraph, int], str]
 _SHOWN = 3
@@ -36,13 +36,13 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Unread:
-    """A row of a file that is not in its graph as it stands, or not at all: the rule it breaks (3 or 8),
-    where it is, and why.
+    """A row of a file that was left out or changed: the rule it breaks (3 or 8), its position, and the
+    reason.
     """
 
     rule: int
     table: str
-    row: int  # counted from 1, in the order of the table
+    row: int  # from 1, in the order of the table
     of: str  # the node or edge that it is
     why: str
 
@@ -52,10 +52,10 @@ class Unread:
 
 @dataclass(frozen=True)
 class Rule:
-    """What every graph should be: `find` gives the rows of nodes or edges that are not; a rule on rows of a
-    file has none.
+    """A rule for every graph.
 
-    `why` says of one of them what is wrong.
+    `find` returns the rows of nodes or edges that break it; a rule on rows of a file has none. `why`
+    describes one violation.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Rule:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Broken:
-    """What breaks a rule: rows of the nodes or edges of a graph, or rows of the file it was read from."""
+    """The violations of a rule: rows of nodes or edges of a graph, or rows of the file it was read from."""
 
     rule: Rule
     graph: PropertyGraph
@@ -84,7 +84,7 @@ class Broken:
 
     @property
     def faults(self) -> Sequence[Fault]:
-        """Each of them in words, made when looked at."""
+        """The violations as texts, formatted when read."""
         return Items(len(self), self._fault)
 
     def _fault(self, number: int) -> Fault:
@@ -109,7 +109,7 @@ class Broken:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RuleReport:
-    """What each of the rules found in a graph, in the order of their numbers."""
+    """The result of each rule on a graph, in the order of their numbers."""
 
     found: tuple[Broken, ...]
 
@@ -118,17 +118,17 @@ class RuleReport:
 
     @property
     def broken(self) -> tuple[Broken, ...]:
-        """The rules that something breaks, with what does."""
+        """The rules that are broken, with their violations."""
         return tuple(each for each in self.found if len(each))
 
     @property
     def sound(self) -> bool:
-        """Whether no rule whose severity is error is broken."""
+        """Whether no rule of severity error is broken."""
         return not any(each.rule.severity == "error" for each in self.broken)
 
     @property
     def faults(self) -> Iterator[Fault]:
-        """All that was found, in words, rule by rule."""
+        """All violations as texts, rule by rule."""
         return (fault for each in self.found for fault in each.faults)
 
     def __str__(self) -> str:
@@ -144,22 +144,21 @@ class RuleReport:
         return "\n".join([str(self), *map(repr, self.broken)])
 
 
-# Circles along edges of one type: which nodes lie on one, and a shortest one through a node.
+# Cycles of edges of one type: the nodes on them, and a shortest one through a node.
 
 
 def rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
-    """The rows of the edges of some types, in edge order."""
+    """Return the rows of the edges of some types, in edge order."""
     codes = [code for code, name in enumerate(graph.type_names) if name in types]
     return np.flatnonzero(np.isin(graph.type_codes, codes)).astype(np.int32)
 
 
 def on_circles(graph: PropertyGraph, type: str) -> Ints:
-    """The rows of the nodes that edges of a type lead back to, loops included: in a graph of dependencies
-    there are none.
+    """Return the rows of the nodes on a cycle of edges of one type, including self-loops.
 
-    What no edge enters or leaves is taken away in columns, round by round; where nothing is left, as it
-    should be, that was all. The rest is split into strongly connected components, since a node between two
-    circles lies on neither.
+    A graph of dependencies has none. Nodes that no edge enters or leaves are removed in columns, round by
+    round; usually nothing remains. The rest is split into strongly connected components, since a node between
+    two cycles lies on neither.
     """
     rows = rows_of_types(graph, type)
     sources, targets = graph.sources[rows], graph.targets[rows]
@@ -176,7 +175,7 @@ def on_circles(graph: PropertyGraph, type: str) -> Ints:
 
 
 def _peel(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> None:
-    """Strike out of `left`, in place, what no edge enters, and then what only such nodes led to."""
+    """Remove from `left`, in place, nodes without incoming edges, repeatedly."""
     front = np.flatnonzero(left & (entering == 0))
     while len(front):
         left[front] = False
@@ -188,8 +187,9 @@ def _peel(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> 
 
 
 def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
-    """The ids along a shortest circle from a node back to itself over edges of a type; () where it lies on
-    none.
+    """Return the ids along a shortest cycle through a node over edges of one type.
+
+    Returns () if the node lies on no cycle.
     """
     rows = rows_of_types(graph, type)
     follow = csr(graph.sources[rows], graph.targets[rows], len(graph))
@@ -209,28 +209,28 @@ def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]
     return ()
 
 
-# What breaks each rule, found in the columns of a graph: functions from a graph and its vocabulary to rows.
+# Find the rows of a graph that break each rule.
 
 
 def nameless(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The nodes without a name, or with one that is blank or no text."""
+    """Return the nodes whose name is missing, blank or not a text."""
     names = (properties.get("name") for properties in graph.node_properties)
     return _rows(not (isinstance(name, str) and name.strip()) for name in names)
 
 
 def of_no_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
-    """The nodes that have not exactly one label, or one that is no node type of the vocabulary."""
+    """Return the nodes that do not have exactly one label, or whose label is no type of the vocabulary."""
     known = {(each.name,) for each in vocabulary.node_types}
     return _rows(labels not in known for labels in graph.node_labels)
 
 
 def loops(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The edges from a node to itself."""
+    """Return the edges from a node to itself."""
     return np.flatnonzero(graph.sources == graph.targets).astype(np.int32)
 
 
 def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The edges whose source, target and type an earlier edge has, whatever tells them apart."""
+    """Return the edges that repeat the source, target and type of an earlier one, whatever their keys."""
     triple = (graph.sources.astype(np.int64) * max(len(graph.type_names), 1) + graph.type_codes) * max(
         len(graph), 1
     ) + graph.targets
@@ -241,7 +241,7 @@ def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 
 def orphans(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The nodes that no edge touches."""
+    """Return the nodes without edges."""
     degrees = np.bincount(graph.sources, minlength=len(graph)) + np.bincount(
         graph.targets, minlength=len(graph)
     )
@@ -249,13 +249,13 @@ def orphans(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 
 def of_unknown_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
-    """The edges whose type is none of the vocabulary."""
+    """Return the edges whose type is not in the vocabulary."""
     known = {each.name for each in vocabulary.edge_types}
     return rows_of_types(graph, *(set(graph.type_names) - known))
 
 
 def workaround_of_nothing(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The edges has_workaround that leave neither a limitation that something has nor a node that has one."""
+    """Return the has_workaround edges whose source neither has a limitation nor is one that a node has."""
     limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
     concerned = np.zeros(len(graph), dtype=np.bool_)
     concerned[graph.sources[limited]] = concerned[graph.targets[limited]] = True
@@ -263,8 +263,9 @@ def workaround_of_nothing(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 
 def without_way_out(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The nodes that have a limitation, and for none of them a workaround, and no property no_workaround that
-    says so.
+    """Return the nodes that have limitations and no workaround.
+
+    A node with the property no_workaround is left out.
     """
     limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
     helped, open_ = np.zeros(len(graph), dtype=np.bool_), np.zeros(len(graph), dtype=np.bool_)
@@ -323,7 +324,7 @@ _TABLE = """
     11 | error | nodes | nothing feeds into itself through others | take the edge out that is wrong
     12 | info | nodes | what has a limitation has a workaround, or says that there is none | \
 add an edge has_workaround, or the property no_workaround: true"""
-_FINDS: Mapping[int, tuple[Find, Why]] = {  # what breaks a rule, and what is wrong with one of those
+_FINDS: Mapping[int, tuple[Find, Why]] = {  # what breaks a rule, and a description of one violation
     1: (nameless, _name),
     2: (of_no_type, _labels),
     4: (loops, _always("it joins a node with itself")),
@@ -355,10 +356,9 @@ def check_rules(
     unread: Iterable[Unread] = (),
     only: Iterable[int] = (),
 ) -> RuleReport:
-    """What breaks the twelve rules in a graph, or those whose numbers are given; `unread` is what reading its
-    file reported.
+    """Check a graph against the twelve rules, or against those in `only`.
 
-    Raises UnknownName for a rule that there is not.
+    `unread` holds the rows that reading its file reported. Raises UnknownName if there is no such rule.
     """
     require(graph, PropertyGraph, "the rules are for a PropertyGraph")
     numbers, rows = {each.number for each in TWELVE_RULES}, tuple(unread)

@@ -1,10 +1,10 @@
-"""The vocabulary of each schema: which types a file of that profile is expected to have.
+"""The vocabulary of each schema profile: the types that a file of this profile should have.
 
-The document gives no vocabulary, and for three profiles the graph that was kept in them: `claude` held
-curated knowledge, `standard` what was extracted from code, `unified` both merged. A file of `claude` is held
-to CURATED. The tables of `standard` are so common that they tell nothing of what is in them, as those of the
-other profiles, so all these may have any type; CODE is for a graph that is known to be of code. A graph with
-types of its own extends its vocabulary.
+The document gives no vocabulary. For three profiles it names the graph that was stored in them: `claude` had
+curated knowledge, `standard` what was extracted from code, and `unified` both merged. A file of `claude` is
+checked against CURATED. The tables of `standard` are so common that they do not determine the content, and
+neither do those of the other profiles, so all these may have any type. CODE is for a graph that is known to
+be of code. A graph with types of its own extends its vocabulary.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from kgot_lab.graph.validation import ANY_TYPE, EdgeType, Ends, NodeType, Proper
 from kgot_lab.io.files import bundled, read_regular_text
 from kgot_lab.types import Edge, Node
 
-# The types of curated knowledge about building something: what a graph of tools, patterns, goals and
-# limitations is made of.
+# The types of curated knowledge about building something, in a graph of tools, patterns, goals and
+# limitations.
 #
-# COOKBOOK is the vocabulary of data/cookbook, with what its edges join. CURATED has the same types for any
-# subject, and those that the document's examples name besides; its edges join nodes of any type.
+# COOKBOOK is the vocabulary of data/cookbook, with the node types that its edges join. CURATED has the same
+# types for any subject, and those that the document's examples name in addition. Its edges join nodes of any
+# type.
 
 _NODES = """
     anti_pattern | a common way of building that does harm
@@ -103,7 +104,10 @@ def _node_types(table: str) -> tuple[NodeType, ...]:
 
 
 def _edge_types(table: str) -> tuple[EdgeType, ...]:
-    """The edge types of a table; what a type joins may stand in several rows."""
+    """Parse the edge types of a table.
+
+    The ends of one type may be given in several rows.
+    """
     found: dict[str, EdgeType] = {}
     for line in table.strip().splitlines():
         name, meaning, *ends, both = line.strip().split(" |")
@@ -126,8 +130,7 @@ CURATED = Vocabulary(
 )
 
 
-# The types of what is extracted from a folder of code: its structure, and the patterns that were recognised
-# in it.
+# The types of what is extracted from a folder of code: its structure, and the patterns found in it.
 
 _CODE_NODES = """
     module | a file of code that can be imported
@@ -169,7 +172,10 @@ CODE = Vocabulary(
 
 
 def _merged() -> Vocabulary:
-    """Both vocabularies in one, each type once; edges join nodes of any type, since those of either may meet."""
+    """Merge both vocabularies, each type once.
+
+    Edges join nodes of any type, since those of either vocabulary may meet.
+    """
     nodes = {each.name: each for each in (*CODE.node_types, *CURATED.node_types)}
     edges = {
         each.name: replace(each, ends=(Ends(ANY_TYPE, ANY_TYPE),))
@@ -185,12 +191,11 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
 )
 
 
-# The investment vocabulary: eight node types and eight edge types, and three more edge types that a graph
-# may add.
+# The investment vocabulary: eight node types and eight edge types, and three optional edge types.
 #
-# What its document leaves open is decided here. An event is not `by` an institution, it `affects` it with
-# the role issuer, since there are eight edge types; a regulator `affects` what it regulates with the role
-# regulates; an asset may belong to an asset class itself.
+# Decisions that its document leaves open: an event is not `by` an institution but `affects` it with the role
+# issuer, since there are eight edge types; a regulator `affects` what it regulates with the role regulates;
+# an asset may belong to an asset class itself.
 
 _NAME = PropertyRule("name", required=True)
 _SENTIMENT = PropertyRule("sentiment", values=("positive", "negative", "neutral"))
@@ -243,7 +248,7 @@ _NODE_TYPES = (
     ),
 )
 
-_STANDING = ("Asset", "Company", "Sector", "AssetClass")  # what an event or an institution may bear upon
+_STANDING = ("Asset", "Company", "Sector", "AssetClass")  # what an event or an institution may affect
 _NO_ROLE: dict[str, tuple[str, ...]] = {"role": ()}
 _DIRECTION = PropertyRule("direction", values=("positive", "negative"))
 _EDGE_TYPES = (
@@ -298,14 +303,15 @@ BETWEEN_COMPANIES = (
 INVESTMENT_WITH_COMPANIES = INVESTMENT.extended(*BETWEEN_COMPANIES)
 
 
-# The curated graph that comes with the package, as a graph: see data/cookbook.
+# Load the curated graph that comes with the package (data/cookbook).
 
 _FOLDER = "cookbook"
 
 
 def cookbook() -> PropertyGraph:
-    """The graph about building applications on language models: 291 nodes, 729 edges; a dimension is the mean
-    of its two ratings.
+    """Load the graph about building applications on language models: 291 nodes, 729 edges.
+
+    Each dimension is the mean of its two ratings.
     """
     first, second = ({row["id"]: row["ratings"] for row in _rows(f"ratings_{rater}.jsonl")} for rater in "ab")
     dimensions = {

@@ -1,1 +1,1 @@
-"""Read Python: what a module defines, and what its code calls, over all modules together."""
+"""Read Python: what each module defines, and what its code calls across all modules."""

@@ -1,6 +1,4 @@
-"""What the functions of Python itself, and the methods of lists and dictionaries, do with what they are
-given.
-"""
+"""Model what builtin functions, and the methods of lists, sets and dictionaries, do with their arguments."""
 
 from __future__ import annotations
 
@@ -17,32 +15,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CallMade:
-    """The arguments of a call as variables (None: nothing is known of it; ("star", v): *v), those with a
-    name, and where it stands.
+    """The arguments of a call as variables, its keyword arguments, and its position.
+
+    An unknown argument is None, and *v is ("star", v).
     """
 
     arguments: list[int | tuple[str, int] | None]
     names: Mapping[str, int]
     caller: str
     line: int
-    callee: int  # the variable of what is called
-    operation: str = ""  # the method that an operation of the language runs
+    callee: int  # the variable of the callee
+    operation: str = ""  # the method that an operator or a statement runs
 
     def argument(self, place: int) -> int | None:
-        """An argument by its place; None for one that is not there or of which nothing is known."""
+        """Return the variable of a positional argument, or None if it is missing or unknown."""
         given = self.arguments[place] if place < len(self.arguments) else None
         return given if isinstance(given, int) else None
 
 
 def _passes(analysis: PointsTo, to: int, calls: CallMade) -> None:
-    """list(x), sorted(x), iter(x): what is in x is in what they give."""
+    """Model list(x), sorted(x) and iter(x): the result contains the items of x."""
     if (given := calls.argument(0)) is not None:
         analysis.solver.flow(given, to)
     _with_key(analysis, calls)
 
 
 def _with_key(analysis: PointsTo, calls: CallMade) -> None:
-    """sorted(x, key=f): f is called with each."""
+    """Model sorted(x, key=f): f is called with each item."""
     key, given = calls.names.get("key"), calls.argument(0)
     if key is not None:
         each = _each(analysis, given, calls)
@@ -85,7 +84,7 @@ def _filter(analysis: PointsTo, to: int, calls: CallMade) -> None:
 
 
 def _best(analysis: PointsTo, to: int, calls: CallMade) -> None:
-    """min, max: of one collection one of its items, of several arguments one of them."""
+    """Model min and max: one item of a single collection, or one of several arguments."""
     if len(calls.arguments) == 1:
         if (each := _each(analysis, calls.argument(0), calls)) is not None:
             analysis.solver.flow(each, to)
@@ -124,7 +123,7 @@ def _zip(analysis: PointsTo, to: int, calls: CallMade) -> None:
 
 
 def _rows(analysis: PointsTo, to: int, columns: list[int | None]) -> None:
-    """A collection of tuples."""
+    """Build a collection of tuples with the given columns."""
     box, row = f"rows {to}", f"row {to}"
     held = analysis.solver.of(f"held in {to}")
     analysis.solver.add(to, ("box", box))
@@ -181,7 +180,7 @@ def _super(analysis: PointsTo, to: int, calls: CallMade) -> None:
 
 
 def _sends(method: str) -> Builtin:
-    """len(x), str(x): a method of x is run."""
+    """Model len(x) and str(x): they run a method of x."""
 
     def act(analysis: PointsTo, to: int, calls: CallMade) -> None:
         if (given := calls.argument(0)) is not None:
@@ -213,13 +212,16 @@ BUILTINS: Mapping[str, Builtin] = {
 
 
 def _added(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
-    """append, add, insert: the last argument is held at a place that is not known."""
+    """Model append, add and insert: the last argument is stored at an unknown key."""
     if calls.arguments and (given := calls.argument(len(calls.arguments) - 1)) is not None:
         analysis.hold(box, ANY_KEY, given)
 
 
 def _extended(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
-    """extend and update: what the argument holds; of a dictionary under its keys."""
+    """Model extend and update: the items of the argument are stored.
+
+    Items of a dictionary are stored under their keys.
+    """
     given = calls.argument(0)
 
     def act(value: Value) -> None:
@@ -240,7 +242,7 @@ def _extended(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
 
 
 def _got(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
-    """get, pop and setdefault: what is held at the key of the first argument, or the second argument."""
+    """Model get, pop and setdefault: the value at the first argument's key, or the second argument."""
     key = calls.argument(0)
     if key is None:
         analysis.solver.flow(analysis.slot(box, "all"), to)
@@ -263,7 +265,7 @@ def _values(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
 
 
 def _keys(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
-    analysis.solver.add(to, ("box", box))  # iterating over a dictionary gives its keys
+    analysis.solver.add(to, ("box", box))  # iterating over a dictionary yields its keys
 
 
 def _pairs(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:

@@ -1,4 +1,4 @@
-"""Reading an expression of Python: the variable of what it may be, and the constraints on the way."""
+"""Read Python expressions: return the variable for the value, and add constraints."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from collections.abc import Callable, Iterable
 from kgot_lab.kgos.extraction.python.flow import ANY_KEY, Flow, Scope, either, known_key
 from kgot_lab.types import Json
 
-_LONGEST_KEY = 60  # characters of a text that may be the key of a container
+_LONGEST_KEY = 60  # characters of a text that is tracked as the key of a container
 
 
 class Expressions:
-    """Reads expressions in a scope. `lambda_read` reads the body of a lambda, which is a function of its own."""
+    """A reader of expressions in a scope.
+
+    `lambda_read` reads the body of a lambda, which is a function of its own.
+    """
 
     def __init__(self, flow: Flow, lambda_read: Callable[[Scope, ast.Lambda], str]):
         self.flow = flow
         self.lambda_read = lambda_read
 
     def value(self, node: ast.expr | None, scope: Scope) -> str | None:
-        """The variable of what an expression may be; None where nothing is known of it. What it holds is read
-        in any case.
+        """Return the variable for the value of an expression, or None if nothing is known of it.
+
+        Its subexpressions are read in any case.
         """
         flow = self.flow
         match node:
@@ -88,8 +92,9 @@ class Expressions:
     def bind(
         self, target: ast.expr, value: str | None, scope: Scope, literal: ast.expr | None = None
     ) -> None:
-        """Give what a target names a value; where the value is written as items, each of several targets gets
-        its own.
+        """Assign a value to a target.
+
+        If the value is written as items, each of several targets gets its own item.
         """
         match target:
             case ast.Name(id=name):
@@ -114,7 +119,7 @@ class Expressions:
         items = literal.elts if isinstance(literal, ast.Tuple | ast.List) else None
         if items is not None and not any(isinstance(each, ast.Starred) for each in items):
             after = len(targets) - 1 - starred if starred is not None else 0
-            # all before any name changes, as in a, b = b, a
+            # all values before any name changes, as in a, b = b, a
             read = [self.value(each, scope) for each in items]
             for place, target in enumerate(targets):
                 if starred is not None and place == starred:
@@ -139,7 +144,7 @@ class Expressions:
             self.bind(target, part, scope)
 
     def iterated(self, base: str | None, scope: Scope, line: int) -> str | None:
-        """The variable of what iterating over something gives."""
+        """Return the variable for an item when iterating over `base`."""
         if base is None:
             return None
         each = self.flow.fresh()
@@ -178,8 +183,9 @@ class Expressions:
         return returned
 
     def _super(self, scope: Scope, line: int) -> str:
-        """What `super()` is in a method: what follows its class among the bases of whatever the first
-        parameter may be.
+        """Return the variable for `super()` in a method.
+
+        It is what follows the method's class in the resolution order of the values of the first parameter.
         """
         variable = self.flow.fresh()
         self.flow.add("call", variable, self.flow.made(["builtin", "super"]), [], {}, scope.id, line)
@@ -187,7 +193,7 @@ class Expressions:
         return variable
 
     def _evaluated(self, node: ast.Call, scope: Scope) -> None:
-        """Read what a text says that is evaluated, where it stands in the code."""
+        """Read the expression in a text that is evaluated, at its position in the code."""
         match node.args:
             case [ast.Constant(value=str(text)), *_]:
                 try:
@@ -202,7 +208,7 @@ class Expressions:
         keys: list[Json] = []
         for place, item in enumerate(items):
             if isinstance(item, ast.Starred):
-                known = False  # what follows is at a place that is not known
+                known = False  # the keys of what follows are unknown
                 self._put(box, ANY_KEY, self.iterated(self.value(item.value, scope), scope, item.lineno))
                 continue
             key: list[Json] = known_key(place) if known else list(ANY_KEY)
@@ -212,7 +218,7 @@ class Expressions:
         return self.flow.made(["box", box])
 
     def _box(self, values: list[str | None]) -> str:
-        """A new list of these."""
+        """Create a list of some values and return its variable."""
         box = self.flow.fresh("box")
         for place, value in enumerate(values):
             self._put(box, known_key(place), value)
@@ -252,7 +258,10 @@ class Expressions:
     def _comprehended(
         self, generators: Iterable[ast.comprehension], scope: Scope, fill: Callable[[str], None]
     ) -> str:
-        """What a comprehension makes: its names are its own, and what it runs is run by the code around it."""
+        """Read a comprehension and return the variable of its result.
+
+        Its names are local to it. Calls in it count as calls of the enclosing code.
+        """
         before, bound = dict(scope.versions), set(scope.bound)
         for each in generators:
             item = self.iterated(self.value(each.iter, scope), scope, each.iter.lineno)
@@ -266,7 +275,7 @@ class Expressions:
         return self.flow.made(["box", box])
 
     def _key(self, key: ast.expr, scope: Scope) -> Json:
-        """A key as a constraint has it: known, a variable, or any."""
+        """Convert a subscript to the key of a constraint: a constant, a variable or ANY_KEY."""
         match key:
             case ast.Constant(value=str() | int() | bool() as constant) if len(str(constant)) <= _LONGEST_KEY:
                 return known_key(constant)
@@ -302,7 +311,7 @@ class Expressions:
         for node in nodes:
             if (value := self.value(node, scope)) is not None:
                 found.append(value)
-        scope.versions = either(before, scope.versions)  # what is bound by := on one of the ways
+        scope.versions = either(before, scope.versions)  # what := binds on one of the branches
         return self.flow.joined(found)
 
     def _compared(

@@ -1,28 +1,28 @@
-"""The data flow of a module as constraints between variables, flow-insensitive but for the versions of local
+"""The data flow of a module as constraints between variables, flow-insensitive except for versions of local
 names.
 
-A constraint is a list, so that it can be kept as JSON: an operation, and the names of variables or constants
-it is about. A variable is a text; a value is a list whose first item is its kind.
+A constraint is a list, so that it can be stored as JSON: an operation, followed by variables or constants. A
+variable is a text. A value is a list whose first item is its kind.
 
-    copy, to, from: whatever `from` may be, `to` may be
-    new, to, value: `to` may be this value
-    note, to, from: `to` may be an instance of what `from` may be: an annotation
-    get, to, base, attribute, caller, line: `to` may be this attribute of `base`
-    set, base, attribute, from: this attribute of `base` may be `from`
+    copy, to, from: `to` may have every value of `from`
+    new, to, value: `to` may have this value
+    note, to, from: `to` may be an instance of a value of `from`: an annotation
+    get, to, base, attribute, caller, line: `to` may have the value of this attribute of `base`
+    set, base, attribute, from: this attribute of `base` may have the values of `from`
     item, to, base, key, caller, line: `to` may be what `base` holds at a key: a constant, a variable or any
     put, base, key, from: `base` may hold `from` at a key
     hold, box, key, from: this container holds `from` at a key
     part, to, base, from, until: `to` may be a slice of `base`
-    each, to, base, caller, line: `to` may be what iterating over `base` gives
-    call, to, callee, arguments, names, caller, line: `to` may be what calling `callee` returns
-    decorate, to, callee, of, caller, line: `to` may be what a decorator makes of `of`
-    enter, to, base, caller, line: `to` may be what the context manager `base` gives
-    send, base, method, caller, line: an operation runs this method of `base`
-    raise, base, caller, line: `base` is raised, and made if it is a class
+    each, to, base, caller, line: `to` may be an item from iterating over `base`
+    call, to, callee, arguments, names, caller, line: `to` may be the result of calling `callee`
+    decorate, to, callee, of, caller, line: `to` may be the result of decorating `of`
+    enter, to, base, caller, line: `to` may be the value that the context manager `base` returns
+    send, base, method, caller, line: an operator or a statement runs this method of `base`
+    raise, base, caller, line: `base` is raised, and instantiated if it is a class
     module, to, name: `to` is a module
-    from, to, module, name: `to` is what a module has under a name
-    star, to, module: a module has all that another has
-    super, to, class, from: `to` is what `from` may be, without this class and those before it
+    from, to, module, name: `to` is the attribute of a module with this name
+    star, to, module: a module has all names of another one
+    super, to, class, from: `to` is `from`, looked up after this class in the resolution order
 """
 
 from __future__ import annotations
@@ -35,37 +35,38 @@ from typing import Literal
 
 from kgot_lab.types import Json
 
-ANY_KEY = ["any"]  # a key that is not known
+ANY_KEY = ["any"]  # an unknown key
 
 
 def known_key(value: object) -> list[Json]:
-    """A known key of a container: its kind too, since 1 and "1" are two keys."""
+    """Encode a constant key of a container with its type, since 1 and "1" are two keys."""
     return ["key", type(value).__name__, str(value)]
 
 
 def variable_in(name: str, scope: str) -> str:
-    """The variable of all that a name may be in a scope, whenever; and of an attribute of a class or a
-    module.
+    """Return the variable for every value that a name may have in a scope.
+
+    It also stands for an attribute of a class or a module.
     """
     return f"{name}@{scope}"
 
 
 @dataclass
 class Flow:
-    """The constraints of one module while it is read."""
+    """The constraints of one module, collected while it is read."""
 
     module: str
     constraints: list[list[Json]] = field(default_factory=list)
     functions: dict[str, dict[str, Json]] = field(default_factory=dict)
     classes: dict[str, dict[str, Json]] = field(default_factory=dict)
-    # what is written as a list, a tuple or a dictionary: its known keys
+    # list, tuple and dictionary displays, with their known keys
     boxes: dict[str, list[Json]] = field(default_factory=dict)
     dictionaries: list[str] = field(default_factory=list)  # those of them that iterate over their keys
-    names: list[str] = field(default_factory=list)  # what the module binds
+    names: list[str] = field(default_factory=list)  # the names that the module binds
     _fresh: int = 0
 
     def fresh(self, what: str = "") -> str:
-        """A variable, or a place where a container is made, that has no name in the code."""
+        """Return a unique name for a variable or an allocation site that has none in the code."""
         self._fresh += 1
         return f"{what}%{self._fresh}@{self.module}"
 
@@ -74,13 +75,13 @@ class Flow:
         self.constraints.append(list(constraint))
 
     def made(self, value: list[Json]) -> str:
-        """A variable that is this value."""
+        """Create a variable with this value."""
         variable = self.fresh()
         self.add("new", variable, value)
         return variable
 
     def joined(self, variables: list[str]) -> str | None:
-        """A variable that may be whatever any of some is; None for none."""
+        """Return a variable that merges some variables, or None if there are none."""
         different = list(dict.fromkeys(variables))
         if len(different) < 2:
             return different[0] if different else None
@@ -90,8 +91,7 @@ class Flow:
         return variable
 
 
-# A scope while its code is read: which versions of each local name may be meant at the point that is being
-# read.
+# A scope while its code is read, with the versions that each local name may have at the current point.
 
 Versions = dict[str, tuple[str, ...]]
 _BUILTINS = frozenset(dir(builtins))
@@ -99,8 +99,9 @@ _BUILTINS = frozenset(dir(builtins))
 
 @dataclass
 class Scope:
-    """A module, a class or a function. `caller` is what runs its code: a comprehension and a lambda in it are
-    told apart elsewhere.
+    """A module, a class or a function.
+
+    Comprehensions and lambdas in it are handled elsewhere.
     """
 
     id: str
@@ -108,25 +109,25 @@ class Scope:
     flow: Flow
     bound: set[str]
     outer: Scope | None = None
-    own_class: str = ""  # of a method: the class it stands in
+    own_class: str = ""  # of a method: its class
     first: str = ""  # of a method: its first parameter
     declared: Mapping[str, type[ast.stmt]] = field(default_factory=dict)  # names that are global or nonlocal
     versions: Versions = field(default_factory=dict)
-    # of loops and tries around this point: what gathers all versions
+    # one mapping for each enclosing loop and try, which collects all versions
     collecting: list[dict[str, str]] = field(default_factory=list)
     lambdas: int = 0
     _count: int = 0
 
     @property
     def module(self) -> Scope:
-        """The scope of the module."""
+        """The module scope."""
         scope = self
         while scope.outer is not None:
             scope = scope.outer
         return scope
 
     def write(self, name: str, value: str | None) -> str:
-        """A new version of a name; returns its variable."""
+        """Start a new version of a name and return its variable."""
         if name in self.declared:
             variable = variable_in(name, (self._home(name) or self.module).id)
             if value is not None:
@@ -144,7 +145,7 @@ class Scope:
         return variable
 
     def read(self, name: str) -> str | None:
-        """The variable of what a name may be here; None for a name that stands for nothing known."""
+        """Return the variable for the value of a name at this point."""
         if versions := self.versions.get(name):
             return self.flow.joined(list(versions))
         if name in self.bound and self.declared.get(name) is not ast.Global:
@@ -156,7 +157,10 @@ class Scope:
         return variable_in(name, self.module.id)  # perhaps one of `from … import *`
 
     def _home(self, name: str) -> Scope | None:
-        """The scope around this one that binds a name; classes are passed over, as Python does."""
+        """Return the enclosing scope that binds a name, or None.
+
+        Class scopes are skipped, as in Python.
+        """
         if self.declared.get(name) is ast.Global:
             return self.module
         scope = self.outer
@@ -167,8 +171,9 @@ class Scope:
         return None
 
     def gather(self, names: Iterable[str]) -> None:
-        """From here until `gathered`, keep all versions of these names: code that is run again, or left in
-        the middle, may see any.
+        """Merge all versions of these names until `gathered` is called.
+
+        Code that is run again, or left in the middle, may see any version.
         """
         gathering: dict[str, str] = {}
         for name in sorted(names):
@@ -182,25 +187,28 @@ class Scope:
         self.collecting.append(gathering)
 
     def gathered(self) -> None:
-        """The end of what `gather` began: each of the names may be any of its versions."""
+        """Close what `gather` began, after which each of the names may have any of its versions."""
         for name, variable in self.collecting.pop().items():
             self.versions[name] = (variable,)
 
 
 def either(one: Versions, other: Versions) -> Versions:
-    """The versions after one of two ways was taken."""
+    """Merge the versions of names after two branches."""
     names = dict.fromkeys((*one, *other))
     return {name: tuple(dict.fromkeys((*one.get(name, ()), *other.get(name, ())))) for name in names}
 
 
-# Which names a piece of Python binds: in a function they are local, in a class and a module its attributes.
+# The names that Python code binds: local names of a function, attributes of a class or a module.
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def bound_names(body: Iterable[ast.AST]) -> set[str]:
-    """The names that some statements bind in their own scope; what is declared global or nonlocal is not."""
+    """Return the names that statements bind in their own scope.
+
+    Names that are declared global or nonlocal are left out.
+    """
     bound: set[str] = set()
     elsewhere: set[str] = set()
     waiting = list(body)
@@ -226,19 +234,19 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
         if isinstance(node, _SCOPES):
             if not isinstance(node, ast.Lambda):
                 bound.add(node.name)
-            continue  # what is inside is bound there; a default or decorator binds nothing but by :=, which nobody writes
+            continue  # names inside are bound there, and := in a default or decorator is ignored
         waiting.extend(ast.iter_child_nodes(node))
     return bound - elsewhere
 
 
 def declared(body: Iterable[ast.stmt]) -> dict[str, type[ast.stmt]]:
-    """The names that statements of a function declare, and whether as global or as nonlocal."""
+    """Return the names that a function declares, and whether as global or as nonlocal."""
     nodes = (each for each in own_nodes(body) if isinstance(each, ast.Global | ast.Nonlocal))
     return {name: type(node) for node in nodes for name in node.names}
 
 
 def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of some statements but those of the functions and classes in them."""
+    """Yield the syntax nodes of some statements, except those inside nested functions and classes."""
     waiting = list(body)
     while waiting:
         node = waiting.pop()
@@ -248,12 +256,12 @@ def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def yields(function: Function) -> bool:
-    """Whether a function is a generator."""
+    """Return whether a function is a generator."""
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function.body))
 
 
 def parameters(given: ast.arguments) -> list[ast.arg]:
-    """All parameters that have a name, in the order in which they are written."""
+    """List all named parameters, in the order in which they are written."""
     several = [given.vararg] if given.vararg else []
     named = [given.kwarg] if given.kwarg else []
     return [*given.posonlyargs, *given.args, *several, *given.kwonlyargs, *named]

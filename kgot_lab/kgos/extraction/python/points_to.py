@@ -1,9 +1,9 @@
-"""What each name of a program may stand for, and so what its calls call.
+"""Points-to analysis: the values that each name of a program may have, and so the callees of its calls.
 
-Context-insensitive and, but for the versions of local names, flow-insensitive; attributes are kept apart by
-class, containers by the place where they are made and by key, as PyCG does (Salis et al., ICSE 2021). More
-than there, a parameter is also an instance of what its annotation names, and what a decorator makes that
-nobody can follow is taken for the function itself.
+The analysis is context-insensitive and, except for versions of local names, flow-insensitive. Attributes are
+distinguished by class, and containers by allocation site and key, as in PyCG (Salis et al., ICSE 2021). In
+addition to PyCG, a parameter may be an instance of its annotated type, and the result of a decorator that
+cannot be followed is taken for the function itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kgot_lab.kgos.extraction.python.builtin_calls import BUILTINS, METHODS_OF_B
 from kgot_lab.kgos.extraction.python.flow import ANY_KEY, variable_in
 from kgot_lab.kgos.extraction.python.program import Program, Solver, Value, linearised
 
-_DEEPEST = 6  # parts of a name of another package: what is longer is taken for its beginning
+_DEEPEST = 6  # parts in the name of another package; a longer name is truncated
 _PASSING = set(
     "functools.partial copy.copy copy.deepcopy contextlib.contextmanager asyncio.create_task".split()
 )
@@ -25,13 +25,16 @@ _PASSING_ON = tuple(
     "functools.lru_cache functools.cache functools.wraps functools.total_ordering dataclasses.dataclass typing.".split()
 )
 _CLASS_METHODS = ("__new__", "__init_subclass__", "__class_getitem__")  # without the decorator
-# methods that an operation of the language, as a loop or an index, may run; more are a guess
+# methods that an operator or a statement, such as a loop or an index, may run; more are considered a guess
 _MOST_OF_OPERATION = 4
 Callee = tuple[str, str]  # its kind (function, class, external, builtin) and its name
 
 
 class PointsTo:
-    """The analysis of a program. `called` gives who calls what, at which lines, once `solve` is done."""
+    """The points-to analysis of a program.
+
+    After `solve`, `called` maps each caller and callee to the lines of the calls.
+    """
 
     def __init__(self, program: Program):
         self.program = program
@@ -40,15 +43,16 @@ class PointsTo:
         # objects whose `__call__` is followed, and where
         self._called: set[tuple[Value, int, str, int]] = set()
         self._noted: dict[tuple[str, Callee], set[tuple[int, int, str]]] = defaultdict(set)
-        self.sites = 0  # calls in the code whose callee is a name, an attribute or the like
-        self.resolved = 0  # those of them of which it is known what they may call
+        self.sites = 0  # calls whose callee is a name, an attribute or the like
+        self.resolved = 0  # those of them with a known callee
         self._sites: list[int] = []
         self._later: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self.boxes: dict[str, list[Any]] = dict(program.keys)
 
     def solve(self) -> None:
-        """Find what everything may be: first what the bases of classes are, then, with the order of lookup
-        known, the rest.
+        """Solve the constraints.
+
+        Base classes are resolved first, then, with the resolution order known, everything else.
         """
         self.program.bases = _bases(self.program)
         self.program.order = linearised(self.program.bases)
@@ -57,7 +61,7 @@ class PointsTo:
             for constraint in flow["constraints"]:
                 self._constrain(module, constraint)
         self.solver.solve()
-        while True:  # what was waited for in vain
+        while True:  # run the fallbacks of conditions that did not come true
             vain = [act for resolved, act in self._later if not resolved()]
             self._later = [each for each in self._later if each[0]()]
             if not vain:
@@ -69,7 +73,7 @@ class PointsTo:
         for (caller, callee), places in self._noted.items():
             for line, _, operation in places:
                 operations[caller, line, operation].add(callee)
-        # what may call nearly anything says nothing of what it calls
+        # a call that may call nearly anything is left out
         for (caller, callee), places in self._noted.items():
             for line, variable, operation in places:
                 many = operation and len(operations[caller, line, operation]) > _MOST_OF_OPERATION
@@ -82,7 +86,7 @@ class PointsTo:
         )
 
     def _seed(self) -> None:
-        """The first parameter of a method is an instance of its class, called or not."""
+        """Make the first parameter of each method an instance of its class, called or not."""
         for id, shape in self.program.functions.items():
             owner = id.rpartition(".")[0]
             if owner in self.program.classes and shape["usual"] and shape["kind"] != "static":
@@ -160,8 +164,10 @@ class PointsTo:
         return {name: self._v(value) for name, value in names.items() if value is not None}
 
     def _decorate(self, to: int, callee: int, of: int, calls: CallMade) -> None:
-        """What a decorator gives; the decorated itself too, unless it is a function of which all is known and
-        that decorates few.
+        """Let what a decorator returns flow into a variable.
+
+        The decorated function flows into it too, unless the decorator is a function that is fully known and
+        decorates few.
         """
         self.solver.when(callee, lambda value: self.call(value, to, calls))
         self.solver.when(callee, lambda value: self.solver.flow(of, to) if value[0] != "function" else None)
@@ -178,7 +184,7 @@ class PointsTo:
         )
 
     def _runs(self, variable: int) -> bool:
-        """Whether a variable may be something whose code is known."""
+        """Return whether a variable may be something whose code is known."""
         return any(value[0] in ("function", "bound", "class") for value in self.solver.may(variable))
 
     # --- modules ---
@@ -207,7 +213,7 @@ class PointsTo:
     # --- attributes ---
 
     def attribute(self, value: Value, name: str, to: int, caller: str, line: int) -> None:
-        """An attribute of a value flows into a variable."""
+        """Let an attribute of a value flow into a variable."""
         solver = self.solver
         match value:
             case ("module", module):
@@ -237,7 +243,10 @@ class PointsTo:
                 solver.add(to, ("builtin", f"list.{name}"))
 
     def _look_up(self, order: Iterable[str], name: str, to: int, of: Value, caller: str, line: int) -> None:
-        """The first class in an order that has an attribute gives it; one of another package may have any."""
+        """Find an attribute in the first class of an order that defines it, and bind it to `of`.
+
+        A class of another package may have any attribute.
+        """
         for owner in order:
             if owner.startswith("ext:"):
                 self.solver.add(to, ("external", f"{owner[4:]}.{name}"))
@@ -250,7 +259,7 @@ class PointsTo:
             self.solver.flow(self._v(f"{name}@class {owner}"), to)
 
     def _bind(self, value: Value, of: Value, to: int, caller: str, line: int) -> None:
-        """What a value of a class is when it is looked up by way of an instance, or of the class."""
+        """Bind a class attribute as Python does when it is read through an instance or the class."""
         if value[0] != "function":
             self.solver.add(to, value)
             return
@@ -264,7 +273,7 @@ class PointsTo:
             self.solver.add(to, ("bound", value[1], *(("class", of[1]) if kind == "class" else of)))
 
     def set_attribute(self, value: Value, name: str, source: int) -> None:
-        """An attribute of a value may be what a variable may be."""
+        """Let a variable flow into an attribute of a value."""
         match value:
             case ("object", owner):
                 self.solver.flow(source, self._v(f"{name}@object {owner}"))
@@ -290,13 +299,17 @@ class PointsTo:
     # --- containers ---
 
     def slot(self, box: str, key: Any) -> int:
-        """The variable of what a container holds at a key; ANY_KEY: at one that is not known, "all":
-        anywhere.
+        """Return the variable for what a container holds at a key.
+
+        The key ANY_KEY means an unknown key, and "all" means all keys.
         """
         return self._v(f"[{'*' if key == ANY_KEY else key if key == 'all' else ' '.join(key[1:])}]@{box}")
 
     def hold(self, box: str, key: Any, source: int) -> None:
-        """A container may hold what a variable may be, at a key: a known one, any, or what a variable is."""
+        """Let a variable flow into a container at a key.
+
+        The key is a known one, ANY_KEY, or a variable that holds keys.
+        """
         solver = self.solver
         solver.flow(source, self.slot(box, "all"))
         if isinstance(key, list):
@@ -312,7 +325,7 @@ class PointsTo:
         return any(value[0] == "key" for value in self.solver.may(variable))
 
     def item(self, value: Value, key: Any, to: int, caller: str, line: int) -> None:
-        """What something holds at a key flows into a variable."""
+        """Let what a value holds at a key flow into a variable."""
         solver = self.solver
         match value:
             case ("box", box):
@@ -365,7 +378,7 @@ class PointsTo:
             solver.flow(self.slot(whole, source), self.slot(box, target))
 
     def each(self, value: Value, to: int, caller: str, line: int) -> None:
-        """What iterating over a value gives flows into a variable."""
+        """Let the items of an iterable value flow into a variable."""
         solver = self.solver
         match value:
             case ("box", box):
@@ -384,7 +397,7 @@ class PointsTo:
                 solver.add(to, value)
 
     def advance(self, iterator: Value, to: int, caller: str, line: int) -> None:
-        """What the next item of an iterator is flows into a variable."""
+        """Let the next item of an iterator flow into a variable."""
         if iterator[0] == "object":
             self.send(iterator, "__next__", [], to, caller, line)
         else:
@@ -417,9 +430,7 @@ class PointsTo:
                 self.solver.add(to, value)
 
     def call(self, value: Value, to: int, calls: CallMade) -> None:
-        """A call of a value: it is noted, arguments flow into parameters, and what it returns into a
-        variable.
-        """
+        """Record a call of a value, and let arguments flow into parameters and results into a variable."""
         solver = self.solver
         match value:
             case ("function", function):
@@ -432,7 +443,7 @@ class PointsTo:
                 self._make(owner, calls)
             case ("object", _):
                 key = (value, to, calls.caller, calls.line)
-                if key in self._called:  # what it is called by may be itself
+                if key in self._called:  # it may be its own `__call__`
                     return
                 self._called.add(key)
                 found = self._v(f"__call__ of {value}@{calls.caller}")
@@ -444,7 +455,7 @@ class PointsTo:
                 flowing = [each for each in calls.arguments[:2] if passing and isinstance(each, int)]
                 for given in flowing:
                     solver.flow(given, to)
-                if not flowing:  # what is given back by something outside; else it is what was given
+                if not flowing:  # an external result, unless arguments are passed on
                     solver.add(to, value)
             case ("builtin", name):
                 self._note(calls, ("builtin", name))
@@ -469,7 +480,10 @@ class PointsTo:
             self.solver.when(found, partial(self._initialise, made, nothing, calls))
 
     def _initialise(self, of: Value | None, nothing: int, calls: CallMade, method: Value) -> None:
-        """Run what makes an instance; `__new__` is given the class, which its looking up did not bind."""
+        """Call what creates an instance.
+
+        `__new__` gets the class as an argument, since its lookup does not bind it.
+        """
         if of is None:
             self.call(method, nothing, calls)
         elif method[0] == "function":
@@ -541,13 +555,13 @@ class PointsTo:
 
 
 def _bases(program: Program) -> dict[str, list[str]]:
-    """The bases of each class: what their expressions may be, found by imports, names and attributes alone."""
+    """Resolve the base classes of each class, using imports, names and attributes alone."""
     alone = PointsTo(program)
     program.order = {}
     for module, flow in program.flows.items():
         for constraint in flow["constraints"]:
             match constraint:
-                case ["new", _, ["key" | "text" | "box", *_]]:  # no base of a class
+                case ["new", _, ["key" | "text" | "box", *_]]:  # never a base class
                     pass
                 case ["copy" | "new" | "module" | "from" | "star" | "get", *_]:
                     alone._constrain(module, constraint)

@@ -1,5 +1,5 @@
-"""All modules of a folder together: their functions and classes, which module a name means, and the order in
-which classes are asked.
+"""All modules of a folder together: their functions and classes, name resolution of modules, and method
+resolution order.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from kgot_lab.kgos.extraction.facts import FileFacts, ModuleNames
 
 @dataclass
 class Program:
-    """What the flows of all modules say, read once. `bases` and `order` are filled by the analysis, which
-    knows what a base may be.
+    """The flows of all modules of a program.
+
+    `bases` and `order` are filled by the analysis, which resolves base classes.
     """
 
     names: ModuleNames
     flows: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by module
     functions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     classes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    keys: dict[str, list[Any]] = field(default_factory=dict)  # of each container that is written out
+    keys: dict[str, list[Any]] = field(default_factory=dict)  # of each container display
     dictionaries: set[str] = field(default_factory=set)
-    # of each class, those of other packages as ext:…
+    # of each class; those of other packages are ext:…
     bases: dict[str, list[str]] = field(default_factory=dict)
-    # of each class: itself, and what it inherits from
+    # the resolution order of each class, itself first
     order: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, files: Iterable[FileFacts], names: ModuleNames) -> Program:
-        """The program of some files of Python."""
+        """Collect the program of some Python files."""
         program = cls(names)
         for facts in files:
             if facts.flow is None:
@@ -44,7 +45,7 @@ class Program:
         return program
 
     def exported(self, module: str) -> set[str]:
-        """What `from module import *` gives, through other modules too."""
+        """Return the names that `from module import *` binds, also through other modules."""
         found: set[str] = set()
         seen: set[str] = set()
         waiting = [module]
@@ -62,10 +63,9 @@ class Program:
 
 
 def linearised(bases: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """The order in which the attributes of each class are looked up (C3, Barrett et al. 1996, as Python does
-    it).
+    """Compute the method resolution order of each class (C3, Barrett et al. 1996, as Python does it).
 
-    Where the bases contradict each other, as no program that runs has them, it is depth first.
+    If the bases are inconsistent, which no running program has, the order is depth first.
     """
     done: dict[str, tuple[str, ...]] = {}
 
@@ -95,13 +95,13 @@ def _merged(sequences: list[list[str]]) -> list[str]:
     return merged
 
 
-# Inclusion constraints between variables, solved by passing on what is new (Andersen 1994; difference
-# propagation, Pearce et al. 2003).
+# Inclusion constraints between variables, solved by difference propagation (Andersen 1994; Pearce et al.
+# 2003).
 
-Value = tuple[Any, ...]  # its kind, and what it is of
-# How many values of a kind a variable may be. One that may be more may be nearly anything, which says nothing
-# of what a call calls, and without a bound the answer grows with the square of a program: each test of a
-# package hands its own lists to the same functions.
+Value = tuple[Any, ...]  # its kind, and what it refers to
+# Limits on the number of values of a kind that a variable may have. A variable with more may be nearly
+# anything, which does not resolve a call. Without a limit the result grows with the square of the program,
+# since each test of a package passes its own lists to the same functions.
 MOST_OF_KIND = {
     **dict.fromkeys(("key", "external", "builtin", "box", "generator"), 12),
     **dict.fromkeys(("box method", "function", "bound", "super"), 24),
@@ -110,11 +110,11 @@ _MOST_OTHERS = 40  # classes, their objects, modules
 
 
 class Solver:
-    """Which values each variable may be, up to a bound for each kind of value.
+    """A solver for the values of each variable, up to a limit for each kind of value.
 
-    Below the bounds it is the least solution, whichever order the constraints come in; a variable that
-    reaches one keeps those that came first, and is named by `full`. The order is that of the constraints and
-    the same in every process.
+    Below the limits the result is the least solution, whatever the order of the constraints. A variable that
+    reaches a limit keeps the values that came first, and `full` reports it. The order is that of the
+    constraints and is the same in every process.
     """
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class Solver:
         self._queue: deque[int] = deque()
 
     def of(self, variable: str) -> int:
-        """The number of a variable."""
+        """Return the number of a variable, and register it if it is new."""
         number = self._number.get(variable)
         if number is None:
             number = self._number[variable] = len(self._may)
@@ -140,15 +140,15 @@ class Solver:
         return number
 
     def may(self, number: int) -> list[Value]:
-        """What a variable may be, as far as it is known."""
+        """List the values that a variable may have, as far as they are known."""
         return [self._values[value] for value in sorted(self._may[number])]
 
     def full(self, number: int, *kinds: str) -> bool:
-        """Whether a variable may be more values of one of some kinds than are kept."""
+        """Return whether a variable has reached the limit of values for one of some kinds."""
         return any((number, kind) in self._full for kind in kinds)
 
     def add(self, number: int, value: Value) -> None:
-        """A variable may be a value."""
+        """Add a value to those that a variable may have."""
         known = self._value_number.get(value)
         if known is None:
             known = self._value_number[value] = len(self._values)

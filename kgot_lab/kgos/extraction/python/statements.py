@@ -1,4 +1,4 @@
-"""Reading the statements of a module: what it defines, what it imports, and how values flow."""
+"""Read the statements of a Python module: its definitions, its imports and its data flow."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from kgot_lab.kgos.extraction.python.flow import (
 )
 from kgot_lab.types import Json
 
-# What the text of a function shows that its name and its edges do not.
+# Marks: what the body of a function shows and its name and edges do not.
 
 MANY_PARAMETERS = 8
 _BOXES = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
 def marks_of(node: Function, decorators: tuple[str, ...]) -> tuple[str, ...]:
-    """The marks of a function: abstract, a default that is shared between calls, an except that names
-    nothing, many parameters.
+    """Return the marks of a function.
+
+    They are: abstract, mutable default, bare except, and the number of parameters if it is large.
     """
     return tuple(_marks(node, decorators))
 
@@ -51,7 +52,7 @@ def _marks(node: Function, decorators: tuple[str, ...]) -> Iterator[str]:
 
 
 def _only_refuses(node: Function) -> bool:
-    """Whether a function does nothing but raise NotImplementedError, after its docstring."""
+    """Return whether a function only raises NotImplementedError, after its docstring."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     match body:
         case [ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name)))]:
@@ -65,8 +66,9 @@ _KINDS = {"staticmethod": "static", "classmethod": "class", **dict.fromkeys(_PRO
 
 
 class StatementReader:
-    """Reads a module whose name in the graph is given; `package` is the name that its relative imports begin
-    at.
+    """A reader of a module's statements.
+
+    `module` is the name in the graph, and `package` the name at which relative imports begin.
     """
 
     def __init__(self, module: str, package: str):
@@ -83,7 +85,7 @@ class StatementReader:
         self._body(tree.body, scope)
 
     def _body(self, body: Iterable[ast.stmt], scope: Scope) -> bool:
-        """Read statements one after another; whether the end is never reached."""
+        """Read statements in order, and return whether the end is never reached."""
         ended = False
         for statement in body:
             self._statement(statement, scope)
@@ -153,7 +155,7 @@ class StatementReader:
                     if isinstance(child, ast.expr) and not isinstance(node, ast.Delete):
                         value(child, scope)
 
-    # --- control ---
+    # --- control flow ---
 
     def _ways(self, bodies: Iterable[list[ast.stmt]], scope: Scope) -> None:
         """Read statements of which one list is run."""
@@ -282,7 +284,7 @@ class StatementReader:
         scope.write(node.name, self._decorated(made, plain, scope))
 
     def _decorated(self, value: str, decorators: list[ast.expr], scope: Scope) -> str:
-        """What is left of a function or class once its decorators were called, the last one first."""
+        """Apply decorators to a function or class, the last one first, and return the resulting variable."""
         for decorator in reversed(decorators):
             callee = self.expressions.value(decorator, scope)
             if callee is not None:
@@ -298,7 +300,7 @@ class StatementReader:
         self.flow.functions[id] = self._shape(node.args, "plain")
         bound = {arg.arg for arg in parameters(node.args)}
         inner = Scope(id, "function", self.flow, bound, scope, scope.own_class, scope.first)
-        # what is around it may be meant as it is now, or as it will be
+        # an enclosing name may have its present versions or later ones
         if scope.kind != "module":
             inner.versions = {name: each for name, each in scope.versions.items() if name not in bound}
         if (returned := self.expressions.value(node.body, inner)) is not None:
@@ -306,7 +308,7 @@ class StatementReader:
         return self.flow.made(["function", id])
 
     def _parameters(self, id: str, given: ast.arguments, scope: Scope) -> None:
-        """Defaults and annotations of parameters, which the code around a function evaluates."""
+        """Read the defaults and annotations of parameters, which the enclosing code evaluates."""
         usual = [*given.posonlyargs, *given.args]
         defaults = [
             *zip(reversed(usual), reversed(given.defaults), strict=False),
@@ -354,7 +356,7 @@ class StatementReader:
     # --- annotations ---
 
     def _annotated(self, annotation: ast.expr, scope: Scope, value: str | None) -> str | None:
-        """A variable that may be a value, or an instance of what an annotation names."""
+        """Return a variable that may be a value, or an instance of the annotated type."""
         noted = self.flow.fresh()
         self._annotated_into(noted, annotation, scope)
         return self.flow.joined([each for each in (value, noted) if each is not None])
@@ -366,8 +368,9 @@ class StatementReader:
 
 
 def named_types(annotation: ast.expr) -> list[ast.expr]:
-    """The types that a value with this annotation may have, as far as they are names: of unions each, of
-    containers none.
+    """List the named types that an annotation allows.
+
+    For a union these are all its members; for a container there are none.
     """
     match annotation:
         case ast.Name() | ast.Attribute():
@@ -393,14 +396,14 @@ def named_types(annotation: ast.expr) -> list[ast.expr]:
 
 
 def _attributes(node: ast.ClassDef) -> tuple[str, ...]:
-    """The names that a class binds besides its methods and inner classes."""
+    """Return the names that a class binds, except its methods and inner classes."""
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     inner = {each.name for each in node.body if isinstance(each, definitions)}
     return tuple(sorted(bound_names(node.body) - inner))
 
 
 def signature_of(node: Function) -> str:
-    """What a function is called with and gives, as it is written."""
+    """Return the signature of a function as source text."""
     returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     return (
         f"{'async ' * isinstance(node, ast.AsyncFunctionDef)}{node.name}({ast.unparse(node.args)}){returned}"
@@ -408,12 +411,12 @@ def signature_of(node: Function) -> str:
 
 
 def first_paragraph(docstring: str) -> str:
-    """The first paragraph of a docstring on one line."""
+    """Return the first paragraph of a docstring on one line."""
     return " ".join(textwrap.dedent(docstring).strip().split("\n\n")[0].split())
 
 
 def _loaded(target: ast.expr) -> ast.expr:
-    """What a target is before it is changed."""
+    """Convert an assignment target to the expression that reads it."""
     match target:
         case ast.Name(id=name):
             return ast.Name(name, ast.Load())
@@ -424,16 +427,19 @@ def _loaded(target: ast.expr) -> ast.expr:
     return ast.Constant(None)
 
 
-# The facts of a file of Python, by its syntax tree.
+# The facts of a Python file, from its syntax tree.
 
 FLOW_PARTS = ("constraints", "functions", "classes", "boxes", "dictionaries", "names")
 
 
 def python_facts(text: str, path: str, module: str, *, is_package: bool = False) -> FileFacts:
-    """What a module defines, imports and calls; raises BadInput for what does not parse, with the line."""
+    """Extract what a Python module defines, imports and calls.
+
+    Raises BadInput if the text does not parse, with the line, or is nested too deeply.
+    """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an escape that is none, in a text of somebody else's
+            warnings.simplefilter("ignore")  # invalid escapes in other people's code
             tree = ast.parse(text)
     except SyntaxError as error:
         raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None

@@ -1,3 +1,3 @@
-"""Search a graph, or several, by what a query is after: lanes, filters, what is invoked besides, and the
-context of an answer.
+"""Search one or several graphs by the intent of a query: retrievers, filters, invoked methods, and context
+for an answer.
 """

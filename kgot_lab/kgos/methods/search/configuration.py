@@ -1,4 +1,4 @@
-"""How a search over a graph goes about it: weights, edges, filters, and what the words of a goal change."""
+"""The configuration of a graph search: weights, edges, filters, and goal mappings."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LANES: Mapping[str, tuple[str, ...]] = {"hybrid": ("embedding", "text", "graph"
 
 @dataclass(frozen=True)
 class GoalMapping:
-    """What a word of a goal changes: the edge types that are followed, and dimensions whose mean is added to
-    the intent lane (C-E6).
+    """The effect of a word in a goal: edge types to follow, and dimensions whose mean is added to the intent
+    retriever (C-E6).
     """
 
     boost_types: tuple[str, ...]
@@ -36,7 +36,7 @@ class GoalMapping:
             )
 
 
-# The four of the document's example (KG-OS, section 8); none is in force unless a configuration says so.
+# The four of the document's example (KG-OS, section 8). None is used unless a configuration names it.
 GOAL_MAPPINGS: Mapping[str, GoalMapping] = {
     "debug": GoalMapping(
         ("has_limitation", "has_workaround", "caused_by"), ("error_handling_need", "debugging_difficulty")
@@ -55,12 +55,13 @@ GOAL_MAPPINGS: Mapping[str, GoalMapping] = {
 
 @dataclass(frozen=True)
 class RetrievalConfig:
-    """How `intent_search` searches; raises BadInput and UnknownName for what makes no sense.
+    """The configuration of `intent_search`. Raises BadInput and UnknownName for invalid values.
 
-    `weights` is a preset by name or Weights, which are divided by their sum. `methods`: "hybrid" brings the
-    lanes of meaning, text and graph, "intent" that of intent. Of the first `expanded` nodes the neighbours
-    within `expand_depth` edges are told, 0 for none. Without `boost_types` the graph lane follows all edges,
-    or those of a goal mapping whose word the query says. Filters keep nodes before they are scored (C-O2).
+    `weights` is the name of a preset or Weights, which are divided by their sum. `methods`: "hybrid" enables
+    the dense, text and graph retrievers, "intent" that of intent. The neighbours of the first `expanded`
+    nodes within `expand_depth` edges are returned, 0 for none. Without `boost_types` the graph retriever
+    follows all edges, or those of a goal mapping whose word is in the query. Filters select nodes before they
+    are scored (C-O2).
     """
 
     weights: str | Weights = "default"
@@ -102,13 +103,11 @@ class RetrievalConfig:
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """The lanes that the methods bring."""
+        """The retrievers that the methods enable."""
         return tuple(lane for method in self.methods for lane in _LANES[method])
 
     def mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:
-        """The first goal mapping, in their order, whose word a query says in any of its endings; None where
-        it says none.
-        """
+        """Return the first goal mapping whose word is in a query in any inflection, or None."""
         said = {stem(word) for word in named_words(query)}
         for word, mapping in self.goal_mappings.items():
             if {stem(each) for each in named_words(word)} <= said:

@@ -1,5 +1,5 @@
-"""The search that combines the others: it finds what a query is after, invokes what that calls for, and says
-why (KG-OS, method 1).
+"""Combined search: classify the intent of a query, fuse the retrievers, and invoke further methods (KG-OS,
+method 1).
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Ranking
 
-# What lies around the first nodes of a search, and the edges between all that is told.
+# Expand the first nodes of a search, with the edges between all nodes in the result.
 
-_MOST = 20  # neighbours told of one node: in a dense graph it has hundreds
+_MOST = 20  # neighbours listed of one node; in a dense graph it has hundreds
 
 
 def expanded(
     index: GraphIndex, hits: Sequence[Sequence[int]], config: RetrievalConfig, kept: BoolColumn
 ) -> tuple[tuple[NearNode, ...], tuple[Edge, ...], list[Invoked]]:
-    """The neighbours of the first hits within some edges, the edges to them and between the hits, and the
-    trace.
+    """Return the neighbours of the first hits, the edges to them and between hits, and the trace.
 
-    A hit has a row for each node that it stands for. Of each node at most twenty neighbours, the best linked
-    first; what the filters would not have kept is marked (decision C-O2).
+    A hit has several rows if nodes were merged into it. At most twenty neighbours of each node are returned,
+    those with most links first. Neighbours that the filters would exclude are marked (decision C-O2).
     """
     rows = [row for hit in hits for row in hit]
     around: dict[int, int] = {}
@@ -74,8 +73,9 @@ def expanded(
 
 
 def _nearest(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[int, int], int]:
-    """The neighbours of a row that are not known, each with the first step to it, the best linked first, and
-    how many more there are.
+    """Return the new neighbours of a row, each with its first step, and how many more there are.
+
+    Those with most links come first.
     """
     first, last = int(index.links.ends.indptr[row]), int(index.links.ends.indptr[row + 1])
     ends = index.links.ends.indices[first:last]
@@ -88,7 +88,7 @@ def _nearest(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[int, in
 
 
 def _between(index: GraphIndex, rows: Sequence[int]) -> Iterator[int]:
-    """The rows of the edges between some nodes, in the order of the nodes."""
+    """Yield the rows of the edges between some nodes, in the order of the nodes."""
     some = np.array(rows, np.int32)
     told = np.zeros(len(index.graph), bool)
     told[some] = True
@@ -96,7 +96,7 @@ def _between(index: GraphIndex, rows: Sequence[int]) -> Iterator[int]:
     return iter(index.links.edge_rows[places[told[index.links.ends.indices[places]]]].tolist())
 
 
-# Which methods a search invokes besides, by the purpose of the query, and what they add.
+# The methods that a search invokes by the purpose of the query.
 
 _Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]
 _After = tuple[dict[str, MethodResult], list[Invoked]]
@@ -105,8 +105,9 @@ _After = tuple[dict[str, MethodResult], list[Invoked]]
 def before_ranking(
     graph: PropertyGraph, query: str, intents: Intents, boost_types: Collection[str] | None
 ) -> _Before:
-    """What is invoked for a goal, a capability or a composition: the answers, the nodes that go into the
-    intent lane, and the trace.
+    """Run the method for a goal, a capability or a composition.
+
+    Returns its answer, the node scores for the intent retriever, and the trace.
     """
     why = f"the purpose is {intents.purpose}"
     if intents.purpose == "goal":
@@ -125,9 +126,7 @@ def before_ranking(
 
 
 def after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> _After:
-    """What is invoked about the best node, where the purpose is an impact, a comparison or an exploration
-    (KG-OS, lesson 6).
-    """
+    """Run the method for an impact, a comparison or an exploration on the best node (KG-OS, lesson 6)."""
     why = f"the purpose is {intents.purpose}, of the best node"
     if not best:
         return {}, []
@@ -143,7 +142,7 @@ def after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> _After:
     return {}, []
 
 
-# of each lane: what it adds to a node, and the paths
+# by retriever: what it adds to each node, and the paths
 _Parts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]
 
 
@@ -155,15 +154,15 @@ def intent_search(
     embedder: Embedder | None = None,
     vectors: StoredVectors | None = None,
 ) -> SearchResult:
-    """The nodes that answer a query: score = alpha * embedding + beta * text + gamma * graph + delta *
-    intent, each lane over its maximum.
+    """Search a graph: score = alpha * embedding + beta * text + gamma * graph + delta * intent.
 
-    Without an embedder and stored vectors the weights of the other lanes grow in proportion; with vectors of
-    the nodes, by their ids, the query is embedded with what these say made them. The intent lane counts only
-    where an intent reaches the threshold, delta times its confidence (decisions C-O4, C-O6), or where a goal
-    mapping matches. Graph: what the ten best by meaning and words are linked to. What the purpose of the
-    query calls for is invoked besides: want_to, can_it and compose_for, whose nodes go into the intent lane,
-    or of the best node impact_analysis, similar_to and explore_smart. Raises BadInput and UnknownName.
+    Each retriever is divided by its maximum. Without an embedder and stored vectors, the weights of the other
+    retrievers grow in proportion. With vectors of the nodes, by their ids, the query is embedded with the
+    model that these name. The intent retriever counts only if an intent reaches the threshold, with delta
+    times its confidence (decisions C-O4, C-O6), or if a goal mapping matches. Graph: what the ten best by
+    dense and lexical retrieval are linked to. The purpose of the query selects further methods: want_to,
+    can_it and compose_for, whose nodes go into the intent retriever, or impact_analysis, similar_to and
+    explore_smart on the best node. Raises BadInput and UnknownName.
     """
     require(query, str, "a query is a text")
     if not query.strip():
@@ -223,7 +222,7 @@ def intent_search(
 
 
 def _followed(index: GraphIndex, walked: Walked, rows: Sequence[int]) -> dict[str, Followed]:
-    """How the graph lane came to some rows."""
+    """Return the seed and the edge by which the graph retriever reached each of some rows."""
     ids, places = index.graph.ids, {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
     return {
         ids[row]: Followed(ids[index.links.origins[place]], index.edge(index.links.edge_rows[place]))
@@ -232,7 +231,7 @@ def _followed(index: GraphIndex, walked: Walked, rows: Sequence[int]) -> dict[st
 
 
 def _nothing(query: str, config: RetrievalConfig) -> str:
-    """Why a search has no result: its words, and the filters."""
+    """Explain why a search has no result, by its words and filters."""
     words = ", ".join(dict.fromkeys(searched_words(query)))
     within = " within the filters" * bool(config.dimension_filters)
     return f"no lane found a node{within}; " + (
@@ -241,7 +240,7 @@ def _nothing(query: str, config: RetrievalConfig) -> str:
 
 
 def _added(weight: float, lane: Ranking) -> dict[str, float]:
-    """What a lane adds to each node: its weight times the score over the largest."""
+    """Return what a retriever adds to each node: its weight times the score over the largest."""
     return dict(zip(lane.ids, (weight * by_maximum(scores_of(lane))).tolist(), strict=True))
 
 

@@ -1,5 +1,5 @@
-"""Several graphs asked as one: ids with a namespace, edges across, joint scores, and one hit for a thing that
-several know.
+"""Search several graphs as one: namespaced ids, edges across graphs, joint scores, and merged hits for the
+same thing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ MergedHit = tuple[str, float, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class SeveralGraphs:
-    """Graphs in one, the ids of each behind its name and a colon, as in "python-kg:caching"; what each counts
-    in a ranking.
+    """Several graphs in one, with the weight of each in a ranking.
 
-    Every method takes `graph`. A search over this is normalised over all graphs at once, and then weighed
-    (decision C-O18).
+    Each id is prefixed with the name of its graph and a colon, as in "python-kg:caching". Every method takes
+    `graph`. A search over this is normalised over all graphs at once, and then weighted (decision C-O18).
     """
 
     graph: PropertyGraph
@@ -39,8 +38,9 @@ class SeveralGraphs:
         *,
         weights: Mapping[str, float] | None = None,
     ) -> SeveralGraphs:
-        """One graph of several, by name, and edges across whose ends have namespaces. Raises BadInput and
-        UnknownName for what is amiss.
+        """Combine named graphs into one, with `across` edges whose ends have namespaces.
+
+        Raises BadInput and UnknownName for invalid names, weights or ends.
         """
         if not isinstance(graphs, Mapping) or not graphs:
             raise BadInput(
@@ -76,13 +76,14 @@ class SeveralGraphs:
 
 
 def namespaced(name: str, id: str) -> str:
-    """The id of a node among several graphs."""
+    """Return the id of a node among several graphs."""
     return f"{name}{SEPARATOR}{id}"
 
 
 def _with_namespace(name: str, node: Node) -> Node:
-    """A node among several graphs; one that is called by its id alone goes on being called so, without the
-    namespace.
+    """Return a node with its id in a namespace.
+
+    A node whose only name is its id keeps that name, without the namespace.
     """
     called = node.properties if node_name("", node.properties) else {**node.properties, "name": node.id}
     return replace(node, id=namespaced(name, node.id), properties=called)
@@ -91,11 +92,10 @@ def _with_namespace(name: str, node: Node) -> Node:
 def merged_hits(
     several: SeveralGraphs | None, index: GraphIndex, ranking: Ranking, limit: int
 ) -> list[MergedHit]:
-    """The first hits; among several graphs each by the weight of its own, and nodes of one name and type are
-    one hit (decision C-E7).
+    """Return the first hits, with nodes of the same name and type merged (decision C-E7).
 
-    That hit is the one with the highest score, and cites the others; names and types are compared whatever
-    their capitals.
+    Among several graphs, each score is multiplied by the weight of its graph. A merged hit is the node with
+    the highest score and cites the others. Names and types are compared without case.
     """
     if several is None:
         return [(id, score, (id,)) for id, score in ranking.hits[:limit]]

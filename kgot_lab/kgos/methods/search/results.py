@@ -1,6 +1,4 @@
-"""What a search gives: nodes with the parts of their scores, their neighbours, edges and limitations, and
-what was invoked and why.
-"""
+"""Search results: nodes with the parts of their scores, neighbours, edges, limitations, and a trace."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ from kgot_lab.types import Edge, Ranking
 
 
 class ScoredNode(NamedTuple):
-    """A node with its score, the lanes that found it and what each added, the path of the graph lane, and all
-    nodes that it stands for.
+    """A node with its score, the retrievers that found it and what each added, the path of the graph
+    retriever, and the nodes merged into it.
     """
 
     id: str
@@ -37,9 +35,7 @@ class ScoredNode(NamedTuple):
 
 
 class NearNode(NamedTuple):
-    """A node near one of the first nodes: over which edge it was reached, and whether the filters would have
-    kept it.
-    """
+    """A neighbour of one of the first nodes: the edge to it, and whether it passes the filters."""
 
     id: str
     name: str
@@ -49,7 +45,7 @@ class NearNode(NamedTuple):
 
 
 class Invoked(NamedTuple):
-    """A method that a search invoked, why, and what came of it."""
+    """A method that a search invoked, the reason, and its outcome."""
 
     method: str
     reason: str
@@ -60,7 +56,7 @@ class Invoked(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """How the graph lane came to a node: the seed that it set out from, and the edge."""
+    """How the graph retriever reached a node: the seed and the edge."""
 
     seed: str
     edge: Edge
@@ -68,35 +64,36 @@ class Followed(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SearchResult(MethodResult):
-    """The nodes that answer a query, best first; `answers` are those of the methods invoked besides, by their
-    names.
+    """The nodes that answer a query, best first.
+
+    `answers` are those of the invoked methods, by name.
     """
 
     intents: Intents
     nodes: tuple[ScoredNode, ...]
     neighbours: tuple[NearNode, ...]
     edges: tuple[Edge, ...]
-    # of the nodes, of all that they stand for, and of the neighbours, by id
+    # by id, of the nodes, the nodes merged into them, and the neighbours
     limitations: Mapping[str, tuple[Limitation, ...]]
     answers: Mapping[str, MethodResult]
     weights: Weights
     trace: tuple[Invoked, ...]
     ranking: Ranking
     graph: PropertyGraph = field(hash=False)
-    seeds: tuple[str, ...] = ()  # of the graph lane, best first
-    # for each of the nodes that the graph lane came to
+    seeds: tuple[str, ...] = ()  # of the graph retriever, best first
+    # for each of the nodes that the graph retriever reached
     followed: Mapping[str, Followed] = field(default_factory=dict)
 
     COLUMNS = ScoredNode._fields
 
     @property
     def query(self) -> str:
-        """What was asked."""
+        """The query."""
         return self.intents.query
 
     @property
     def why(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What was invoked, with the reason for each and what came of it."""
+        """The invoked methods, each with its reason and outcome."""
         return tuple(map(str, self.trace))
 
     @property
@@ -108,15 +105,15 @@ class SearchResult(MethodResult):
         return self.nodes
 
 
-# What a search found as a text for a prompt, in which no limitation of what is told is missing.
+# Format a search result for a prompt, with every limitation of its nodes.
 
 
 def search_context(result: SearchResult) -> str:
-    """The nodes and neighbours of a search, each with its description, its edges and all of its limitations;
-    then a plan, if there is one.
+    """Format the nodes and neighbours of a search with descriptions, edges and limitations, then the plan.
 
-    A node of the graph is told on lines of its own, whatever its texts hold; they are not to be trusted and
-    say so nowhere: put a fence around the whole (`kgot_lab.text.cleaning.fenced`).
+    All limitations of each node are included. Each node is formatted on lines of its own, whatever its texts
+    contain. The texts are untrusted and not marked as such, so put a fence around the whole
+    (`kgot_lab.text.cleaning.fenced`).
     """
     return "\n".join([*_nodes(result), *_plan(result)])
 

@@ -1,4 +1,4 @@
-"""The four lanes of a search over a graph, and their fusion by the 4-weight formula (KG-OS, section 7)."""
+"""The four retrievers of a graph search, and their fusion by the 4-weight formula (KG-OS, section 7)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import stem
 from kgot_lab.types import Found, Query, Ranking
 
-# The intent lane: which nodes are about what a query is after, whatever its words.
+# The intent retriever: nodes that are about the intent of a query, whatever its words.
 
 _ABOUT, _JOINED, _DIMENSION = 1.0, 0.7, 0.5  # KG-OS, section 7, for cost_optimization
 
 
 def intent_scores(index: GraphIndex, intent: str) -> Reals:
-    """How far each node is about an intent, from 0 to 1: 1 for its type or a word of the intent in its name,
-    .7 for an edge of one of the types of the intent from or to such a node, .5 for each dimension within its
-    bounds; added up and divided by the largest.
+    """Score how much each node is about an intent, from 0 to 1.
+
+    1 for its type or a word of the intent in its name, .7 for an edge of one of the intent's types from or to
+    such a node, .5 for each dimension within its bounds. The sum is divided by the largest. Raises
+    UnknownName for an unknown intent.
     """
     if intent not in INTENTS:
         raise UnknownName("intent", intent, INTENTS)
@@ -42,8 +44,9 @@ def intent_scores(index: GraphIndex, intent: str) -> Reals:
 
 
 def dimension_boosts(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, list[str]]:
-    """The mean of some dimensions for each node, 0 for one it lacks (decision C-E6), and the names that no
-    node has.
+    """Return the mean of some dimensions for each node, and the names that no node has.
+
+    A dimension that a node lacks counts as 0 (decision C-E6).
     """
     values, absent = [], []
     for name in names:
@@ -55,7 +58,7 @@ def dimension_boosts(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, li
 
 
 def from_methods(index: GraphIndex, scores: Mapping[str, float]) -> Reals:
-    """What the methods that were invoked found, over the largest."""
+    """Return the scores of the nodes that the invoked methods found, over the largest."""
     found = np.zeros(len(index.graph))
     for id, score in scores.items():
         found[index.graph.row(id)] = score
@@ -76,16 +79,15 @@ def _scores(index: GraphIndex, rule: IntentRule) -> Reals:
         try:
             scores += _DIMENSION * inside(index.dimension(name).values, bounds)
         except UnknownName:
-            continue  # this graph does not know the dimension: no node has the bonus
+            continue  # no node of this graph has the dimension, so none gets the bonus
     return np.asarray(scores / (scores.max(initial=0.0) or 1.0))
 
 
-# Which vectors a search by meaning compares: those an embedder makes of the texts of the nodes, or those
-# that were stored.
+# The vectors of dense retrieval: computed by an embedder from node texts, or stored.
 
 
 class Meant(NamedTuple):
-    """The lane of meaning, and where its vectors come from."""
+    """The dense retriever, and the source of its vectors."""
 
     lane: Stage
     told: str
@@ -94,10 +96,10 @@ class Meant(NamedTuple):
 def lane_of_meaning(
     index: GraphIndex, embedder: Embedder | None, vectors: StoredVectors | None
 ) -> Meant | None:
-    """The lane over stored vectors, the query embedded with what they say made them; else that of an
-    embedder; else none.
+    """Return the dense retriever over stored vectors, else that of an embedder, else None.
 
-    Raises BadInput where embedder and vectors do not belong together, and what `query_embedder` raises.
+    For stored vectors without an embedder, the query is embedded with the model that they name. Raises
+    BadInput if embedder and vectors do not match, and what `query_embedder` raises.
     """
     if vectors is None:
         return (
@@ -123,8 +125,8 @@ def lane_of_meaning(
 
 
 class SearchRequest(NamedTuple):
-    """What is known of a query before it is searched: its intents and goal mapping, the rows kept, and what
-    methods found, by id.
+    """A query before it is searched: intents, goal mapping, the rows that pass the filters, and scores from
+    methods by id.
     """
 
     query: str
@@ -135,8 +137,8 @@ class SearchRequest(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """What the graph lane did: the rows it set out from, best first, and for each row the place of the first
-    step to it, -1 for none.
+    """The walk of the graph retriever: its seed rows, best first, and for each row the position of the first
+    step to it, or -1.
     """
 
     seeds: tuple[int, ...]
@@ -146,10 +148,10 @@ class Walked(NamedTuple):
 def ranked_by_lanes(
     index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, meant: Meant | None
 ) -> tuple[Ranking, Weights, list[Invoked], Walked]:
-    """The fused ranking of the lanes, what each weighed in the end, what was done, and how the graph lane
-    went.
+    """Rank nodes by the fusion of the retrievers.
 
-    Raises BadInput where no lane weighs anything.
+    Returns the ranking, the final weights, the trace, and the walk of the graph retriever. Raises BadInput if
+    no retriever has a weight.
     """
     lanes: dict[str, Ranking] = {}
     trace: list[Invoked] = []
@@ -190,7 +192,7 @@ def ranked_by_lanes(
 
 
 def _text_lane(index: GraphIndex, asked: SearchRequest) -> Ranking:
-    """BM25 and FTS5, each over its maximum among the nodes that are kept, and of the two the larger."""
+    """Rank by the larger of BM25 and FTS5, each over its maximum among the nodes that pass the filters."""
     found = {
         lane.name: _kept(index, lane.search(asked.query), asked.kept, lane.name)
         for lane in (index.bm25, index.fts5)
@@ -201,8 +203,9 @@ def _text_lane(index: GraphIndex, asked: SearchRequest) -> Ranking:
 def _graph_lane(
     index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, lanes: Mapping[str, Ranking]
 ) -> tuple[Ranking, Invoked, Walked]:
-    """What the best by the other lanes are linked to; without such lanes, what keyword matches are linked to
-    (decision C-O8).
+    """Rank what the best nodes of the other retrievers are linked to.
+
+    Without other retrievers, the seeds are keyword matches (decision C-O8).
     """
     share = asdict(lane_weights(config.weights, *lanes)) if _any_weight(config, lanes) else {}
     named = [(share[name], _said(name, lane)) for name, lane in lanes.items() if share.get(name)]
@@ -231,8 +234,9 @@ def _any_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:
 
 
 def _followed(asked: SearchRequest, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
-    """The edge types that the graph lane follows, and who says so: a goal mapping before the configuration,
-    the configuration before us.
+    """Return the edge types that the graph retriever follows, and why.
+
+    A goal mapping takes precedence over the configuration, which takes precedence over the default.
     """
     if asked.mapping and asked.mapping.boost_types:
         return asked.mapping.boost_types, "the goal mapping says which edges"
@@ -242,9 +246,7 @@ def _followed(asked: SearchRequest, config: RetrievalConfig) -> tuple[tuple[str,
 
 
 def _intent_lane(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, Invoked]:
-    """The likeliest intent, the dimensions of a goal mapping, and what was found by the methods that were
-    invoked.
-    """
+    """Rank by the likeliest intent, the dimensions of a goal mapping, and the invoked methods."""
     best = asked.intents.best
     scores = intent_scores(index, best.name).copy() if best else np.zeros(len(index.graph))
     told = [f"nodes about {best.name}"] if best else []
@@ -269,16 +271,14 @@ def _intent_lane(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, Invo
 
 
 def _confidence(asked: SearchRequest) -> float:
-    """How far the intent lane counts: as far as the likeliest intent is sure, and in full where a goal
-    mapping matches.
-    """
+    """Return the factor of the intent retriever: 1 for a goal mapping, else the intent's confidence."""
     if asked.mapping:
         return 1.0
     return asked.intents.best.confidence if asked.intents.best else 0.0
 
 
 def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> Ranking:
-    """The hits of a ranking whose rows are kept: filters come before scores (decision C-O2)."""
+    """Select the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
     rows, scores = columns(ranking, index.graph.ids)
     inside = kept[rows]
     return Ranking(
@@ -287,5 +287,5 @@ def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> R
 
 
 def _said(name: str, ranking: Ranking) -> Stage:
-    """A lane that has been asked already."""
+    """Wrap a computed ranking as a stage."""
     return Stage(name, lambda _: ranking)
