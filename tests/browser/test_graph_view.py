@@ -154,11 +154,11 @@ def test_a_path_between_two_nodes_is_said_and_marked(typed):
 LARGE = """
 import sys
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.retrieval import links
+from kgot_lab.retrieval.entity_linking import phrase_graph
 from kgot_lab.viz import show_graph
 
 data = load_dataset("musique").develop
-view = show_graph(links.phrase_graph(data.documents, data.triples))
+view = show_graph(phrase_graph(data.documents, data.triples))
 view
 """
 
