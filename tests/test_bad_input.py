@@ -20,7 +20,7 @@ from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.io.files import bundled
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.viz.explorer.explorer import Lanes
@@ -59,7 +59,7 @@ class Uneven:
 
 def vectors(*shapes: tuple[int, ...]) -> Any:
     """A search by such vectors, asked once."""
-    return meaning(ADA, Uneven(*shapes)).search("Ada")
+    return dense(ADA, Uneven(*shapes)).search("Ada")
 
 
 class Partial:
@@ -453,7 +453,7 @@ CASES = [
     Case("vectors: a query of another length", lambda: vectors((3, 3), (1, 2)), "embed both alike"),
     Case("vectors: one too few", lambda: vectors((2, 3)), "one for each"),
     Case("vectors: no rows", lambda: vectors((3,)), "rows of a table"),
-    Case("vectors: no embedder", lambda: meaning(ADA, None), "an embedder is"),
+    Case("vectors: no embedder", lambda: dense(ADA, None), "an embedder is"),
     Case("bm25: duplicate ids", lambda: bm25([*ADA, ADA[0]]), "ids must be unique"),
     # comparing and showing
     Case(

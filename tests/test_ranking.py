@@ -8,7 +8,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.dense import best_sentence, meaning
+from kgot_lab.retrieval.dense import best_sentence, dense
 from kgot_lab.retrieval.fusion import gathered, hit_rows, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Found, Hit, Query, Ranking, ranked
@@ -130,7 +130,7 @@ def of_chance(seed: int) -> list[Document]:
     return [Document(f"d{n}", text, chance.choice(["", "", "T" * n])) for n, text in enumerate(texts)]
 
 
-@every("lane", [meaning, best_sentence])
+@every("lane", [dense, best_sentence])
 @every("seed", range(10))
 def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
     documents = of_chance(seed)
@@ -145,7 +145,7 @@ def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
 
 
 def test_a_blank_question_is_near_nothing_and_keeping_none_is_refused():
-    for lane in (meaning, best_sentence):
+    for lane in (dense, best_sentence):
         assert (
             lane(of_chance(0), Compass()).search(" \n").hits
             == ()

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.beam.chats import LongChat
 from benchmarks.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import rrf, scores_of, weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
@@ -39,7 +39,7 @@ def chat_systems(chat: LongChat, embedder: Embedder) -> dict[str, Stage]:
     stages: dict[str, Stage] = {}
     for of, turns in (("", chat.turns), (OF_USER, tuple(turn for turn in chat.turns if turn.by_user))):
         documents = [turn.document for turn in turns]
-        words, means = bm25(documents), meaning(documents, embedder)
+        words, means = bm25(documents), dense(documents, embedder)
         stages[f"bm25{of}"] = sure_of_words(words)
         stages[f"embeddings{of}"] = means
         stages[f"convex{of}"] = sure_of_meaning(weighted((0.7, means), (0.3, words)), means)

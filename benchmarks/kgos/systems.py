@@ -21,7 +21,7 @@ from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.retrievers import intent_scores
 from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.kgos.schemas.dimensions import inside
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import hybrid, rrf, weighted
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learned
 from kgot_lab.retrieval.lexical import INTENT_VERBS, best_first, bm25
@@ -63,7 +63,7 @@ def kgos_systems(
         ),
         "goal words": lambda: bm25(lanes.index.documents, k1=1.5, b=0.75),
         "goal words, verbs x5": lambda: bm25(lanes.index.documents, k1=1.5, b=0.75, emphasis=INTENT_VERBS),
-        "embedding only, static": lambda: meaning(
+        "embedding only, static": lambda: dense(
             lanes.index.documents, embedder("wordllama"), name="embeddings(wordllama)"
         ),
         "control: edges shuffled": lambda: KgosLanes(shuffled(graph), vectors).three,

@@ -28,7 +28,7 @@ LARGE = 200_000  # vectors; reading this many takes about 30 ms
 _CANDIDATES = 2_000
 
 
-def meaning(
+def dense(
     documents: Iterable[Document],
     embedder: Embedder,
     *,
@@ -66,7 +66,7 @@ def best_sentence(
     return _by_cosine(ids, _embedded(texts, embedder), embedder, _Lane(name, keep, starts))
 
 
-def meaning_of_vectors(
+def dense_from_vectors(
     vectors: StoredVectors,
     embedder: Embedder,
     *,
@@ -78,7 +78,7 @@ def meaning_of_vectors(
 
     A blank query finds nothing. `embedder` must be the one that made the vectors.
     kgot_lab.embedding.embedders.query_embedder finds the one that they record. Raises BadInput for another
-    embedder. `keep` and `exact` are as in `meaning`.
+    embedder. `keep` and `exact` are as in `dense`.
     """
     require(
         vectors,

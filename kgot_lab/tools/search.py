@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import NotInstalled, ToolFailed, require, require_count
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
@@ -96,7 +96,7 @@ def words_and_meaning(
     documents = checked_documents(documents)
     words = bm25(documents)
     try:
-        return weighted((0.7, meaning(documents, _embedder(progress))), (0.3, words))
+        return weighted((0.7, dense(documents, _embedder(progress))), (0.3, words))
     except NotInstalled as error:
         warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
         return words

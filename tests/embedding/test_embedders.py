@@ -18,7 +18,7 @@ from kgot_lab.embedding.embedders import EMBEDDERS, embedder
 from kgot_lab.embedding.fitted import Training, loss
 from kgot_lab.embedding.fitted import _untrained as untrained
 from kgot_lab.errors import BadInput, LLMError, NotInstalled, UnknownName
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.types import Document, full_text
 
 TEXTS = (
@@ -86,7 +86,7 @@ def test_a_text_without_a_known_word_is_zero_and_finds_every_document_alike(name
     model = ready(name, tmp_path)
     unknown = "  " if name == "wordllama" else "xyzzy qwertz"
     assert not model.embed([unknown, ""]).any()
-    scores = {hit.score for hit in meaning(DOCUMENTS, model).search(unknown).hits}
+    scores = {hit.score for hit in dense(DOCUMENTS, model).search(unknown).hits}
     assert scores == (set() if name == "wordllama" else {0.0})  # a blank query finds nothing
 
 

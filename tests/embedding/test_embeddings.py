@@ -15,7 +15,7 @@ from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import SHIPPED, Cached, Shelf, Stocked, Vectors, minilm, text_key
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.files import bundled
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.types import Document, full_text
 
 pytest.importorskip("onnxruntime")
@@ -132,7 +132,7 @@ def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, fold
 def test_shipped_passages_are_not_embedded_again(model, tmp_path):
     counting = Counting(model)
     shelf = Shelf(Cached(counting, tmp_path), *(bundled(f"{folder}/vectors.npz") for folder in SHIPPED))
-    meaning(load_dataset("hotpotqa").documents, shelf).search("Who directed the film?")
+    dense(load_dataset("hotpotqa").documents, shelf).search("Who directed the film?")
     assert counting.asked == 1
     texts = [
         full_text(document)
@@ -202,7 +202,7 @@ def test_nan_in_a_vector_is_refused_and_its_row_named(model, tmp_path):
         Vectors.load(tmp_path / "v.npz", model)
     stocked = Stocked(model, vectors)
     with pytest.raises(BadInput, match="row 3"):
-        meaning([Document(id, text) for id, text in zip("abcde", SENTENCES, strict=True)], stocked)
+        dense([Document(id, text) for id, text in zip("abcde", SENTENCES, strict=True)], stocked)
 
 
 def test_one_text_instead_of_a_list_is_refused(model, tmp_path):

@@ -9,7 +9,7 @@ from kgot_lab.embedding.embedder import SignBits
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval import dense as lanes
-from kgot_lab.retrieval.dense import meaning, meaning_of_vectors
+from kgot_lab.retrieval.dense import dense, dense_from_vectors
 from kgot_lab.types import Document
 
 pytestmark = pytest.mark.skipif(not signs.CAN_COUNT_BITS, reason="numpy before 2 counts no bits")
@@ -59,13 +59,13 @@ def test_a_large_collection_is_searched_by_signs_first_and_ranked_by_cosines(mon
     matrix = clustered(3_000, 384, 4)
     matrix[100] = matrix[200]  # a tie
     embedder, documents = Listed(matrix), [Document(f"d{row:04d}", str(row)) for row in range(len(matrix))]
-    exact = meaning(documents, embedder, keep=20)
+    exact = dense(documents, embedder, keep=20)
     monkeypatch.setattr(lanes, "LARGE", 1_000)
     monkeypatch.setattr(lanes, "_CANDIDATES", 300)
-    rough = meaning(documents, embedder, keep=20)
+    rough = dense(documents, embedder, keep=20)
     stored = StoredVectors.of([each.id for each in documents], matrix, model="listed")
-    of_vectors = meaning_of_vectors(stored, embedder, keep=20)
-    forced = meaning(documents, embedder, keep=20, exact=True)
+    of_vectors = dense_from_vectors(stored, embedder, keep=20)
+    forced = dense(documents, embedder, keep=20, exact=True)
     same = 0
     for asked in ["200", *map(str, range(0, 3_000, 100))]:
         wanted, found = exact.search(asked), rough.search(asked)
@@ -78,8 +78,8 @@ def test_a_large_collection_is_searched_by_signs_first_and_ranked_by_cosines(mon
         same += len(set(wanted.ids[:10]) & set(found.ids[:10]))
     assert same / 310 > 0.98
     assert rough.search("200").ids[:2] == ["d0100", "d0200"] and str(rough) == str(exact)
-    assert meaning(documents, embedder).search("200") == lanes.meaning(
-        documents, embedder, exact=True
-    ).search("200")
+    assert dense(documents, embedder).search("200") == lanes.dense(documents, embedder, exact=True).search(
+        "200"
+    )
     with pytest.raises(BadInput, match="keep"):
-        meaning(documents, embedder, keep=0)
+        dense(documents, embedder, keep=0)

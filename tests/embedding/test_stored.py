@@ -15,7 +15,7 @@ from kgot_lab.embedding.api import API
 from kgot_lab.embedding.embedders import embedder, query_embedder
 from kgot_lab.embedding.vectors import StoredVectors, Vectors
 from kgot_lab.errors import BadInput, LLMError, NotInstalled, UnknownName
-from kgot_lab.retrieval.dense import meaning, meaning_of_vectors
+from kgot_lab.retrieval.dense import dense, dense_from_vectors
 from kgot_lab.types import Document
 
 TEXTS = {
@@ -42,8 +42,8 @@ def test_stored_vectors_bring_the_embedder_that_they_say_made_them(name):
     stored = stored_by(made)
     chosen = query_embedder(stored, documents=DOCUMENTS)
     assert (chosen.name, chosen.digest, chosen.dimension) == (made.name, made.digest, stored.dimension)
-    hits = meaning_of_vectors(stored, chosen).search("cat on a mat").hits
-    expected = meaning(DOCUMENTS, made).search("cat on a mat").hits
+    hits = dense_from_vectors(stored, chosen).search("cat on a mat").hits
+    expected = dense(DOCUMENTS, made).search("cat on a mat").hits
     assert [hit.id for hit in hits] == [hit.id for hit in expected] and hits[0].id == "cat"
     assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], abs=1e-5)
 
@@ -70,7 +70,7 @@ def test_a_maker_with_another_dimension_or_digest_is_an_error_and_never_a_silent
     ):
         query_embedder(StoredVectors.of(["a"], np.ones((1, 256)), model="wordllama", digest="0" * 64))
     with pytest.raises(BadInput, match="letters gives 26 numbers"):
-        meaning_of_vectors(StoredVectors.of(["a"], np.ones((1, 256))), Letters())
+        dense_from_vectors(StoredVectors.of(["a"], np.ones((1, 256))), Letters())
 
 
 def test_learnt_vectors_ask_for_the_documents_and_notice_others():
@@ -127,7 +127,7 @@ def test_what_vectors_save_is_loaded_and_so_is_an_npz_file_of_ones_own(tmp_path)
         (lambda: StoredVectors.of(["a", "b"], [[1.0], [1.0, 2.0]]), "not all of one length"),
         (lambda: StoredVectors.load("gone.npz"), "gone.npz does not hold vectors"),
         (lambda: query_embedder([[1.0]]), "stored vectors are StoredVectors"),
-        (lambda: meaning_of_vectors([[1.0]], Letters()), "stored vectors are StoredVectors"),
+        (lambda: dense_from_vectors([[1.0]], Letters()), "stored vectors are StoredVectors"),
     ],
 )
 def test_vectors_that_make_no_sense_are_refused_with_a_sentence(make, said):

@@ -12,7 +12,7 @@ from support.waiting import AMPLE, until
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runner import embedders_in, run_to
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
 
@@ -21,12 +21,12 @@ TESTS = Path(__file__).parents[1]
 
 def test_the_embedders_of_a_stage_are_found_wherever_it_holds_them():
     some, others = SyntheticVectors(8), SyntheticVectors(16)
-    stage = weighted((0.5, WORDS), (0.5, meaning(DOCUMENTS, some))) >> follow(DOCUMENTS, others)
+    stage = weighted((0.5, WORDS), (0.5, dense(DOCUMENTS, some))) >> follow(DOCUMENTS, others)
     assert {each.digest for each in embedders_in(stage)} == {some.digest, others.digest}
     assert embedders_in(WORDS) == []
-    assert [each.digest for each in embedders_in(lambda: meaning(DOCUMENTS, some))] == [some.digest]
+    assert [each.digest for each in embedders_in(lambda: dense(DOCUMENTS, some))] == [some.digest]
     # which is not made until it is called
-    assert embedders_in(lambda: meaning(DOCUMENTS, SyntheticVectors(8))) == []
+    assert embedders_in(lambda: dense(DOCUMENTS, SyntheticVectors(8))) == []
 
 
 def test_a_changed_system_keeps_its_old_receipt_until_the_new_one_is_whole(tmp_path):

@@ -16,7 +16,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import Reach, Titles, compared_name, follow, name_graph, title_graph
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
@@ -138,7 +138,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def convex(hotpotqa, model):
-    return weighted((0.7, meaning(hotpotqa.documents, model)), (0.3, bm25(hotpotqa.documents)))
+    return weighted((0.7, dense(hotpotqa.documents, model)), (0.3, bm25(hotpotqa.documents)))
 
 
 @pytest.fixture(scope="module")
@@ -293,7 +293,7 @@ def test_the_stage_names_what_is_not_usual():
 
 def test_two_runs_and_two_orders_of_the_documents_give_the_same_ranking(hotpotqa, model, convex):
     some = hotpotqa.documents[:300]
-    lane = meaning(some, model)
+    lane = dense(some, model)
     stages = [lane >> follow(documents, model) for documents in (some, some[::-1])]
     for query in hotpotqa.queries[:5]:
         one, other, again = stages[0].search(query), stages[1].search(query), stages[0].search(query)
@@ -374,7 +374,7 @@ def mixed(graph: PropertyGraph, seed: int) -> PropertyGraph:
 @pytest.mark.extended
 def test_what_is_gained_is_lost_when_names_are_mixed_up(model):
     hotpotqa = load_dataset("hotpotqa").develop
-    convex = weighted((0.7, meaning(hotpotqa.documents, model)), (0.3, bm25(hotpotqa.documents)))
+    convex = weighted((0.7, dense(hotpotqa.documents, model)), (0.3, bm25(hotpotqa.documents)))
     names = name_graph(hotpotqa.documents)
 
     def recall(stage: Stage) -> float:

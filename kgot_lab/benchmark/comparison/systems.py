@@ -26,7 +26,7 @@ from kgot_lab.loop.modes.paths import (
     routes,
     values,
 )
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
@@ -138,7 +138,7 @@ class PassageSearches:
 
     @cached_property
     def _convex(self) -> Stage:
-        return weighted((0.7, meaning(self._documents, minilm())), (0.3, bm25(self._documents)))
+        return weighted((0.7, dense(self._documents, minilm())), (0.3, bm25(self._documents)))
 
     @cached_property
     def _follow(self) -> Stage:

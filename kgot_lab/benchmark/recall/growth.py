@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.io.files import write_whole
-from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import Titles, title_graph
 from kgot_lab.retrieval.fusion import rrf, weighted
 from kgot_lab.retrieval.lexical import bm25, fts5
@@ -176,7 +176,7 @@ def _bm25(dataset: Dataset) -> Stage:
 
 
 def _meaning(dataset: Dataset) -> Stage:
-    return meaning(dataset.documents, SyntheticVectors(), keep=_KEPT)
+    return dense(dataset.documents, SyntheticVectors(), keep=_KEPT)
 
 
 LANES: Mapping[str, Callable[[Dataset], Stage]] = {

@@ -20,7 +20,7 @@ from kgot_lab.evaluation.measures import depth, score
 from kgot_lab.evaluation.results import MARGIN, Plan
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.dense import best_sentence, meaning
+from kgot_lab.retrieval.dense import best_sentence, dense
 from kgot_lab.retrieval.entity_linking import (
     Reach,
     Titles,
@@ -198,13 +198,13 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         "fts5": lambda: parts.fts5,
         "bm25": lambda: parts.words,
         "embeddings": lambda: parts.meaning,
-        "static vectors": lambda: meaning(
+        "static vectors": lambda: dense(
             dataset.documents, embedder("wordllama"), name="embeddings(wordllama)"
         ),
-        "lsa": lambda: meaning(
+        "lsa": lambda: dense(
             dataset.documents, embedder("lsa", documents=dataset.documents), name="embeddings(lsa)"
         ),
-        "infonce": lambda: meaning(
+        "infonce": lambda: dense(
             dataset.documents, embedder("infonce", documents=dataset.documents), name="embeddings(infonce)"
         ),
         "sentences": lambda: parts.sentences,
@@ -337,7 +337,7 @@ class _Parts:
 
     @cached_property
     def meaning(self) -> Stage:
-        return meaning(self._documents, self._minilm)
+        return dense(self._documents, self._minilm)
 
     @cached_property
     def sentences(self) -> Stage:

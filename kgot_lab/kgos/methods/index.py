@@ -18,7 +18,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints
 from kgot_lab.kgos.methods.formatting import NodeHit
 from kgot_lab.kgos.schemas.dimensions import DimensionColumn, dimension_column
-from kgot_lab.retrieval.dense import meaning, meaning_of_vectors
+from kgot_lab.retrieval.dense import dense, dense_from_vectors
 from kgot_lab.retrieval.fusion import strongest
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
 from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
@@ -110,7 +110,7 @@ class NodeTexts:
         """
         checked_embedder(embedder)
         if embedder.digest not in self._meanings:
-            self._meanings[embedder.digest] = meaning(self.documents, embedder)
+            self._meanings[embedder.digest] = dense(self.documents, embedder)
         return self._meanings[embedder.digest]
 
     def meaning_of(self, vectors: StoredVectors, embedder: Embedder) -> Stage:
@@ -131,7 +131,7 @@ class NodeTexts:
             of_nodes = StoredVectors(
                 tuple(vectors.ids[row] for row in rows), vectors.matrix[rows], vectors.model, vectors.digest
             )
-            self._of_vectors[kept] = meaning_of_vectors(of_nodes, embedder)
+            self._of_vectors[kept] = dense_from_vectors(of_nodes, embedder)
         return self._of_vectors[kept]
 
 

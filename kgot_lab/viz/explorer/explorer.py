@@ -319,7 +319,7 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     )  # not needed by `explore` with one's own retrievers
     from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.embedding.vectors import minilm
-    from kgot_lab.retrieval.dense import meaning
+    from kgot_lab.retrieval.dense import dense
     from kgot_lab.retrieval.entity_linking import title_graph
     from kgot_lab.retrieval.fusion import strongest
     from kgot_lab.retrieval.lexical import bm25, fts5, like
@@ -328,7 +328,7 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     develop = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop
     vectors, documents = embedder or minilm(), develop.documents
     lanes = Lanes(
-        embedding=meaning(documents, vectors),
+        embedding=dense(documents, vectors),
         text=strongest(bm25(documents), fts5(documents)),
         graph=around(title_graph(documents), like(documents)),
     )
