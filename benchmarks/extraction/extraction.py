@@ -118,9 +118,9 @@ def happened() -> set[tuple]:
 
 def of_graph(root: Path) -> tuple[dict, set]:
     """The ids of functions by file and line, and the calls in the graph by ids."""
-    from kgot_lab.kgos.extraction.folder import graph_of_folder
+    from kgot_lab.kgos.extraction.folder import extract_folder
 
-    graph = graph_of_folder(root).graph
+    graph = extract_folder(root).graph
     ids = {}
     for node in graph.nodes:
         if node.labels[0] in ("function", "method"):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kgot_lab.errors import BadInput, require
-from kgot_lab.kgos.editing import MADE_BY_HAND, EditMade, Editor
+from kgot_lab.kgos.editing import CURATED_PROPERTY, Edit, Editor
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims import WrittenDown, written_down
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
@@ -79,7 +79,7 @@ class Editing(LiveOutput):
         self.live.send({"shown": self.live.data["shown"]})
         return {}
 
-    def _done(self, message: Mapping[str, Json]) -> EditMade | None:
+    def _done(self, message: Mapping[str, Json]) -> Edit | None:
         editor = self.editor
         match message:
             case {"look": str(id)}:
@@ -115,7 +115,7 @@ class Editing(LiveOutput):
                 return self._still_present(editor.redo())
         return None
 
-    def _still_present(self, made: EditMade) -> EditMade:
+    def _still_present(self, made: Edit) -> Edit:
         """Update the node in view after an edit, and return the edit.
 
         A restored node comes into view. If the node in view was removed, the first node of the graph replaces
@@ -144,16 +144,18 @@ class Editing(LiveOutput):
         if self.node in graph:
             node = graph.node(self.node)
             edges = graph.neighbours(self.node, "both")
-            mark = node.properties.get(MADE_BY_HAND)
+            mark = node.properties.get(CURATED_PROPERTY)
             about = {
                 "node": self.node,
                 "type": node.labels[0] if node.labels else "",
                 "properties": [
-                    [name, _text(value)] for name, value in node.properties.items() if name != MADE_BY_HAND
+                    [name, _text(value)]
+                    for name, value in node.properties.items()
+                    if name != CURATED_PROPERTY
                 ],
                 "edges": [_ends(edge) for edge in edges[:_EDGES]],
                 "of_edges": len(edges),
-                "faults": [str(each) for each in editor.faults_at(self.node)],
+                "faults": [str(each) for each in editor.find_faults_at(self.node)],
                 "curated": f"by hand, {mark['by']}, {mark['at']}" if isinstance(mark, dict) else "",
             }
         return about | {

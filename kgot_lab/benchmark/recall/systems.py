@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from kgot_lab.analogy.delta_edges import DELTA, with_edges
+from kgot_lab.analogy.delta_edges import DELTA_EDGE, replace_computed_edges
 from kgot_lab.benchmark.recall.datasets import opened_data
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.embedders import embedder, embedder_named
@@ -138,7 +138,7 @@ Stages = Mapping[str, Callable[[], Stage]]
 BASELINE = "convex"
 WRITTEN_BEFORE = Plan(BASELINE, expected="follow, sentences")
 TURNS = Walk(interleaved=True, rest=True)
-TURNS_DELTA = replace(TURNS, computed=(DELTA,))
+TURNS_DELTA = replace(TURNS, computed=(DELTA_EDGE,))
 
 
 VERSION = "1"  # version of the bundled systems: increase it when the results of one change
@@ -375,12 +375,12 @@ class _Parts:
 
     @cached_property
     def delta(self) -> PropertyGraph:
-        return with_edges(self.titles, self._dataset.isomorphic)
+        return replace_computed_edges(self.titles, self._dataset.isomorphic)
 
     @cached_property
     def delta_shuffled(self) -> PropertyGraph:
         alone = PropertyGraph.of(self.titles.nodes, self._dataset.isomorphic)
-        return with_edges(self.titles, shuffled(alone).edges)
+        return replace_computed_edges(self.titles, shuffled(alone).edges)
 
     @cached_property
     def named_by_triples(self) -> PropertyGraph:

@@ -30,7 +30,7 @@ from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView,
 from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
-from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
+from kgot_lab.kgos.schemas.check import Fault, find_faults, refuse_errors
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
 from kgot_lab.memory.claims.claim import instant, open_instant, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
@@ -127,9 +127,9 @@ class InvestmentGraph(InTables):
             types = {id: node.labels[0] for id, node in known.items() if len(node.labels) == 1}
             found = [
                 *ownership_faults(nodes, there, owner),
-                *faults(self.vocabulary, written.values(), edges, types=types),
+                *find_faults(self.vocabulary, written.values(), edges, types=types),
             ]
-            warnings = refuse_faulty(found)
+            warnings = refuse_errors(found)
             new = tuple(
                 node.id
                 for node in written.values()

@@ -26,7 +26,7 @@ from kgot_lab.domains.investment.view import (
 from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary, fit_edge, fit_node, fit_text
-from kgot_lab.kgos.schemas.check import Fault, time_of
+from kgot_lab.kgos.schemas.check import Fault, parse_time
 from kgot_lab.memory.claims.claim import instant
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
@@ -98,7 +98,7 @@ def edge_expiry(
 
 def _since(node: Node, at: int) -> int:
     dated = next(
-        (time for name in _DATED_BY if (time := time_of(node.properties.get(name))) is not None), None
+        (time for name in _DATED_BY if (time := parse_time(node.properties.get(name))) is not None), None
     )
     return at if dated is None else min(at, instant(dated, "the date of a node"))
 

@@ -20,7 +20,7 @@ from kgot_lab.experts.federation.delegation import (
 )
 from kgot_lab.experts.federation.marketplace import Advertised, best_peer, capabilities_of
 from kgot_lab.experts.federation.signing import Peer
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.text.words import content_words, stem
 
@@ -157,7 +157,7 @@ def unsaid_words(question: str, found: SearchResult) -> Unsaid:
     Words are compared by stem with the names and descriptions of the nodes.
     """
     asked = {stem(told): word for word in _WORD.findall(question) for told in content_words(word)}
-    index = index_of(found.graph)
+    index = graph_index(found.graph)
     said: set[str] = set()
     for node in found.nodes:
         for id in node.sources:

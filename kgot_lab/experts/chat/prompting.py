@@ -19,11 +19,11 @@ from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.kgos.methods.compose_for import Composition
-from kgot_lab.kgos.methods.goals import Limitation, limitations_of
-from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.goals import Limitation, limitations_by_row
+from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.search.results import SearchResult
-from kgot_lab.kgos.schemas.dimensions import BY_NAME
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.cleaning import FENCES, fenced, harmless, shorten
 from kgot_lab.text.words import STOP_WORDS, content_words, folded_words, stem
@@ -186,7 +186,7 @@ class PromptContext:
 
 def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
     """Select what a search over the graphs of an expert puts into its prompt."""
-    index = index_of(known.graph)
+    index = graph_index(known.graph)
     every = [id for node in found.nodes for id in node.sources]
     hits = every[:MOST_TOLD_NODES]
     shown = dict.fromkeys(hits)
@@ -316,7 +316,7 @@ def _limits(index: GraphIndex, told: Iterable[str]) -> dict[str, tuple[Limitatio
     seen, ahead = set[str](), list(dict.fromkeys(told))
     while ahead:
         seen.update(ahead)
-        rows = limitations_of(index, [index.graph.row(id) for id in ahead])
+        rows = limitations_by_row(index, [index.graph.row(id) for id in ahead])
         found = {index.graph.ids[row]: those for row, those in rows.items()}
         limits |= found
         named = dict.fromkeys(
@@ -329,7 +329,7 @@ def _limits(index: GraphIndex, told: Iterable[str]) -> dict[str, tuple[Limitatio
 def _citable(known: KnownGraphs, index: GraphIndex, id: str) -> CitableNode:
     row = known.graph.row(id)
     name, own = known.split_id(id)
-    return CitableNode(name, own, index.names[row], index.kinds[row])
+    return CitableNode(name, own, index.names[row], index.label_texts[row])
 
 
 def _lines(
@@ -381,7 +381,11 @@ def _hints(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Sequence
     """
     for id in hits[:_HINTED]:
         known = index.graph.node_properties[index.graph.row(id)]
-        values = {name: float(value) for name, value in known.items() if name in BY_NAME and _is_share(value)}
+        values = {
+            name: float(value)
+            for name, value in known.items()
+            if name in DIMENSIONS_BY_NAME and _is_share(value)
+        }
         far = sorted(values, key=lambda name: (-abs(values[name] - 0.5), name))[:_DIMENSIONS]
         if far:
             yield f"- {_line(citable[id].name)}: {', '.join(f'{name} {values[name]:.2g}' for name in far)}"

@@ -15,7 +15,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, UnknownName, require_count, shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.editing import MADE_BY_HAND, Editor
+from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json
 from kgot_lab.memory.claims.claim import instant, moment, plain_text, utc_now
@@ -77,7 +77,7 @@ WITHDRAW = "DELETE FROM verdicts WHERE number = :number"
 # edits.
 
 # the editor treats the second as another type, and writes the third itself
-_NO_PROPERTIES = ("id", "type", MADE_BY_HAND)
+_NO_PROPERTIES = ("id", "type", CURATED_PROPERTY)
 
 
 @dataclass(frozen=True)

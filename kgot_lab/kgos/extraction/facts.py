@@ -38,7 +38,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class Mention:
+class Reference:
     """A reference from one thing to another. `target` is an id, or a name that is resolved when all files are
     read.
     """
@@ -60,7 +60,7 @@ class FileFacts:
     path: str  # relative to the folder
     language: str
     definitions: tuple[Definition, ...]
-    references: tuple[Mention, ...] = ()
+    references: tuple[Reference, ...] = ()
     remark: str = ""  # what was guessed or left out
     flow: Mapping[str, Json] | None = None
 
@@ -77,7 +77,7 @@ class FileFacts:
     def from_json(cls, kept: Mapping[str, Any]) -> FileFacts:
         """Rebuild facts from the output of `to_json`."""
         definitions = tuple(Definition.from_json(each) for each in kept["definitions"])
-        references = tuple(Mention(**each) for each in kept["references"])
+        references = tuple(Reference(**each) for each in kept["references"])
         return cls(kept["path"], kept["language"], definitions, references, kept["remark"], kept["flow"])
 
 
@@ -101,7 +101,7 @@ class ModuleNames:
         paths = sorted(paths)
         packages = {str(PurePosixPath(path).parent) for path in paths if PurePosixPath(path).stem == INIT}
         for path in paths:
-            name = _dotted(PurePosixPath(path), packages, prefix)
+            name = _dotted_name(PurePosixPath(path), packages, prefix)
             if name in self.package_of:
                 name = f"{name} ({path})"
             self._of_path[path] = name
@@ -117,7 +117,7 @@ class ModuleNames:
             for length in range(1, name.count(".") + 1)
         }
 
-    def of(self, path: str) -> str:
+    def name_of(self, path: str) -> str:
         """Return the dotted name of the module in a file."""
         return self._of_path[path]
 
@@ -145,7 +145,7 @@ class ModuleNames:
         return ends[0] if len(ends) == 1 and "." in name else None
 
 
-def _dotted(path: PurePosixPath, packages: set[str], prefix: str) -> str:
+def _dotted_name(path: PurePosixPath, packages: set[str], prefix: str) -> str:
     folder = path.parent
     if str(folder) in packages:
         top = folder

@@ -28,25 +28,25 @@ from kgot_lab.kgos.extraction.facts import (
     ModuleNames,
 )
 from kgot_lab.kgos.extraction.file_facts import (
-    CachedExtraction,
-    FileToRead,
-    facts_of_file,
-    files_together,
-    key_of_parts,
-    read_file_facts,
-    same_reading,
+    ExtractionCache,
+    SourceFile,
+    cache_key,
+    check_same_version,
+    extract_batch,
+    extract_file,
+    split_batches,
 )
-from kgot_lab.kgos.extraction.linking import join_facts
+from kgot_lab.kgos.extraction.linking import link_facts
 from kgot_lab.text.cleaning import counted
 
-_LARGEST = {
+_MAX_FILE_BYTES = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
 }  # bytes at most
 # folders of installed packages and of generated files
-_PASSED_OVER = ("node_modules", "__pycache__", "site-packages")
-_LOT = 64  # files cached together; with workers, files per thread, for at most _MOST_LOTS threads
-_MOST_LOTS = 16
+_IGNORED_FOLDERS = ("node_modules", "__pycache__", "site-packages")
+_BATCH_SIZE = 64  # files cached together; with workers, files per thread, for at most _MOST_LOTS threads
+_MAX_THREADS = 16
 # how many of how many files are done, and the next one
 FileProgress = Callable[[int, int, str], object]
 
@@ -97,7 +97,7 @@ class FolderGraph:
         )
 
 
-def graph_of_folder(
+def extract_folder(
     folder: str | Path,
     *,
     cache: Path | Literal[False] | None = None,
@@ -122,29 +122,29 @@ def graph_of_folder(
         raise BadInput(
             f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ_ENDINGS)})"
         )
-    walk = _Walk(folder)
+    walk = _FolderListing(folder)
     paths, name = sorted(walk.paths), folder.resolve().name
     names = ModuleNames(
         [each for each in paths if each.endswith(PYTHON_ENDINGS)],
         name if (folder / "__init__.py").is_file() else "",
     )
-    kept = None if cache is False else CachedExtraction(cache)
-    reading = _Reading(folder, names, kept, client)
+    kept = None if cache is False else ExtractionCache(cache)
+    reading = _FactsReader(folder, names, kept, client)
     told = progress or (lambda *_: None)
-    files = list(reading.facts_of(paths, told))
+    files = list(reading.read_files(paths, told))
     if not reading.read + reading.reused:
         reasons = (
             "; ".join(map(str, [*walk.skipped, *reading.skipped][:5]))
             or f"it holds no {', '.join(READ_ENDINGS)}"
         )
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
-    key = key_of_parts(name, *reading.keys)
-    found = kept.graph(key) if kept else None
+    key = cache_key(name, *reading.keys)
+    found = kept.read_graph(key) if kept else None
     if found is None:
         told(len(paths), len(paths), "what calls what")
-        found = join_facts(files, names, name)
+        found = link_facts(files, names, name)
         if kept:
-            kept.keep_graph(key, found)
+            kept.store_graph(key, found)
     skipped = tuple(sorted((*walk.skipped, *reading.skipped), key=lambda each: each.path))
     return FolderGraph(
         found.graph,
@@ -159,20 +159,20 @@ def graph_of_folder(
     )
 
 
-def folder_stamp(folder: Path) -> str:
+def folder_fingerprint(folder: Path) -> str:
     """Return a hash that changes when the files to read change.
 
     It covers the names, sizes, modification times and inodes of the files.
     """
     told = []
-    for path in sorted(_Walk(folder).paths):
+    for path in sorted(_FolderListing(folder).paths):
         with suppress(OSError):  # removed meanwhile
             found = (folder / path).stat()
             told.append(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0{found.st_ino}")
-    return key_of_parts(*told).hex()
+    return cache_key(*told).hex()
 
 
-class _Walk:
+class _FolderListing:
     """The files of a folder that are read, and those that are skipped."""
 
     def __init__(self, folder: Path):
@@ -186,64 +186,68 @@ class _Walk:
                 path = Path(parent, name)
                 if (
                     name.startswith(".")
-                    or name in _PASSED_OVER
+                    or name in _IGNORED_FOLDERS
                     or name.endswith(".egg-info")
-                    or _holds(path, "pyvenv.cfg")
+                    or _contains_file(path, "pyvenv.cfg")
                 ):
                     folders.remove(name)
                 elif path.is_symlink():
                     folders.remove(name)
-                    self.skipped.append(Remark(_name(inside / name), "a link to a folder"))
+                    self.skipped.append(Remark(_path_text(inside / name), "a link to a folder"))
             for name in files:
                 ending = PurePosixPath(name).suffix.lower()
                 if name.startswith(".") or ending not in READ_ENDINGS:
                     self.passed_over[ending] += not name.startswith(".")
                 elif Path(parent, name).is_symlink():
-                    self.skipped.append(Remark(_name(inside / name), "a link"))
+                    self.skipped.append(Remark(_path_text(inside / name), "a link"))
                 else:
-                    self.paths.append(_name(inside / name))
+                    self.paths.append(_path_text(inside / name))
         for each in refused:
             why = f"the folder cannot be opened ({each.strerror})"
-            self.skipped.append(Remark(_name(Path(each.filename).relative_to(folder)), why))
+            self.skipped.append(Remark(_path_text(Path(each.filename).relative_to(folder)), why))
 
 
-def _holds(folder: Path, name: str) -> bool:
+def _contains_file(folder: Path, name: str) -> bool:
     with suppress(OSError):
         return (folder / name).exists()
     return False
 
 
-def _name(path: Path) -> str:
+def _path_text(path: Path) -> str:
     return os.fsencode(path.as_posix()).decode("utf-8", "surrogateescape")
 
 
-class _Reading:
+class _FactsReader:
     """A reader of the facts of files, which takes them from the cache if the bytes are the same."""
 
-    def __init__(self, folder: Path, names: ModuleNames, kept: CachedExtraction | None, client: Any = None):
+    def __init__(self, folder: Path, names: ModuleNames, kept: ExtractionCache | None, client: Any = None):
         self.folder, self.names, self.kept, self.client = folder, names, kept, client
-        self.lot = _LOT if client is None else _LOT * min(max(1, sum(client.nthreads().values())), _MOST_LOTS)
+        self.lot = (
+            _BATCH_SIZE
+            if client is None
+            else _BATCH_SIZE * min(max(1, sum(client.nthreads().values())), _MAX_THREADS)
+        )
         self.read = self.reused = 0
         self.skipped: list[Remark] = []
         self.keys: list[bytes] = []
 
-    def facts_of(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
+    def read_files(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
         """Yield the facts of each readable file, in the order of the paths."""
         for start in range(0, len(paths), self.lot):
             data = {
                 path: each
                 for path in paths[start : start + self.lot]
-                if (each := self._bytes(path)) is not None
+                if (each := self._read_bytes(path)) is not None
             }
-            keys = {path: self._key(path, data[path]) for path in data}
-            known = self.kept.facts(keys.values()) if self.kept else {}
+            keys = {path: self._file_key(path, data[path]) for path in data}
+            known = self.kept.read_facts(keys.values()) if self.kept else {}
             new: dict[bytes, FileFacts] = {}
-            files = {path: self._file(path, data[path]) for path in data if keys[path] not in known}
+            files = {path: self._source_file(path, data[path]) for path in data if keys[path] not in known}
             far: dict[str, FileFacts | str] = {}
             try:
                 if self.client is not None and files:
                     there = start + len(data) - len(files)
-                    for path, said in self._read_far(files, progress, there, len(paths)):
+                    for path, said in self._read_on_workers(files, progress, there, len(paths)):
                         far[path] = said
                         if isinstance(said, FileFacts):
                             new[keys[path]] = said
@@ -252,65 +256,65 @@ class _Reading:
                         progress(place, len(paths), path)
                     if (facts := known.get(keys[path])) is not None:
                         self.reused += 1
-                    elif (facts := self._read(files[path], far)) is not None:
+                    elif (facts := self._read_locally(files[path], far)) is not None:
                         self.read += 1
                         new[keys[path]] = facts
                     else:
                         continue
                     self.keys.append(keys[path])
                     yield facts
-                yield from self._unread(paths[start : start + self.lot])
+                yield from self._placeholder_modules(paths[start : start + self.lot])
             finally:  # an interrupted run too caches what it read
                 if self.kept:
-                    self.kept.keep_facts(new)
+                    self.kept.store_facts(new)
 
-    def _unread(self, paths: list[str]) -> Iterator[FileFacts]:
+    def _placeholder_modules(self, paths: list[str]) -> Iterator[FileFacts]:
         """Yield a bare module for each Python file that could not be read, since others may import it."""
         skipped = {each.path for each in self.skipped}
         for path in paths:
             if path in skipped and path.endswith(PYTHON_ENDINGS):
-                module = self.names.of(path)
-                self.keys.append(key_of_parts(path, module, "could not be read"))
+                module = self.names.name_of(path)
+                self.keys.append(cache_key(path, module, "could not be read"))
                 itself = Definition(
                     module, "module", module.rpartition(".")[2], 1, 1, "", "could not be read"
                 )
                 yield FileFacts(path, "python", (itself,))
 
-    def _bytes(self, path: str) -> bytes | None:
-        most = _LARGEST[PurePosixPath(path).suffix.lower()]
+    def _read_bytes(self, path: str) -> bytes | None:
+        most = _MAX_FILE_BYTES[PurePosixPath(path).suffix.lower()]
         try:
             return read_regular(self.folder / path, most)
         except OSError as error:
             self.skipped.append(Remark(path, error.strerror or str(error)))
             return None
 
-    def _key(self, path: str, data: bytes) -> bytes:
-        module = self.names.of(path) if path.endswith(PYTHON_ENDINGS) else ""
-        return key_of_parts(path, module, str(self.names.package_of.get(module, "")), data)
+    def _file_key(self, path: str, data: bytes) -> bytes:
+        module = self.names.name_of(path) if path.endswith(PYTHON_ENDINGS) else ""
+        return cache_key(path, module, str(self.names.package_of.get(module, "")), data)
 
-    def _file(self, path: str, data: bytes) -> FileToRead:
+    def _source_file(self, path: str, data: bytes) -> SourceFile:
         if not path.endswith(PYTHON_ENDINGS):
-            return FileToRead(path, data)
-        module = self.names.of(path)
-        return FileToRead(path, data, module, self.names.package_of[module])
+            return SourceFile(path, data)
+        module = self.names.name_of(path)
+        return SourceFile(path, data, module, self.names.package_of[module])
 
-    def _read_far(
-        self, files: dict[str, FileToRead], progress: FileProgress, done: int, total: int
+    def _read_on_workers(
+        self, files: dict[str, SourceFile], progress: FileProgress, done: int, total: int
     ) -> Iterator[tuple[str, FileFacts | str]]:
         """Yield what workers read of some files, as they finish.
 
         Files for which a worker has no parser are left out.
         """
-        lots = files_together(files)
-        for number, read in shared_out(self.client, read_file_facts, lots):
+        lots = split_batches(files)
+        for number, read in shared_out(self.client, extract_batch, lots):
             done += len(lots[number])
             progress(done, total, lots[number][-1].path)
-            found = zip(lots[number], same_reading(read).files, strict=True)
+            found = zip(lots[number], check_same_version(read).files, strict=True)
             yield from ((file.path, said) for file, said in found if said is not None)
 
-    def _read(self, file: FileToRead, far: dict[str, FileFacts | str]) -> FileFacts | None:
+    def _read_locally(self, file: SourceFile, far: dict[str, FileFacts | str]) -> FileFacts | None:
         try:
-            said = far[file.path] if file.path in far else facts_of_file(file)
+            said = far[file.path] if file.path in far else extract_file(file)
         except (BadInput, NotInstalled) as error:
             said = str(error)
         if isinstance(said, FileFacts):

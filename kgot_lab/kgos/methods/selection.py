@@ -10,18 +10,18 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.dimensions import Filters, bounds_of, rows_within
+from kgot_lab.kgos.methods.dimensions import Filters, select_rows, validate_filters
 from kgot_lab.kgos.methods.formatting import TableFound
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node
 
-ALTERNATIVES = ("alternative_to", "pattern_alternative_to")
-_IDENTITY = ("id", "name", "type")
+ALTERNATIVE_TYPES = ("alternative_to", "pattern_alternative_to")
+_IDENTITY_COLUMNS = ("id", "name", "type")
 
 
 # one parameter for each filter
-def selected_nodes(
+def select_nodes(
     graph: PropertyGraph,
     *,
     types: Collection[str] = (),
@@ -41,17 +41,17 @@ def selected_nodes(
     as texts without case; `has_property`: these names; `dimensions`: within these bounds. Raises UnknownName
     for what no node or edge has, and BadInput.
     """
-    index = index_of(graph)
+    index = graph_index(graph)
     kept = np.ones(len(graph), bool)
     why: list[str] = []
-    _known("node type", types, index.of_label)
-    _known("edge type", edge_types, graph.types())
+    _check_names("node type", types, index.rows_by_label)
+    _check_names("edge type", edge_types, graph.types())
     require_count(min_edges, 0, "min_edges")
     if max_edges is not None:
         require_count(max_edges, min_edges, "max_edges", "it is not below min_edges")
     degrees = np.bincount(np.concatenate([graph.sources, graph.targets]), minlength=len(graph))
     if types:
-        kept &= np.isin(np.arange(len(graph)), np.concatenate([index.of_label[each] for each in types]))
+        kept &= np.isin(np.arange(len(graph)), np.concatenate([index.rows_by_label[each] for each in types]))
     if edge_types:
         chosen = np.isin(
             graph.type_codes, [code for code, name in enumerate(graph.type_names) if name in edge_types]
@@ -61,15 +61,16 @@ def selected_nodes(
     if max_edges is not None:
         kept &= degrees <= max_edges
     names = {name for properties_ in graph.node_properties for name in properties_}
-    _known("property", [*has_property, *(properties or {})], names)
+    _check_names("property", [*has_property, *(properties or {})], names)
     for row in np.flatnonzero(kept).tolist():
         held = graph.node_properties[row]
         wrong = any(held.get(name) in (None, "") for name in has_property)
         kept[row] = not wrong and all(
-            name in held and _text(held[name]) == _text(value) for name, value in (properties or {}).items()
+            name in held and _folded_text(held[name]) == _folded_text(value)
+            for name, value in (properties or {}).items()
         )
     if dimensions:
-        within, told = rows_within(index, bounds_of(dimensions))
+        within, told = select_rows(index, validate_filters(dimensions))
         kept &= within
         why += told
     rows = np.flatnonzero(kept).tolist()
@@ -82,12 +83,15 @@ def selected_nodes(
         rows = rows[:limit]
     if len(rows) < passing:
         why.append(f"{len(rows)} of {counted(passing, 'node')} that pass")
-    found = tuple((*index.identity(row), int(degrees[row]), _about(graph, row)) for row in rows)
-    title, columns = f"{counted(passing, 'node')} of {len(graph):,}", (*_IDENTITY, "edges", "description")
+    found = tuple((*index.identity(row), int(degrees[row]), _node_description(graph, row)) for row in rows)
+    title, columns = (
+        f"{counted(passing, 'node')} of {len(graph):,}",
+        (*_IDENTITY_COLUMNS, "edges", "description"),
+    )
     return TableFound(title, columns, found, tuple(why), tuple(graph.ids[row] for row in rows))
 
 
-def related_nodes(
+def list_related_nodes(
     graph: PropertyGraph,
     node: str,
     *,
@@ -99,29 +103,29 @@ def related_nodes(
 
     Raises UnknownName for an unknown node, with similar ids, or for an edge type that the graph lacks.
     """
-    index = index_of(graph)
+    index = graph_index(graph)
     row = index.row(node)
-    _known("edge type", edge_types, graph.types())
+    _check_names("edge type", edge_types, graph.types())
     id = graph.ids[row]
     edges = graph.neighbours(id, direction, edge_types or None)
     rows = []
     for edge in edges:
         other = edge.target if edge.source == id else edge.source
         arrow = f"-{edge.type}->" if edge.source == id else f"<-{edge.type}-"
-        rows.append((*index.identity(graph.row(other)), arrow, _where(edge.properties)))
+        rows.append((*index.identity(graph.row(other)), arrow, _format_location(edge.properties)))
     rows.sort(key=lambda each: (each[3], each[0]))
     shown, edges_told = tuple(rows[:limit]), counted(len(rows), "edge")
     about = (id, *(row[0] for row in shown))
     return TableFound(
         f"related to {id}: {edges_told}",
-        (*_IDENTITY, "edge", "where"),
+        (*_IDENTITY_COLUMNS, "edge", "where"),
         shown,
         (f"{edges_told} of {id}",),
         about,
     )
 
 
-def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFound:
+def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFound:
     """List the alternatives to a node: those that edges state, then nodes with the same edges.
 
     The latter share a label with the node, and edges of the same type to or from the same nodes. Their score
@@ -129,13 +133,13 @@ def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFo
     BadInput.
     """
     require_count(limit, 1, "limit")
-    index = index_of(graph)
+    index = graph_index(graph)
     id = graph.ids[index.row(node)]
     said = {
         edge.target if edge.source == id else edge.source: edge.type
-        for edge in graph.neighbours(id, "both", ALTERNATIVES)
+        for edge in graph.neighbours(id, "both", ALTERNATIVE_TYPES)
     }
-    roles = _roles(graph, id)
+    roles = _edge_roles(graph, id)
     scores: dict[str, float] = {}
     for _, type, other, out in roles:
         for edge in graph.neighbours(other, "in" if out else "out", (type,)):
@@ -145,7 +149,7 @@ def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFo
                 scores[candidate] = 0.0
     own = {each[1:] for each in roles}
     for candidate in scores:
-        theirs = {each[1:] for each in _roles(graph, candidate)}
+        theirs = {each[1:] for each in _edge_roles(graph, candidate)}
         scores[candidate] = len(own & theirs) / len(own | theirs)
     best = sorted(scores, key=lambda each: (-scores[each], each))[:limit]
     reasons = [(each, 1.0, type) for each, type in sorted(said.items())]
@@ -153,46 +157,51 @@ def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFo
     rows = tuple((*index.identity(graph.row(each)), score, why) for each, score, why in reasons[:limit])
     why = (f"{counted(len(said), 'alternative')} said by an edge",)
     about = (id, *(row[0] for row in rows))
-    return TableFound(f"alternatives to {id}: {len(reasons)}", (*_IDENTITY, "score", "why"), rows, why, about)
+    return TableFound(
+        f"alternatives to {id}: {len(reasons)}", (*_IDENTITY_COLUMNS, "score", "why"), rows, why, about
+    )
 
 
-def what_changed(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
+def list_changes(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
     """List what was added, removed and changed since an earlier graph: nodes by id, edges by their ends."""
     require(earlier, PropertyGraph, "the earlier graph is a PropertyGraph")
     diff: Diff = earlier.diff(graph)
     rows: list[tuple[str, str, str, str]] = []
     for word, nodes in (("added", diff.added_nodes), ("removed", diff.removed_nodes)):
         rows += [(word, "node", each.id, " ".join(each.labels)) for each in nodes]
-    rows += [("changed", "node", after.id, _changed(before, after)) for before, after in diff.changed_nodes]
-    for word, edges in (("added", diff.added_edges), ("removed", diff.removed_edges)):
-        rows += [(word, "edge", _told(each), "") for each in edges]
     rows += [
-        ("changed", "edge", _told(after), _changed(before, after)) for before, after in diff.changed_edges
+        ("changed", "node", after.id, _changed_names(before, after)) for before, after in diff.changed_nodes
+    ]
+    for word, edges in (("added", diff.added_edges), ("removed", diff.removed_edges)):
+        rows += [(word, "edge", _format_edge(each), "") for each in edges]
+    rows += [
+        ("changed", "edge", _format_edge(after), _changed_names(before, after))
+        for before, after in diff.changed_edges
     ]
     about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
     columns = ("change", "kind", "what", "how")
     return TableFound(counted(len(rows), "change"), columns, tuple(rows), (), about)
 
 
-def _roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
+def _edge_roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
     """Return the edges of a node as (id, type, other end, whether it is outgoing)."""
     return {(id, each.type, each.target, True) for each in graph.neighbours(id, "out")} | {
         (id, each.type, each.source, False) for each in graph.neighbours(id, "in")
     }
 
 
-def _changed(before: Node | Edge, after: Node | Edge) -> str:
+def _changed_names(before: Node | Edge, after: Node | Edge) -> str:
     one, other = before.properties, after.properties
     names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
     labels = isinstance(before, Node) and isinstance(after, Node) and before.labels != after.labels
     return ", ".join(["type"] * labels + names)
 
 
-def _told(edge: Edge) -> str:
+def _format_edge(edge: Edge) -> str:
     return f"{edge.source} -{edge.type}-> {edge.target}"
 
 
-def _known(what: str, names: Collection[str], there: Collection[str]) -> None:
+def _check_names(what: str, names: Collection[str], there: Collection[str]) -> None:
     if isinstance(names, str):
         raise BadInput(f"a list of names is asked for, not one text: [{names!r}]")
     for name in names:
@@ -200,15 +209,15 @@ def _known(what: str, names: Collection[str], there: Collection[str]) -> None:
             raise UnknownName(what, name, there)
 
 
-def _text(value: object) -> str:
+def _folded_text(value: object) -> str:
     return str(value).casefold()
 
 
-def _about(graph: PropertyGraph, row: int) -> str:
+def _node_description(graph: PropertyGraph, row: int) -> str:
     return str(graph.node_properties[row].get("description") or "")
 
 
-def _where(properties: Mapping[str, Any]) -> str:
+def _format_location(properties: Mapping[str, Any]) -> str:
     lines = properties.get("lines")
     lines = lines if isinstance(lines, list) else []
     return f"{properties.get('file', '')}:{','.join(map(str, lines[:5]))}".strip(":")

@@ -13,8 +13,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Truth
 from kgot_lab.graph.snapshots import NamedGraph, with_names_as_ids
 from kgot_lab.io.sqlite_snapshot import private_copy
-from kgot_lab.kgos.extraction.folder import FileProgress, graph_of_folder
-from kgot_lab.kgos.extraction.patterns import with_patterns
+from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
+from kgot_lab.kgos.extraction.patterns import add_patterns
 from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.loop.evidence import sourced
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
@@ -37,7 +37,7 @@ from kgot_lab.text.cleaning import counted
 
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
 
-_SQLITE = (".sqlite", ".sqlite3", ".db")
+_SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
 
 
 def is_store_file(path: Path | str) -> bool:
@@ -46,7 +46,7 @@ def is_store_file(path: Path | str) -> bool:
     Raises OSError if it cannot be read.
     """
     path = Path(path)
-    if path.suffix.lower() in (*_SQLITE, ".log"):
+    if path.suffix.lower() in (*_SQLITE_ENDINGS, ".log"):
         return True
     with path.open("rb") as file:
         begins = file.read(len(FRESH))
@@ -68,10 +68,10 @@ def read_store_file(path: Path | str) -> NamedGraph:
     path = Path(path)
     if not path.stat().st_size:
         raise BadInput(f"{path} is empty, so it holds no graph: if it held one once, restore a copy")
-    return _of_sqlite(path) if path.suffix.lower() in _SQLITE else _of_log(path)
+    return _read_sqlite(path) if path.suffix.lower() in _SQLITE_ENDINGS else _read_log(path)
 
 
-def _of_log(path: Path) -> NamedGraph:
+def _read_log(path: Path) -> NamedGraph:
     truth, torn = Truth(), chain_on_file(path).torn
     for diff in history(path):
         truth.apply(diff)
@@ -81,12 +81,12 @@ def _of_log(path: Path) -> NamedGraph:
     )
 
 
-def _of_sqlite(path: Path) -> NamedGraph:
+def _read_sqlite(path: Path) -> NamedGraph:
     try:
-        with _reading(path) as (connection, lost):
+        with _open_for_reading(path) as (connection, lost):
             if not is_own_file(connection):
-                return _foreign(path)
-            asked = SELECT_SOUND if _has_sums(connection, path) else SELECT_ALL
+                return _read_foreign_sqlite(path)
+            asked = SELECT_SOUND if _has_checksums(connection, path) else SELECT_ALL
             can_sum(connection)
             nodes, edges = (
                 connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall()
@@ -102,7 +102,7 @@ def _of_sqlite(path: Path) -> NamedGraph:
     return NamedGraph(PropertyGraph.of(map(node_of_sqlite, nodes), map(edge_of_sqlite, edges)), lost)
 
 
-def _foreign(path: Path) -> NamedGraph:
+def _read_foreign_sqlite(path: Path) -> NamedGraph:
     read = read_foreign(path)
     named = with_names_as_ids(read.graph)
     notes = [f"tables of the profile {read.profile}", named.note]
@@ -113,7 +113,7 @@ def _foreign(path: Path) -> NamedGraph:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
+def _open_for_reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
     """Yield a connection in one transaction, and what the log beside the file has lost.
 
     The connection is to a copy, except if a store in this process has the file open.
@@ -129,7 +129,7 @@ def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
         yield connection, lost
 
 
-def _has_sums(connection: sqlite3.Connection, path: Path) -> bool:
+def _has_checksums(connection: sqlite3.Connection, path: Path) -> bool:
     """Return whether the rows of a file have checksums.
 
     Raises BadInput if the file is not a store, and StoreDamaged if a short check finds damage.
@@ -146,15 +146,15 @@ def _has_sums(connection: sqlite3.Connection, path: Path) -> bool:
     return version >= VERSION
 
 
-SayTo = Callable[[str], None]
+NoteCallback = Callable[[str], None]
 
 
-def opened_graph(
+def load_graph(
     where: str,
     *,
     namespace: str | None = None,
     cache: Path | Literal[False] | None = None,
-    say: SayTo | None = None,
+    say: NoteCallback | None = None,
     progress: FileProgress | None = None,
     client: Any = None,
 ) -> PropertyGraph:
@@ -173,8 +173,8 @@ def opened_graph(
             return kept.graph()
     path = Path(where).expanduser()
     if path.is_dir():
-        found = graph_of_folder(path, cache=cache, progress=progress, client=client)
-        whole = with_patterns(found.graph)
+        found = extract_folder(path, cache=cache, progress=progress, client=client)
+        whole = add_patterns(found.graph)
         told(
             f"{found.describe(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges"
         )

@@ -34,7 +34,7 @@ from kgot_lab.domains.investment.monitor.news import (
 from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.investment.view import InvestmentView, fold
 from kgot_lab.errors import BadInput, BadReply, shortly
-from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
+from kgot_lab.kgos.schemas.check import Fault, check_edge, check_node, parse_time
 from kgot_lab.llm.structured import structured
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import named_words
@@ -74,7 +74,7 @@ class Sifter:
         }
         self._news = made_node("News", **told)
         if not self._faulty(
-            node_faults(self._vocabulary, rated := made_node("News", **told, sentiment=sentiment)),
+            check_node(self._vocabulary, rated := made_node("News", **told, sentiment=sentiment)),
             "its sentiment",
         ):
             self._news = rated
@@ -116,7 +116,7 @@ class Sifter:
             except BadInput as error:
                 self._refuse(what, str(error))
             else:
-                if not self._faulty(node_faults(self._vocabulary, node), what):
+                if not self._faulty(check_node(self._vocabulary, node), what):
                     self._take(node)
                     self._join([self._news], "mentions", [node], what)
 
@@ -243,7 +243,7 @@ class Sifter:
 
         An invented time could end a call too early.
         """
-        time = time_of(told)
+        time = parse_time(told)
         if told.strip() and (time is None or str(time.day) not in named_words(self._text)):
             self._refuse(
                 f"{what}, the time {shortly(told)}", "it is none, or its day does not stand in the item"
@@ -264,7 +264,7 @@ class Sifter:
             )
             return None
         node = made_node(kind, summary=cleaned(summary), **properties)
-        return None if self._faulty(node_faults(self._vocabulary, node), what) else node
+        return None if self._faulty(check_node(self._vocabulary, node), what) else node
 
     def _join(
         self, sources: Sequence[Node], type: str, targets: Sequence[Node], what: str, **properties: Json
@@ -276,9 +276,7 @@ class Sifter:
         first: Sequence[Fault] = ()
         for source, target in product(sources, targets):
             edge = self._vocabulary.in_order(Edge(source.id, type, target.id, properties))
-            found = edge_faults(
-                self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)}
-            )
+            found = check_edge(self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)})
             if any(each.level == "error" for each in found):
                 first = first or found
                 continue
