@@ -174,7 +174,7 @@ def _node_text(node: Node) -> str:
 
 
 _Rows = NDArray[np.int64]
-_PairsT = TypeVar("_Found", DeltaPairs, SimilarPairs)
+_PairsT = TypeVar("_PairsT", DeltaPairs, SimilarPairs)
 DELTA_EDGE, SIMILARITY_EDGE = "structural_isomorphism", "similarity"
 
 

@@ -37,7 +37,7 @@ from kgot_lab.similarity.join import (
 HNSW_LINKS = 16  # links of a node in the index, twice as many on the lowest level
 _BATCH_SIZE = 4096  # rows added or searched at a time, between checks for an interrupt
 
-PairsT = TypeVar("Sort", SimilarPairs, DeltaPairs)
+PairsT = TypeVar("PairsT", SimilarPairs, DeltaPairs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,12 +137,12 @@ class PairSelection:
         rows, columns = unravel_positions(places, tile.right - tile.left)
         return (rows + tile.top if self.new is None else self.new[rows + tile.top]), columns + tile.left
 
-    def compute_block(self, matrix: Matrix, tile: Tile, room: Matrix) -> Matrix:
-        """Compute the similarities of a block into `room`."""
+    def compute_block(self, matrix: Matrix, tile: Tile, buffer: Matrix) -> Matrix:
+        """Compute the similarities of a block into `buffer`."""
         rows = (
             matrix[tile.top : tile.bottom] if self.new is None else matrix[self.new[tile.top : tile.bottom]]
         )
-        block = room[: tile.area].reshape(tile.bottom - tile.top, tile.right - tile.left)
+        block = buffer[: tile.area].reshape(tile.bottom - tile.top, tile.right - tile.left)
         return np.matmul(rows, matrix[tile.left : tile.right].T, out=block)
 
     def pair_mask(self, rows: RowNumbers, columns: RowNumbers) -> Flags:
@@ -302,17 +302,17 @@ def rounded_exact_products(matrix: Matrix, rows: RowNumbers, columns: RowNumbers
 # Work on blocks, sequential or on a Dask cluster, which can be interrupted and resumed, and its threads.
 
 JobProgress = Callable[[int, int], None]
-_State = TypeVar("_Found")
+_State = TypeVar("_State")
 
 
 class Job(Protocol[_State]):
     """The work on each block. A step returns a new `found`, so that an interrupted step leaves no trace."""
 
-    def nothing(self) -> _State: ...
-    def after(
-        self, found: _State, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]
+    def initial(self) -> _State: ...
+    def add_block(
+        self, found: _State, tile: Tile, matrices: Sequence[Matrix], buffers: Sequence[Matrix]
     ) -> _State: ...
-    def together(self, found: _State, more: _State) -> _State: ...
+    def merge(self, found: _State, more: _State) -> _State: ...
     def result(self, found: _State, matrices: Sequence[Matrix]) -> Any: ...
 
 
@@ -382,7 +382,7 @@ class BlockJob(Generic[_State]):
             tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
         )
         # one value, so that an interrupt comes before or after a block, never in between
-        self._state = (0, groups, job.nothing())
+        self._state = (0, groups, job.initial())
         self.total = len(tiles)
 
     @property
@@ -408,10 +408,10 @@ class BlockJob(Generic[_State]):
     def _run_locally(self) -> None:
         done, groups, found = self._state
         tiles = [tile for group in groups for tile in group]
-        rooms = _allocate_buffers(tiles, self._matrices)
+        buffers = _allocate_buffers(tiles, self._matrices)
         with blas_threads(self._threads):
             for tile in tiles[done:]:
-                found = self._job.after(found, tile, self._matrices, rooms)
+                found = self._job.add_block(found, tile, self._matrices, buffers)
                 self._state = (self.done + 1, groups, found)
                 self._report_progress()
 
@@ -427,7 +427,7 @@ class BlockJob(Generic[_State]):
         }
         try:
             for future in as_completed(futures):
-                found = self._job.together(self._state[2], future.result())
+                found = self._job.merge(self._state[2], future.result())
                 finished = left.pop(futures[future])
                 self._state = (self.done + len(finished), tuple(left.values()), found)
                 self._report_progress()
@@ -446,10 +446,10 @@ def _allocate_buffers(tiles: Sequence[Tile], matrices: Sequence[Matrix]) -> list
 
 def _process_tiles(tiles: Sequence[Tile], threads: int, job: Job[_State], *matrices: Matrix) -> _State:
     """Process some blocks as one Dask task."""
-    found, rooms = job.nothing(), _allocate_buffers(tiles, matrices)
+    found, buffers = job.initial(), _allocate_buffers(tiles, matrices)
     with blas_threads(threads):
         for tile in tiles:
-            found = job.after(found, tile, matrices, rooms)
+            found = job.add_block(found, tile, matrices, buffers)
     return found
 
 

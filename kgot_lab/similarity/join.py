@@ -131,14 +131,14 @@ class _NearestJob:
     most: int  # neighbours in all lists, before they are cut to k
     waiting: int  # neighbours that wait for being sorted into lists
 
-    def nothing(self) -> _NeighbourLists:
+    def initial(self) -> _NeighbourLists:
         return _NeighbourLists((), np.where(self.asked.blank, np.inf, -2).astype(np.float32))
 
-    def after(
-        self, found: _NeighbourLists, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]
+    def add_block(
+        self, found: _NeighbourLists, tile: Tile, matrices: Sequence[Matrix], buffers: Sequence[Matrix]
     ) -> _NeighbourLists:
         """Add the candidates of one more block. Off the diagonal it serves both its rows and its columns."""
-        block = self.asked.compute_block(matrices[0], tile, rooms[0])
+        block = self.asked.compute_block(matrices[0], tile, buffers[0])
         rows, columns = self.asked.row_numbers(tile), np.arange(tile.left, tile.right)
         block[self.asked.blank[rows]] = -np.inf
         block[:, self.asked.blank[columns]] = -np.inf
@@ -209,7 +209,7 @@ class _NearestJob:
         owners, others, _ = concatenate_columns(found.parts, _NEIGHBOUR_TYPES)
         return k_best_by_owner(owners, others, exact_products(matrix, owners, others), self.k)
 
-    def together(self, found: _NeighbourLists, more: _NeighbourLists) -> _NeighbourLists:
+    def merge(self, found: _NeighbourLists, more: _NeighbourLists) -> _NeighbourLists:
         """Merge the lists of two parts of the work."""
         return self._prune(_NeighbourLists(found.parts + more.parts, np.maximum(found.floor, more.floor)))
 
@@ -403,14 +403,14 @@ class _ThresholdJob:
     most: int
     margin: float
 
-    def nothing(self) -> _FoundPairs:
+    def initial(self) -> _FoundPairs:
         return _FoundPairs((), 0, np.zeros(len(BANDS), np.int64))
 
-    def after(
-        self, found: _FoundPairs, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]
+    def add_block(
+        self, found: _FoundPairs, tile: Tile, matrices: Sequence[Matrix], buffers: Sequence[Matrix]
     ) -> _FoundPairs:
         """Add the pairs of one more block."""
-        block = self.asked.compute_block(matrices[0], tile, rooms[0])
+        block = self.asked.compute_block(matrices[0], tile, buffers[0])
         if tile.top == tile.left and self.asked.new is None:
             np.fill_diagonal(block, -np.inf)
         least = self.thresholds.skeleton - self.margin
@@ -424,7 +424,9 @@ class _ThresholdJob:
         alike = block.reshape(-1)[places].astype(np.float64)
         raw = np.full(len(places), np.nan if len(matrices) > 1 else 0.0)
         if len(matrices) > 1 and len(places) > _SPARSE_SHARE * block.size:
-            raw = self.asked.compute_block(matrices[1], tile, rooms[1]).reshape(-1)[places].astype(np.float64)
+            raw = (
+                self.asked.compute_block(matrices[1], tile, buffers[1]).reshape(-1)[places].astype(np.float64)
+            )
         found = replace(found, waiting=(*found.waiting, (rows, columns, alike, raw)))
         return self._decide_waiting(found, matrices) if found.undecided > _BATCH_SIZE else found
 
@@ -451,7 +453,7 @@ class _ThresholdJob:
         more = _FoundPairs(
             (part,), int(np.count_nonzero(passes)), count_deltas_by_band(delta[enough]), len(kept), found.bar
         )
-        return self.together(replace(found, waiting=()), more)
+        return self.merge(replace(found, waiting=()), more)
 
     def _needs_exact_values(self, alike: PairValues, delta: PairValues, bar: float) -> Flags:
         """Return which similarities must be exact: near a threshold or band boundary, or possibly kept."""
@@ -461,7 +463,7 @@ class _ThresholdJob:
             unsure |= abs(delta - edge) <= 2 * self.margin
         return unsure
 
-    def together(self, found: _FoundPairs, more: _FoundPairs) -> _FoundPairs:
+    def merge(self, found: _FoundPairs, more: _FoundPairs) -> _FoundPairs:
         """Merge the pairs of two parts of the work.
 
         The best are selected once an eighth too many are held. An early selection sets the bar sooner, so

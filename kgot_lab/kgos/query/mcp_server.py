@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # Convert LabError to a tool error.
 
-_ResultT = TypeVar("_Made")
+_ResultT = TypeVar("_ResultT")
 
 
 def raise_tool_error(make: Callable[[], _ResultT]) -> _ResultT:

@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import UnknownName, described_value, require, shortly
+from kgot_lab.errors import UnknownName, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, Items, csr
 from kgot_lab.graph.validation import Vocabulary
@@ -95,10 +95,13 @@ class RuleViolations:
         at = int(self.rows[number])
         what = rule.why(self.graph, at) or f"rule {rule.number}, {rule.says}, does not hold"
         if rule.on == "nodes":
-            return Fault(rule.severity, what, f"node {shortly(self.graph.ids[at])}", rule.do)
+            return Fault(rule.severity, what, f"node {short_repr(self.graph.ids[at])}", rule.do)
         edge = self.graph.edges[at]
         return Fault(
-            rule.severity, what, f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}", rule.do
+            rule.severity,
+            what,
+            f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}",
+            rule.do,
         )
 
     def __repr__(self) -> str:
@@ -285,20 +288,22 @@ def _matching_rows(found: Iterable[bool]) -> Ints:
 
 
 def _describe_name(graph: PropertyGraph, row: int) -> str:
-    return f"its name is {described_value(graph.node_properties[row].get('name'))}"
+    return f"its name is {describe_value(graph.node_properties[row].get('name'))}"
 
 
 def _describe_labels(graph: PropertyGraph, row: int) -> str:
     labels = graph.node_labels[row]
     return (
-        f"its type is {shortly(labels[0])}, which is not in the vocabulary"
+        f"its type is {short_repr(labels[0])}, which is not in the vocabulary"
         if len(labels) == 1
         else f"it has {len(labels)} types"
     )
 
 
 def _describe_edge_type(graph: PropertyGraph, row: int) -> str:
-    return f"its type is {shortly(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
+    return (
+        f"its type is {short_repr(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
+    )
 
 
 def _constant_reason(why: str) -> DescribeRow:
@@ -307,7 +312,7 @@ def _constant_reason(why: str) -> DescribeRow:
 
 def _describe_cycle(type: str, verb: str) -> DescribeRow:
     def why(graph: PropertyGraph, row: int) -> str:
-        return f"it {verb} itself: {f' -{type}-> '.join(map(shortly, cycle_through(graph, type, row)))}"
+        return f"it {verb} itself: {f' -{type}-> '.join(map(short_repr, cycle_through(graph, type, row)))}"
 
     return why
 
