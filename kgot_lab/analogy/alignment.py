@@ -145,19 +145,21 @@ class Aligner:
             self._units[target],
         )
         sentences, events = self._sentence_similarities(ours, [theirs]), ours.events @ theirs.events.T
-        told = all(text.units and text.events for text in (one, other))
+        both_have_events = all(text.units and text.events for text in (one, other))
         alignment = Alignment(
             one,
             other,
             tuple(Match(i, j, float(sentences[i, j])) for i, j in best_ordered_matches(sentences)),
-            tuple(Match(i, j, float(events[i, j])) for i, j in best_ordered_matches(events)) if told else (),
+            tuple(Match(i, j, float(events[i, j])) for i, j in best_ordered_matches(events))
+            if both_have_events
+            else (),
             score,
             float(
                 self._combine_scores(
                     sentences[:, ::-1], events[:, ::-1], [len(theirs.sentences)], [len(theirs.events)]
                 )[0]
             ),
-            order_agreement(events if told and min(events.shape) > 1 else sentences),
+            order_agreement(events if both_have_events and min(events.shape) > 1 else sentences),
         )
         return judge_alignment(alignment, self.limits)
 
@@ -166,8 +168,8 @@ class Aligner:
     ) -> Vector:
         """Combine the scores of sentences and events of a text against others stored side by side."""
         scores = _ordered_scores if self.ordered else _unordered_scores
-        told = self.weights.events * scores(events, of_events)
-        return np.clip((1 - self.weights.events) * scores(sentences, of_sentences) + told, 0, 1)
+        event_part = self.weights.events * scores(events, of_events)
+        return np.clip((1 - self.weights.events) * scores(sentences, of_sentences) + event_part, 0, 1)
 
     def _sentence_similarities(self, one: TextUnits, others: Sequence[TextUnits]) -> Matrix:
         """Compute the similarities of a text's sentences to those of others: (n, sum of theirs)."""

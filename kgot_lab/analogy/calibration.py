@@ -101,7 +101,7 @@ def calibrate_thresholds(
     delta. Precision and recall are measured on the same pairs, so they are optimistic. Raises BadInput if the
     labels do not fit the pairs or are all equal.
     """
-    wanted = _validate_labels(pairs, labels)
+    is_analogous = _validate_labels(pairs, labels)
     if steps < 1:
         raise BadInput(f"the quantiles are cut into 1 step or more, not {steps}")
     skeleton = np.round([pair.skeleton for pair in pairs], DIGITS)
@@ -109,8 +109,8 @@ def calibrate_thresholds(
     tried_skeleton, tried_delta = _quantiles(skeleton, steps), _quantiles(delta, steps)
     alike = (skeleton[:, None] >= tried_skeleton).astype(float)
     hidden = (delta[:, None] >= tried_delta).astype(float)
-    right, wrong = (alike * wanted[:, None]).T @ hidden, (alike * ~wanted[:, None]).T @ hidden
-    analogous = int(wanted.sum())
+    right, wrong = (alike * is_analogous[:, None]).T @ hidden, (alike * ~is_analogous[:, None]).T @ hidden
+    analogous = int(is_analogous.sum())
     recall, precision = right / analogous, aim.precision(right, wrong, (analogous, len(pairs) - analogous))
     s, d = _best_index(np.round(aim.value(precision, recall), 12), right + wrong)
     return CalibratedThresholds(
@@ -145,19 +145,19 @@ def _quantiles(values: Cosines, steps: int) -> Cosines:
 def _validate_labels(pairs: Sequence[TextPair], labels: Sequence[bool]) -> NDArray[np.bool_]:
     if len(pairs) != len(labels):
         raise BadInput(f"every pair needs a label: {len(pairs)} pairs have {len(labels)}")
-    if odd := [label for label in labels if label not in (0, 1)]:
-        raise BadInput(f"a label says whether a pair is analogous, True or False, not {odd[0]!r}")
+    if invalid := [label for label in labels if label not in (0, 1)]:
+        raise BadInput(f"a label says whether a pair is analogous, True or False, not {invalid[0]!r}")
     if unknown := [pair for pair in pairs if not math.isfinite(pair.delta)]:
         named = f"{unknown[0].source[:40]!r} and {unknown[0].target[:40]!r}"
         raise BadInput(
             f"{len(unknown)} of {len(pairs)} pairs have a similarity that is no number; the first is that of {named}"
         )
-    wanted = np.array(labels, dtype=bool)
-    if wanted.all() or not wanted.any():
+    is_analogous = np.array(labels, dtype=bool)
+    if is_analogous.all() or not is_analogous.any():
         raise BadInput(
-            f"thresholds need pairs that are analogous and pairs that are not: {int(wanted.sum())} of {len(pairs)} are"
+            f"thresholds need pairs that are analogous and pairs that are not: {int(is_analogous.sum())} of {len(pairs)} are"
         )
-    return wanted
+    return is_analogous
 
 
 # Expected precision of delta edges: it depends on the prevalence of analogous pairs in a graph, not only on

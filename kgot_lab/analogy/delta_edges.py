@@ -115,7 +115,7 @@ class EdgeCandidates:
         named = list(made)
         ids = tuple(named[row] for row in known)
         failed = sum(text in skeletons.failed for id, text in texts.items() if id not in every)
-        held = tuple(texts[id] for id in ids)
+        known_texts = tuple(texts[id] for id in ids)
         counts = CandidateCounts(
             nodes=len(graph),
             without_text=len(graph) - len(texts),
@@ -123,11 +123,16 @@ class EdgeCandidates:
             failed=failed,
             short=len(every) - len(made),
             wordless=len(made) - len(ids),
-            leaking=sum(text in skeletons.leaks for text in held),
+            leaking=sum(text in skeletons.leaks for text in known_texts),
             unused=len(skeletons.by_text.keys() - set(texts.values())),
         )
         return cls(
-            ids, held, tuple(made[id] for id in ids), raw[known], skeleton[known], _group_numbers(held)
+            ids,
+            known_texts,
+            tuple(made[id] for id in ids),
+            raw[known],
+            skeleton[known],
+            _group_numbers(known_texts),
         ), counts
 
     def __len__(self) -> int:
@@ -141,25 +146,25 @@ def embed_texts_and_skeletons(
 
     Raises BadInput for NaN or infinity.
     """
-    place = {text: row for row, text in enumerate(dict.fromkeys([*texts, *skeletons]))}
-    if not place:
+    row_of = {text: row for row, text in enumerate(dict.fromkeys([*texts, *skeletons]))}
+    if not row_of:
         # avoids asking a server for its dimension
         return np.zeros((0, 1), np.float32), np.zeros((0, 1), np.float32)
-    matrix = np.asarray(embedder.embed(list(place)), np.float32)
-    if matrix.shape != (len(place), embedder.dimension):
+    matrix = np.asarray(embedder.embed(list(row_of)), np.float32)
+    if matrix.shape != (len(row_of), embedder.dimension):
         raise BadInput(
-            f"{embedder.name} gave numbers of shape {matrix.shape} for {len(place)} texts of {embedder.dimension} each"
+            f"{embedder.name} gave numbers of shape {matrix.shape} for {len(row_of)} texts of {embedder.dimension} each"
         )
-    if bad := [text for text, row in place.items() if not np.isfinite(matrix[row]).all()]:
+    if bad := [text for text, row in row_of.items() if not np.isfinite(matrix[row]).all()]:
         raise BadInput(
-            f"{embedder.name}: {len(bad)} of {len(place)} vectors hold NaN or infinity; the first is that of {bad[0][:80]!r}"
+            f"{embedder.name}: {len(bad)} of {len(row_of)} vectors hold NaN or infinity; the first is that of {bad[0][:80]!r}"
         )
     matrix = unit(matrix, embedder.name)
-    return matrix[_row_indices(place, texts)], matrix[_row_indices(place, skeletons)]
+    return matrix[_row_indices(row_of, texts)], matrix[_row_indices(row_of, skeletons)]
 
 
-def _row_indices(place: Mapping[str, int], texts: Sequence[str]) -> NDArray[np.int64]:
-    return np.array([place[text] for text in texts], np.int64)
+def _row_indices(row_of: Mapping[str, int], texts: Sequence[str]) -> NDArray[np.int64]:
+    return np.array([row_of[text] for text in texts], np.int64)
 
 
 def _group_numbers(texts: Sequence[str]) -> NDArray[np.int64]:
@@ -305,8 +310,8 @@ def update_delta_edges(
         if edge.type == DELTA_EDGE and changed.isdisjoint((edge.source, edge.target))
     ]
     rule.check_same_rule(old, material)
-    looked = np.array([row for row, id in enumerate(material.ids) if id in changed], np.int64)
-    found = rule.find_edges(material, counts, looked, options)
+    changed_rows = np.array([row for row, id in enumerate(material.ids) if id in changed], np.int64)
+    found = rule.find_edges(material, counts, changed_rows, options)
     return replace(found, edges=_sort_edges([*old, *found.edges]))
 
 
@@ -377,8 +382,8 @@ def compare_pairs(
         raise BadInput(
             f"{embedder.name} knows no word of {texts[int(np.argmin(known))][:80]!r} or of its skeleton; leave that text out"
         )
-    place = {text: row for row, text in enumerate(texts)}
-    first, second = (np.array([place[pair[end]] for pair in pairs], np.int64) for end in (0, 1))
+    row_of = {text: row for row, text in enumerate(texts)}
+    first, second = (np.array([row_of[pair[end]] for pair in pairs], np.int64) for end in (0, 1))
     measured = zip(
         row_cosines(raw[first], raw[second]).tolist(),
         row_cosines(skeleton[first], skeleton[second]).tolist(),
@@ -451,7 +456,7 @@ class _EdgeRule:
         self,
         material: EdgeCandidates,
         counts: CandidateCounts,
-        looked: _Rows | None,
+        changed_rows: _Rows | None,
         options: Mapping[str, Any],
     ) -> ComputedEdges:
         """Find the edges with an end among the rows looked at, or all edges for None."""
@@ -460,7 +465,7 @@ class _EdgeRule:
                 material.raw,
                 material.skeleton,
                 self.thresholds,
-                new=looked,
+                new=changed_rows,
                 groups=material.groups,
                 **options,
             )
@@ -468,15 +473,18 @@ class _EdgeRule:
         columns = found.rows.tolist(), found.columns.tolist(), found.raw.tolist(), found.skeleton.tolist()
         self._prepare_verifier(material.texts[i] for i in dict.fromkeys([*columns[0], *columns[1]]))
         pairs = [self._build_pair(material, *numbers) for numbers in zip(*columns, strict=True)]
-        kept, vetoed = (
+        accepted, vetoed = (
             _sort_edges(self._build_edge(pair) for pair in pairs if bool(pair.veto) is refused)
             for refused in (False, True)
         )
         candidates = dict(zip(BANDS, found.candidates, strict=True))
-        looked_at, rule = _count_compared(counts, material, looked), self.thresholds.describe(self.embedder)
+        looked_at, rule = (
+            _count_compared(counts, material, changed_rows),
+            self.thresholds.describe(self.embedder),
+        )
         return ComputedEdges(
             DELTA_EDGE,
-            kept,
+            accepted,
             vetoed,
             candidates,
             looked_at,
@@ -492,24 +500,26 @@ class _EdgeRule:
             self.embedder.name.startswith(MEASURED_CONFIGURATION[0])
             and self.skeletons.maker == MEASURED_CONFIGURATION[1]
         )
-        asked = self.verifier is not None
+        has_verifier = self.verifier is not None
         # an Aligner with default settings
-        usual = not asked or getattr(self.verifier, "usual", False) is True
+        usual = not has_verifier or getattr(self.verifier, "usual", False) is True
         return (
-            MEASURED_SHARES[asked] if measured and usual and self.thresholds == DEFAULT_THRESHOLDS else None
+            MEASURED_SHARES[has_verifier]
+            if measured and usual and self.thresholds == DEFAULT_THRESHOLDS
+            else None
         )
 
     def check_same_rule(self, edges: Iterable[Edge], material: EdgeCandidates) -> None:
         """Raise BadInput if an edge to keep was made by another rule or from other skeletons."""
         skeleton, stamp = dict(zip(material.ids, material.skeletons, strict=True)), self._rule_properties
         for edge in edges:
-            said, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"
-            if {name: said.get(name) for name in stamp} != stamp or ("alignment" in said) != (
+            properties, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"
+            if {name: properties.get(name) for name in stamp} != stamp or ("alignment" in properties) != (
                 self.verifier is not None
             ):
                 others = "another embedder, maker, verifier or thresholds"
                 raise BadInput(f"the edge between {pair} was made by {others}: make all anew by delta_edges")
-            if [said.get("source_skeleton"), said.get("target_skeleton")] != [
+            if [properties.get("source_skeleton"), properties.get("target_skeleton")] != [
                 skeleton.get(edge.source),
                 skeleton.get(edge.target),
             ]:
@@ -549,10 +559,10 @@ class _EdgeRule:
 
 
 def _count_compared(
-    counts: CandidateCounts, material: EdgeCandidates, looked: _Rows | None
+    counts: CandidateCounts, material: EdgeCandidates, changed_rows: _Rows | None
 ) -> CandidateCounts:
     """Return the counts for pairs with an end among the rows looked at, or for all pairs for None."""
-    others = np.delete(material.groups, looked) if looked is not None else material.groups[:0]
+    others = np.delete(material.groups, changed_rows) if changed_rows is not None else material.groups[:0]
     same = int(_pair_counts(np.bincount(material.groups)).sum() - _pair_counts(np.bincount(others)).sum())
     pairs = len(material) * (len(material) - 1) // 2 - len(others) * (len(others) - 1) // 2
     return replace(counts, pairs=pairs - same, same_text=same)

@@ -296,18 +296,18 @@ def analyse_texts(texts: Sequence[str], *, connectives: bool = False) -> list[An
     With `connectives` these words are kept, to measure the effect of removing them. The parser is trained on
     English. Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
     """
-    kept = embeddable(texts)
-    if too_long := next((text for text in kept if len(text) > _MAX_CHARACTERS), None):
+    clean_texts = embeddable(texts)
+    if too_long := next((text for text in clean_texts if len(text) > _MAX_CHARACTERS), None):
         raise BadInput(
             f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_MAX_CHARACTERS:,}"
         )
     with _PIPELINE_LOCK:
         known = {
             text: _ANALYSIS_CACHE[text, connectives]
-            for text in kept
+            for text in clean_texts
             if (text, connectives) in _ANALYSIS_CACHE
         }
-        fresh = list(dict.fromkeys(text for text in kept if text not in known))
+        fresh = list(dict.fromkeys(text for text in clean_texts if text not in known))
         if some := [text for text in fresh if text.strip()]:
             plain = [" ".join(_FOOTNOTE_MARK.sub(" ", text).split()) for text in some]
             documents = _load_pipeline().pipe(plain, batch_size=64)
@@ -319,7 +319,7 @@ def analyse_texts(texts: Sequence[str], *, connectives: bool = False) -> list[An
         _ANALYSIS_CACHE.update(((text, connectives), known[text]) for text in fresh)
         for each in list(islice(_ANALYSIS_CACHE, max(0, len(_ANALYSIS_CACHE) - _MAX_CACHED))):
             del _ANALYSIS_CACHE[each]
-    return [known[text] for text in kept]
+    return [known[text] for text in clean_texts]
 
 
 class LinguisticSkeletons:

@@ -113,7 +113,7 @@ class ModelSkeletons:
             self.llm.name,
             *((self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", "")),
         ]
-        asked = [
+        prompts = [
             prompt_to_json(prompt)
             for prompt in (
                 self._skeleton_prompt(""),
@@ -121,7 +121,7 @@ class ModelSkeletons:
             )
         ]
         return _sha256(
-            json.dumps([model, asked, MAX_SKELETON_WORDS, self.leaks.digest if self.leaks else ""])
+            json.dumps([model, prompts, MAX_SKELETON_WORDS, self.leaks.digest if self.leaks else ""])
         )
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
@@ -148,17 +148,23 @@ class ModelSkeletons:
     def _skeleton_prompt(self, text: str) -> Prompt:
         """Build the prompt for the skeleton of a text."""
         return self._build_prompt(
-            RULES, [(f"Text: {given}", made) for given, made in self.examples], f"Text: {text}"
+            RULES, [(f"Text: {example}", made) for example, made in self.examples], f"Text: {text}"
         )
 
     def _rephrase_prompt(self, skeleton: str, leaked: Sequence[str]) -> Prompt:
         """Build the prompt for a skeleton without the words that leaked."""
-        told = [(_format_rephrase_request(given, words), made) for given, words, made in REPHRASE_EXAMPLES]
-        return self._build_prompt(REPHRASE_RULES, told, _format_rephrase_request(skeleton, ", ".join(leaked)))
+        examples = [
+            (_format_rephrase_request(example, words), made) for example, words, made in REPHRASE_EXAMPLES
+        ]
+        return self._build_prompt(
+            REPHRASE_RULES, examples, _format_rephrase_request(skeleton, ", ".join(leaked))
+        )
 
     def _build_prompt(self, rules: str, examples: Sequence[tuple[str, str]], last: str) -> Prompt:
         turns = [
-            Message(*turn) for asked, said in examples for turn in (("user", asked), ("assistant", said))
+            Message(*turn)
+            for question, answer in examples
+            for turn in (("user", question), ("assistant", answer))
         ]
         seed = 0 if self.temperature else None
         messages = Message("system", rules), *turns, Message("user", last)

@@ -92,12 +92,12 @@ class LeakCheck:
         """
         if isinstance(texts, str):
             raise BadInput(f"give a list of texts, not one text: LeakCheck.of([{texts[:40]!r}])")
-        held = [{stem(word) for word in TOKEN.findall(text)} for text in texts]
-        if not held:
+        stems_by_text = [{stem(word) for word in TOKEN.findall(text)} for text in texts]
+        if not stems_by_text:
             raise BadInput("a leak check learns from texts which words are common; give it at least one")
         return cls(
-            len(held),
-            Counter(word for some in held for word in some),
+            len(stems_by_text),
+            Counter(word for some in stems_by_text for word in some),
             _validate_cut(cut),
             frozenset(map(stem, common)),
         )
@@ -114,11 +114,11 @@ class LeakCheck:
 
         They are in lower case, each once, in the order of the skeleton.
         """
-        held, names = {stem(word) for word in TOKEN.findall(text)}, _find_names(text)
+        text_stems, names = {stem(word) for word in TOKEN.findall(text)}, _find_names(text)
         found = {}
         for word in TOKEN.findall(skeleton):
             plain = stem(word)
-            if plain in held and plain not in found and self._is_leak(word, plain in names):
+            if plain in text_stems and plain not in found and self._is_leak(word, plain in names):
                 found[plain] = POSSESSIVE.sub("", word.casefold())
         return tuple(found.values())
 
@@ -132,9 +132,9 @@ class LeakCheck:
         unequal length or of fewer than 2.
         """
         if len(texts) != len(skeletons) or len(texts) < 2 or not 0 <= share < 1:
-            told = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
+            given_values = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
             raise BadInput(
-                f"calibrated() takes as many skeletons as texts, 2 or more, and a share from 0 to below 1, not {told}"
+                f"calibrated() takes as many skeletons as texts, 2 or more, and a share from 0 to below 1, not {given_values}"
             )
         open_check = replace(self, cut=0.0)
         shifts = random.Random(seed).sample(range(1, len(texts)), min(20, len(texts) - 1))
@@ -255,16 +255,16 @@ def make_skeletons(
         "a maker is called with texts and has a name and a digest, as Linguistic() does",
     )
     wanted = {text: text_key(maker.digest, text) for text in texts if not _is_blank(text)}
-    kept = _SkeletonCache(folder) if cache else None
-    known = kept.read(list(wanted.values())) if kept else {}
+    skeleton_cache = _SkeletonCache(folder) if cache else None
+    known = skeleton_cache.read(list(wanted.values())) if skeleton_cache else {}
     missing = [text for text, key in wanted.items() if key not in known]
     failed: dict[str, str] = {}
     for start in range(0, len(missing), BATCH_SIZE):
         _report_progress(progress, start, len(missing))
         made = dict(_make_batch(maker, missing[start : start + BATCH_SIZE], failed))
         fresh = {wanted[text]: skeleton for text, skeleton in made.items()}
-        if kept:
-            kept.write(fresh)
+        if skeleton_cache:
+            skeleton_cache.write(fresh)
         known |= fresh
     _report_progress(progress, len(missing), len(missing))
     by_text = {text: known[key] for text, key in wanted.items() if key in known}
@@ -355,9 +355,9 @@ def _validate_texts(texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise BadInput(f"give a list of texts, not one text: skeletons([{texts[:40]!r}], maker)")
     texts = list(texts)
-    if odd := [text for text in texts if not isinstance(text, str)]:
+    if invalid := [text for text in texts if not isinstance(text, str)]:
         raise BadInput(
-            f"{len(odd)} of {len(texts)} are not texts, the first is {odd[0]!r}; give '' for a thing without a description"
+            f"{len(invalid)} of {len(texts)} are not texts, the first is {invalid[0]!r}; give '' for a thing without a description"
         )
     return texts
 

@@ -120,14 +120,14 @@ def judge_alignment(alignment: Alignment, limits: Cutoffs) -> Alignment:
 def _obvious_reason(alignment: Alignment) -> str:
     """Return the reason against an edge that needs no measurement, if any."""
     texts = {"first": alignment.source, "second": alignment.target}
-    for place, text in texts.items():
+    for position, text in texts.items():
         if not text.text.strip():
-            return f"the {place} text is blank"
+            return f"the {position} text is blank"
     if " ".join(alignment.source.text.casefold().split()) == " ".join(
         alignment.target.text.casefold().split()
     ):
         return "the same text"
-    bare = [place for place, text in texts.items() if not text.units]
+    bare = [position for position, text in texts.items() if not text.units]
     return (
         f"the {bare[0]} text has no English sentence that tells anything: nothing in it can be aligned"
         if bare

@@ -52,22 +52,24 @@ def find_faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iter
     The rest of the graph is not checked. A change affects no other answer of a rule, so full checks before
     and after it differ in these faults alone.
     """
-    there = [id for id in touched if id in graph]
-    if not there:
+    existing = [id for id in touched if id in graph]
+    if not existing:
         return set()
-    told = {f"node {short_repr(id)}" for id in there}
-    told |= {
+    affected = {f"node {short_repr(id)}" for id in existing}
+    affected |= {
         _format_edge(edge.source, edge.type, edge.target)
-        for id in there
+        for id in existing
         for edge in graph.neighbours(id, "both")
     }
-    near = graph.neighbourhood(there, hops=1)
-    found = {each for each in check_rules(near, vocabulary, only=_LOCAL_RULES).faults if each.where in told}
+    near = graph.neighbourhood(existing, hops=1)
+    found = {
+        fault for fault in check_rules(near, vocabulary, only=_LOCAL_RULES).faults if fault.where in affected
+    }
     for rules, types in _PATH_RULES.items():
         if not set(types).isdisjoint(graph.type_names):
             found.update(
                 check_rules(
-                    graph.subgraph(_reachable_nodes(graph, there, types)), vocabulary, only=rules
+                    graph.subgraph(_reachable_nodes(graph, existing, types)), vocabulary, only=rules
                 ).faults
             )
     return found
@@ -150,11 +152,11 @@ class EditorIndex:
         words = searched_words(query)
         if not words:
             raise BadInput("the query has no word to look for")
-        asked = " OR ".join('"' + each.replace('"', '""') + '"' for each in dict.fromkeys(words))
+        match_expression = " OR ".join('"' + each.replace('"', '""') + '"' for each in dict.fromkeys(words))
         found = self._table.execute(
             "SELECT rows.id, -bm25(words) AS score FROM words JOIN rows ON rows.number = words.rowid WHERE words MATCH ? "
             "ORDER BY score DESC, rows.id LIMIT ?",
-            (asked, k),
+            (match_expression, k),
         )
         return [Hit(id, float(score)) for id, score in found]
 
@@ -363,7 +365,7 @@ class Editor:
 
     # --- internals ---
 
-    def _apply_change(self, said: str, diff: Diff) -> Edit:
+    def _apply_change(self, summary: str, diff: Diff) -> Edit:
         for node in (*diff.added_nodes, *(now for _, now in diff.changed_nodes)):
             node_row(node)  # raises for values that no file format can store
         for edge in (*diff.added_edges, *(now for _, now in diff.changed_edges)):
@@ -378,7 +380,7 @@ class Editor:
         broken = tuple(sorted(after_faults - before_faults, key=str))
         if errors := [str(each) for each in broken if each.level == "error"]:
             raise BadInput("not done: " + "\n".join(errors))
-        made = Edit(said, diff, broken, tuple(sorted(before_faults - after_faults, key=str)))
+        made = Edit(summary, diff, broken, tuple(sorted(before_faults - after_faults, key=str)))
         self._write(diff, after)
         self._done.append(made)
         self._undone.clear()
@@ -395,19 +397,19 @@ class Editor:
     def _find_edge(self, source: str, type: str, target: str) -> Edge:
         found = [each for each in self.graph.neighbours(source, "out", (type,)) if each.target == target]
         if not found:
-            there = [
+            outgoing = [
                 f"{each.source} -{each.type}-> {each.target}" for each in self.graph.neighbours(source, "out")
             ]
-            raise UnknownName("edge", f"{source} -{type}-> {target}", there[:20])
+            raise UnknownName("edge", f"{source} -{type}-> {target}", outgoing[:20])
         return found[0]
 
-    def _changed(self, before: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
-        if CURATED_PROPERTY in given:
+    def _changed(self, before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
+        if CURATED_PROPERTY in changes:
             raise BadInput(
                 f"{CURATED_PROPERTY} says who changed something by hand and when; the editor writes it itself"
             )
-        kept = {**before, **given, CURATED_PROPERTY: self._curation_mark()}
-        return {name: value for name, value in kept.items() if value is not None}
+        merged = {**before, **changes, CURATED_PROPERTY: self._curation_mark()}
+        return {name: value for name, value in merged.items() if value is not None}
 
     def _curation_mark(self) -> dict[str, Json]:
         return {"by": self.by, "at": self._now().astimezone(UTC).isoformat(timespec="seconds")}

@@ -101,12 +101,12 @@ def approximate_nearest(
         np.concatenate((columns, rows)).astype(np.int32),
     )
     pairs = build_similar_pairs(*k_best_by_owner(*ends, np.concatenate((values, values)), k))
-    looked = _sample_rows(len(vectors), effort)
-    exact = nearest(vectors, k, new=looked, effort=Effort(threads=effort.threads))
-    least = np.full(len(vectors), 2.0)
-    np.minimum.at(least, exact.rows, exact.similarity)
+    sample = _sample_rows(len(vectors), effort)
+    exact = nearest(vectors, k, new=sample, effort=Effort(threads=effort.threads))
+    lowest = np.full(len(vectors), 2.0)
+    np.minimum.at(lowest, exact.rows, exact.similarity)
     return ApproximateResult(
-        pairs, int(np.count_nonzero(pairs.similarity >= least[pairs.rows])), len(exact), len(looked)
+        pairs, int(np.count_nonzero(pairs.similarity >= lowest[pairs.rows])), len(exact), len(sample)
     )
 
 
@@ -128,42 +128,42 @@ def approximate_delta_pairs(
     if k < 1 or effort.sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {effort.sample}")
     alike_in, near_in = validate_vectors(skeleton, "skeleton"), validate_vectors(raw, "raw")
-    asked = PairSelection.of([alike_in, near_in], None, groups)
-    rows, columns = _find_candidates(alike_in, asked, k, effort)
+    selection = PairSelection.of([alike_in, near_in], None, groups)
+    rows, columns = _find_candidates(alike_in, selection, k, effort)
     alike = round_values(exact_products(alike_in, rows, columns))
     some = np.flatnonzero(
-        (alike >= round(thresholds.skeleton, DIGITS) - TOLERANCE) & asked.pair_mask(rows, columns)
+        (alike >= round(thresholds.skeleton, DIGITS) - TOLERANCE) & selection.pair_mask(rows, columns)
     )
     rows, columns, alike = rows[some], columns[some], alike[some]
     near = round_values(exact_products(near_in, rows, columns))
     delta = round_values(alike - near)
-    kept = np.flatnonzero(delta >= round(thresholds.delta, DIGITS) - TOLERANCE)
+    selected = np.flatnonzero(delta >= round(thresholds.delta, DIGITS) - TOLERANCE)
     pairs = sort_delta_pairs(
-        rows[kept], columns[kept], alike[kept], near[kept], 0, count_deltas_by_band(delta)
+        rows[selected], columns[selected], alike[selected], near[selected], 0, count_deltas_by_band(delta)
     )
-    looked = _sample_rows(len(alike_in), effort)
+    sample = _sample_rows(len(alike_in), effort)
     exact = delta_pairs(
         near_in,
         alike_in,
         thresholds,
-        new=looked,
+        new=sample,
         groups=groups,
         most=1,
         effort=Effort(threads=effort.threads),
     )
-    touched = np.isin(pairs.rows, looked) | np.isin(pairs.columns, looked)
-    return ApproximateResult(pairs, int(np.count_nonzero(touched)), len(exact) + exact.dropped, len(looked))
+    touched = np.isin(pairs.rows, sample) | np.isin(pairs.columns, sample)
+    return ApproximateResult(pairs, int(np.count_nonzero(touched)), len(exact) + exact.dropped, len(sample))
 
 
 def _find_candidates(
-    vectors: Matrix, asked: PairSelection, k: int, effort: IndexEffort
+    vectors: Matrix, selection: PairSelection, k: int, effort: IndexEffort
 ) -> tuple[RowNumbers, RowNumbers]:
     """Return pairs of rows, row < column, of which one is among the approximate k nearest of the other."""
     if effort.weighed < 1 or effort.threads < 1:
         raise BadInput(
             f"the neighbours weighed and the threads are 1 or more, not {effort.weighed} and {effort.threads}"
         )
-    rows = np.flatnonzero(~asked.blank)
+    rows = np.flatnonzero(~selection.blank)
     keys = [np.empty(0, np.int64)]
     with _faiss_on_threads(effort.threads) as faiss:
         # Chosen by trial on 100,000 clustered vectors of 384 numbers, one core, the 10 nearest of all:
@@ -175,20 +175,20 @@ def _find_candidates(
             vectors.shape[1], faiss.ScalarQuantizer.QT_8bit, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT
         )
         index.hnsw.efConstruction, index.hnsw.efSearch = effort.weighed, max(effort.weighed // 2, k + 1)
-        for start, lot in _batches(rows):
+        for start, batch in _batches(rows):
             if not index.is_trained:
                 index.train(vectors[rows[:: max(1, len(rows) // 20_000)]])
-            index.add(vectors[lot])
-            _report_progress(effort.progress, start + len(lot), 2 * len(rows))
-        for start, lot in _batches(rows):
-            places = index.search(vectors[lot], k + 1)[1]
-            found = places >= 0
-            owners, others = np.repeat(lot, found.sum(axis=1)), rows[places[found]]
+            index.add(vectors[batch])
+            _report_progress(effort.progress, start + len(batch), 2 * len(rows))
+        for start, batch in _batches(rows):
+            positions = index.search(vectors[batch], k + 1)[1]
+            found = positions >= 0
+            owners, others = np.repeat(batch, found.sum(axis=1)), rows[positions[found]]
             keys.append(
                 np.minimum(owners, others)[owners != others] * len(vectors)
                 + np.maximum(owners, others)[owners != others]
             )
-            _report_progress(effort.progress, len(rows) + start + len(lot), 2 * len(rows))
+            _report_progress(effort.progress, len(rows) + start + len(batch), 2 * len(rows))
     first, second = np.divmod(np.unique(np.concatenate(keys)), max(1, len(vectors)))
     return first, second
 

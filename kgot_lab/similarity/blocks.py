@@ -55,21 +55,21 @@ def validate_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
     Raises BadInput for a shape other than (n, d), and, naming the row, for NaN, infinity, or a length other
     than 1 or 0.
     """
-    given = np.asarray(vectors)
-    if given.ndim != 2 or given.dtype.kind not in "fiub":
+    array = np.asarray(vectors)
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise BadInput(
-            f"{name}: give a matrix of numbers, a row for each vector, not {given.dtype} of shape {given.shape}"
+            f"{name}: give a matrix of numbers, a row for each vector, not {array.dtype} of shape {array.shape}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        matrix = np.ascontiguousarray(given, np.float32)
+        matrix = np.ascontiguousarray(array, np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
-    for wrong, what in (
+    for is_invalid, what in (
         (~np.isfinite(lengths), "hold NaN or infinity"),
         ((abs(lengths - 1) > 1e-3) & matrix.any(axis=1), "are not of length 1"),
     ):
-        if wrong.any():
+        if is_invalid.any():
             raise BadInput(
-                f"{name}: {np.count_nonzero(wrong)} of {len(matrix)} rows {what}; the first is row {int(np.argmax(wrong))}. "
+                f"{name}: {np.count_nonzero(is_invalid)} of {len(matrix)} rows {what}; the first is row {int(np.argmax(is_invalid))}. "
                 "Bring rows to length 1 with embeddings.unit(); a blank text has a row of zeros."
             )
     return matrix
@@ -114,13 +114,15 @@ class PairSelection:
             raise BadInput(
                 f"new rows are numbers from 0 to {size - 1}, not {numbers[0] if numbers[0] < 0 else numbers[-1]}"
             )
-        together = None if groups is None else _integer_array(groups, "groups")
-        if together is not None and len(together) != size:
+        group_numbers = None if groups is None else _integer_array(groups, "groups")
+        if group_numbers is not None and len(group_numbers) != size:
             raise BadInput(
-                f"groups has {len(together)} numbers for {size} rows; give the number of its group for each row"
+                f"groups has {len(group_numbers)} numbers for {size} rows; give the number of its group for each row"
             )
         blank = np.any([~matrix.any(axis=1) for matrix in matrices], axis=0)
-        return cls(size, blank, None if numbers is not None and len(numbers) == size else numbers, together)
+        return cls(
+            size, blank, None if numbers is not None and len(numbers) == size else numbers, group_numbers
+        )
 
     @property
     def max_pairs(self) -> int:
@@ -132,9 +134,9 @@ class PairSelection:
         """Return the row numbers of a block."""
         return np.arange(tile.top, tile.bottom) if self.new is None else self.new[tile.top : tile.bottom]
 
-    def pairs_at(self, tile: Tile, places: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
+    def pairs_at(self, tile: Tile, positions: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
         """Return the row and column numbers at positions of a block."""
-        rows, columns = unravel_positions(places, tile.right - tile.left)
+        rows, columns = unravel_positions(positions, tile.right - tile.left)
         return (rows + tile.top if self.new is None else self.new[rows + tile.top]), columns + tile.left
 
     def compute_block(self, matrix: Matrix, tile: Tile, buffer: Matrix) -> Matrix:
@@ -200,16 +202,16 @@ def _integer_array(numbers: ArrayLike, what: str) -> RowNumbers:
 
     Raises BadInput for anything else.
     """
-    given = np.asarray(numbers)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise BadInput(f"{what} are a list of whole numbers, not {given.dtype} of shape {given.shape}")
-    return given.astype(np.int64)
+    array = np.asarray(numbers)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise BadInput(f"{what} are a list of whole numbers, not {array.dtype} of shape {array.shape}")
+    return array.astype(np.int64)
 
 
-def unravel_positions(places: RowNumbers, width: int) -> tuple[RowNumbers, RowNumbers]:
+def unravel_positions(positions: RowNumbers, width: int) -> tuple[RowNumbers, RowNumbers]:
     """Convert flat positions in a block to rows and columns, faster than divmod."""
-    rows = places // width
-    return rows, places - rows * width
+    rows = positions // width
+    return rows, positions - rows * width
 
 
 def max_block_side(memory: int, fixed: int, cell: int, row: int, advice: str) -> int:
@@ -218,10 +220,10 @@ def max_block_side(memory: int, fixed: int, cell: int, row: int, advice: str) ->
     A block takes fixed + row * side + cell * side^2 bytes. Raises BadInput, which names the minimum, if the
     memory is too small.
     """
-    least = fixed + row * MIN_SIDE + cell * MIN_SIDE**2
-    if memory < least:
+    minimum = fixed + row * MIN_SIDE + cell * MIN_SIDE**2
+    if memory < minimum:
         raise BadInput(
-            f"memory={memory:,} bytes are too few for this join; {least:,} is the least possible. {advice}"
+            f"memory={memory:,} bytes are too few for this join; {minimum:,} is the least possible. {advice}"
         )
     side = int((((row * row + 4 * cell * (memory - fixed)) ** 0.5) - row) / (2 * cell))
     return max(MIN_SIDE, min(BLOCK_SIDE, side))
@@ -492,11 +494,11 @@ def measure_product_seconds(
     """Measure the median time to multiply two blocks of vectors, in seconds."""
     chance = np.random.default_rng(0)
     left, right = (chance.standard_normal((size, dimension), dtype=np.float32) for size in (rows, columns))
-    room = np.empty((rows, columns), np.float32)
+    buffer = np.empty((rows, columns), np.float32)
     times = []
     with blas_threads(threads):
         for _ in range(rounds + 1):
             began = time.perf_counter()
-            np.matmul(left, right.T, out=room)
+            np.matmul(left, right.T, out=buffer)
             times.append(time.perf_counter() - began)
     return statistics.median(times[1:])

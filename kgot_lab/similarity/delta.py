@@ -50,14 +50,14 @@ def _format_word_count(words: float) -> str:
     return f"{words:g} word{'s' * (words != 1)} left of a skeleton"
 
 
-def row_cosines(some: Matrix, others: Matrix) -> Cosines:
+def row_cosines(first: Matrix, second: Matrix) -> Cosines:
     """Compute the cosine of each row with the corresponding row, rounded to six decimals.
 
     Rows must have length 1. Summed in 64 bits row by row, so that it depends neither on other rows nor on the
     order of the two.
     """
     # + 0.0 turns -0 into 0
-    return np.asarray(np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0)
+    return np.asarray(np.round((first.astype(np.float64) * second).sum(axis=1), DIGITS) + 0.0)
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,11 @@ class Thresholds:
     words: int = MIN_SKELETON_WORDS
 
     def __post_init__(self) -> None:
-        for what, value, most in (("skeleton", self.skeleton, 1), ("delta", self.delta, 2)):
-            if not abs(value) <= most:
-                raise BadInput(f"the threshold of the {what} lies between -{most} and {most}, not at {value}")
+        for what, value, limit in (("skeleton", self.skeleton, 1), ("delta", self.delta, 2)):
+            if not abs(value) <= limit:
+                raise BadInput(
+                    f"the threshold of the {what} lies between -{limit} and {limit}, not at {value}"
+                )
             object.__setattr__(self, what, round(float(value), DIGITS))
         if self.words < 0:
             raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")
@@ -155,15 +157,20 @@ class TextPair:
 
     def properties(self) -> dict[str, Json]:
         """Return the edge properties of the pair. The delta is the weight."""
-        said = {"weight": self.delta, "raw": self.raw, "skeleton": self.skeleton, "band": self.band}
-        said |= {"source_skeleton": self.skeletons[0], "target_skeleton": self.skeletons[1]}
+        edge_properties = {
+            "weight": self.delta,
+            "raw": self.raw,
+            "skeleton": self.skeleton,
+            "band": self.band,
+        }
+        edge_properties |= {"source_skeleton": self.skeletons[0], "target_skeleton": self.skeletons[1]}
         if self.alignment is not None:
-            said |= {
+            edge_properties |= {
                 "alignment": str(self.alignment),
                 "alignment_score": self.alignment.score,
                 "veto": self.veto,
             }
-        return said
+        return edge_properties
 
     def __str__(self) -> str:
         numbers = (

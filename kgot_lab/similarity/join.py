@@ -81,12 +81,16 @@ def nearest(
     if k < 1:
         raise BadInput(f"the nearest k rows are 1 or more, not {k}")
     vectors = validate_vectors(matrix)
-    asked = PairSelection.of([vectors], new)
-    entries = 2 * min(k, max(1, asked.size - 1)) * (asked.size if asked.new is None else len(asked.new))
+    selection = PairSelection.of([vectors], new)
+    entries = (
+        2
+        * min(k, max(1, selection.size - 1))
+        * (selection.size if selection.new is None else len(selection.new))
+    )
     advice = "A smaller k needs less, or fewer new rows at a time."
     side = max_block_side(
         effort.memory,
-        EXACT_BUFFER_BYTES + 16 * asked.size + BYTES_PER_NEIGHBOUR * entries,
+        EXACT_BUFFER_BYTES + 16 * selection.size + BYTES_PER_NEIGHBOUR * entries,
         BYTES_PER_PAIR + 2 * BYTES_PER_NEIGHBOUR,
         4 * vectors.shape[1],
         advice,
@@ -94,17 +98,17 @@ def nearest(
     waiting = (
         effort.memory
         - EXACT_BUFFER_BYTES
-        - 16 * asked.size
+        - 16 * selection.size
         - (BYTES_PER_PAIR + 2 * BYTES_PER_NEIGHBOUR) * side**2
     ) // BYTES_PER_NEIGHBOUR - entries
     job = _NearestJob(
-        asked,
+        selection,
         k,
         rounding_error_bound(vectors.shape[1]),
         entries,
         max(0, min(waiting, _PENDING_LISTS * entries // 2)),
     )
-    found: SimilarPairs = effort.plan(job, [vectors], asked.plan_tiles(side)).run()
+    found: SimilarPairs = effort.plan(job, [vectors], selection.plan_tiles(side)).run()
     return found
 
 
@@ -150,9 +154,9 @@ class _NearestJob:
         if both:
             self._raise_floor(found.floor, columns, block.T)
             reaching |= block >= found.floor[columns]
-        places = np.flatnonzero(reaching)
-        i, j = unravel_positions(places, block.shape[1])
-        values, ends = block.reshape(-1)[places], (rows[i].astype(np.int32), columns[j].astype(np.int32))
+        positions = np.flatnonzero(reaching)
+        i, j = unravel_positions(positions, block.shape[1])
+        values, ends = block.reshape(-1)[positions], (rows[i].astype(np.int32), columns[j].astype(np.int32))
         parts = [
             self._select_entries(found.floor, *ends, values),
             *([self._select_entries(found.floor, *ends[::-1], values)] if both else []),
@@ -194,8 +198,10 @@ class _NearestJob:
         floor[last >> 32] = np.maximum(
             floor[last >> 32], 1.5 - (last & (2**32 - 1)) / _KEY_RESOLUTION - 2 * self.margin
         )
-        kept = np.flatnonzero(values >= floor[owners])
-        return _NeighbourLists(((owners[kept], others[kept], values[kept]),), floor, len(kept), len(kept))
+        selected = np.flatnonzero(values >= floor[owners])
+        return _NeighbourLists(
+            ((owners[selected], others[selected], values[selected]),), floor, len(selected), len(selected)
+        )
 
     def _prune_exactly(self, found: _NeighbourLists, matrix: Matrix) -> _NeighbourLists:
         """Cut the lists to k by exact similarities."""
@@ -231,8 +237,8 @@ def k_best_by_owner(
         order = np.lexsort((others, keys))
     starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
     ranks = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
-    kept = order[ranks < k]
-    return owners[kept], others[kept], values[kept]
+    selected = order[ranks < k]
+    return owners[selected], others[selected], values[selected]
 
 
 def _sort_keys(owners: _RowIndices, values: PairValues) -> RowNumbers:
@@ -350,14 +356,14 @@ def delta_pairs(
 
 
 def _join(
-    matrices: Sequence[Matrix], thresholds: Thresholds, asked: PairSelection, most: int, effort: Effort
+    matrices: Sequence[Matrix], thresholds: Thresholds, selection: PairSelection, most: int, effort: Effort
 ) -> Any:
     """Find the pairs of one matrix or two that pass the thresholds."""
     if most < 1:
         raise BadInput(f"most is how many pairs are kept, 1 or more, not {most}")
-    most = min(most, max(1, asked.max_pairs))
+    most = min(most, max(1, selection.max_pairs))
     thresholds = Thresholds(round(thresholds.skeleton, DIGITS), round(thresholds.delta, DIGITS))
-    fixed = EXACT_BUFFER_BYTES + 16 * asked.size + _BYTES_PER_RESULT * most
+    fixed = EXACT_BUFFER_BYTES + 16 * selection.size + _BYTES_PER_RESULT * most
     side = max_block_side(
         effort.memory,
         fixed,
@@ -366,9 +372,9 @@ def _join(
         f"{_BYTES_PER_RESULT * most:,} of them are for most={most:,} kept pairs.",
     )
     job = _ThresholdJob(
-        asked, thresholds, most, rounding_error_bound(max(matrix.shape[1] for matrix in matrices))
+        selection, thresholds, most, rounding_error_bound(max(matrix.shape[1] for matrix in matrices))
     )
-    return effort.plan(job, matrices, asked.plan_tiles(side)).run()
+    return effort.plan(job, matrices, selection.plan_tiles(side)).run()
 
 
 # --- pairs that pass ---
@@ -413,19 +419,21 @@ class _ThresholdJob:
         block = self.asked.compute_block(matrices[0], tile, buffers[0])
         if tile.top == tile.left and self.asked.new is None:
             np.fill_diagonal(block, -np.inf)
-        least = self.thresholds.skeleton - self.margin
-        if block.max() < least:  # most blocks end here
+        minimum = self.thresholds.skeleton - self.margin
+        if block.max() < minimum:  # most blocks end here
             return found
-        places = np.flatnonzero(block >= least)
-        rows, columns = self.asked.pairs_at(tile, places)
+        positions = np.flatnonzero(block >= minimum)
+        rows, columns = self.asked.pairs_at(tile, positions)
         wanted = self.asked.pair_mask(rows, columns)
         if not wanted.all():
-            places, rows, columns = places[wanted], rows[wanted], columns[wanted]
-        alike = block.reshape(-1)[places].astype(np.float64)
-        raw = np.full(len(places), np.nan if len(matrices) > 1 else 0.0)
-        if len(matrices) > 1 and len(places) > _SPARSE_SHARE * block.size:
+            positions, rows, columns = positions[wanted], rows[wanted], columns[wanted]
+        alike = block.reshape(-1)[positions].astype(np.float64)
+        raw = np.full(len(positions), np.nan if len(matrices) > 1 else 0.0)
+        if len(matrices) > 1 and len(positions) > _SPARSE_SHARE * block.size:
             raw = (
-                self.asked.compute_block(matrices[1], tile, buffers[1]).reshape(-1)[places].astype(np.float64)
+                self.asked.compute_block(matrices[1], tile, buffers[1])
+                .reshape(-1)[positions]
+                .astype(np.float64)
             )
         found = replace(found, waiting=(*found.waiting, (rows, columns, alike, raw)))
         return self._decide_waiting(found, matrices) if found.undecided > _BATCH_SIZE else found
@@ -447,11 +455,15 @@ class _ThresholdJob:
         delta[some] = round_values(alike[some] - raw[some])
         enough = alike >= self.thresholds.skeleton - TOLERANCE
         passes = enough & (delta >= self.thresholds.delta - TOLERANCE)
-        kept = np.flatnonzero(passes & unsure & (delta >= found.bar - TOLERANCE))
-        ends = np.sort(np.stack((rows[kept], columns[kept])).astype(np.int32), axis=0)
-        part = (*ends, alike[kept].astype(np.float32), raw[kept].astype(np.float32))
+        selected = np.flatnonzero(passes & unsure & (delta >= found.bar - TOLERANCE))
+        ends = np.sort(np.stack((rows[selected], columns[selected])).astype(np.int32), axis=0)
+        part = (*ends, alike[selected].astype(np.float32), raw[selected].astype(np.float32))
         more = _FoundPairs(
-            (part,), int(np.count_nonzero(passes)), count_deltas_by_band(delta[enough]), len(kept), found.bar
+            (part,),
+            int(np.count_nonzero(passes)),
+            count_deltas_by_band(delta[enough]),
+            len(selected),
+            found.bar,
         )
         return self.merge(replace(found, waiting=()), more)
 
@@ -470,12 +482,12 @@ class _ThresholdJob:
         that fewer pairs that will be dropped are multiplied exactly.
         """
         bar = max(found.bar, more.bar)
-        candidates, held = found.candidates + more.candidates, found.held + more.held
+        candidates, held_count = found.candidates + more.candidates, found.held + more.held
         both = _FoundPairs(
             found.parts + more.parts,
             found.passed + more.passed,
             candidates,
-            held,
+            held_count,
             bar,
             found.waiting + more.waiting,
         )
@@ -492,9 +504,9 @@ class _ThresholdJob:
         tied = np.flatnonzero(delta == bar)
         tied = tied[np.lexsort((columns[1][tied], columns[0][tied]))]
         above = np.flatnonzero(delta > bar)
-        kept = np.concatenate((above, tied[: self.most - len(above)]))
+        selected = np.concatenate((above, tied[: self.most - len(above)]))
         return replace(
-            found, parts=(tuple(column[kept] for column in columns),), held=self.most, bar=float(bar)
+            found, parts=(tuple(column[selected] for column in columns),), held=self.most, bar=float(bar)
         )
 
     def result(self, found: _FoundPairs, matrices: Sequence[Matrix]) -> SimilarPairs | DeltaPairs:

@@ -90,9 +90,9 @@ def _read_paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
         if title := _HEADING.match(part.strip()):
             heading = title[1].strip()
         for block in blocks(part) if part.strip() else ():
-            said = " ".join(block.split())
-            if len(searched_words(said)) >= _MIN_PASSAGE_WORDS and "|" not in said:
-                yield line, heading, said[:_MAX_CHARACTERS]
+            paragraph = " ".join(block.split())
+            if len(searched_words(paragraph)) >= _MIN_PASSAGE_WORDS and "|" not in paragraph:
+                yield line, heading, paragraph[:_MAX_CHARACTERS]
         line += part.count("\n")
 
 
@@ -210,15 +210,19 @@ def relations_prompt(passage: Passage) -> Prompt:
 
 def about_prompt(passage: Passage) -> Prompt:
     """Build the prompt that asks a model for the keywords and dimensions of a passage."""
-    told = "; ".join(f"{name}: 0 is {each.low}, 1 is {each.high}" for name, each in _RATED_DIMENSIONS.items())
+    scales = "; ".join(
+        f"{name}: 0 is {each.low}, 1 is {each.high}" for name, each in _RATED_DIMENSIONS.items()
+    )
     system = (
         "You read one paragraph of documentation. List up to eight keywords, words of the paragraph by which somebody would look for what "
         "it is about, and rate it on those dimensions of which the paragraph says something, with the words that say so, each from 0 to 1. "
-        f"The dimensions are: {told}. Rate nothing that the paragraph does not say; empty lists are good answers. {FENCES}"
+        f"The dimensions are: {scales}. Rate nothing that the paragraph does not say; empty lists are good answers. {FENCES}"
     )
-    asked = fenced(passage.text, f"a paragraph about {passage.name}")
+    question = fenced(passage.text, f"a paragraph about {passage.name}")
     return Prompt(
-        (Message("system", system), Message("user", asked)), compact_schema(About), max_tokens=_REPLY_TOKENS
+        (Message("system", system), Message("user", question)),
+        compact_schema(About),
+        max_tokens=_REPLY_TOKENS,
     )
 
 
@@ -230,24 +234,24 @@ def parse_relations(passage: Passage, reply: str) -> ReadPassage:
     reply is not a form.
     """
     form = parse(reply, PassageForm)
-    kept: dict[tuple[str, str, str], StatedRelation] = {}
+    accepted: dict[tuple[str, str, str], StatedRelation] = {}
     refused: list[str] = []
     limitation = ""
     for part, (relation, *_) in FIELDS.items():
-        for said in getattr(form, part):
-            phrase = " ".join(said.split()).strip(" .,;:")
+        for answer in getattr(form, part):
+            phrase = " ".join(answer.split()).strip(" .,;:")
             subject = limitation if relation in _LIMITATION_RELATIONS else passage.name
             if why := _refusal_reason(phrase, relation, subject, passage):
                 refused.append(f"{relation} {phrase!r}: {why}")
                 continue
             quote = next((each for each in rough_sentences(passage.text) if stands_in(phrase, each)), phrase)
-            kept.setdefault(
+            accepted.setdefault(
                 (subject.casefold(), relation, phrase.casefold()),
                 StatedRelation(subject, relation, phrase, quote),
             )
             if relation == "has_limitation" and not limitation:
                 limitation = phrase
-    return ReadPassage(passage, tuple(kept.values()), refused=tuple(refused))
+    return ReadPassage(passage, tuple(accepted.values()), refused=tuple(refused))
 
 
 def parse_about(passage: Passage, reply: str) -> ReadPassage:
@@ -320,18 +324,18 @@ class ConceptGraph:
         refused = sum(len(each.refused) for each in self.read)
         passages = len({id(each.passage) for each in self.read})
         keywords = sum(len(each.keywords) for each in self.read)
-        said = f"{passages} passages: {relations} relations, {keywords} keywords"
-        return f"<{said}; {refused} refused, {self.unusable} replies were no list; {self.calls} calls, {self.reused} kept replies>"
+        counts = f"{passages} passages: {relations} relations, {keywords} keywords"
+        return f"<{counts}; {refused} refused, {self.unusable} replies were no list; {self.calls} calls, {self.reused} kept replies>"
 
 
 def estimate_reading(
     passages: Sequence[Passage], *, about: bool = True, rate: Rate | None = None
 ) -> CostEstimate:
     """Estimate the calls, tokens, seconds and dollars to read some passages, if none was read before."""
-    asked = [ask(each) for ask, _ in _prompts_and_parsers(about) for each in passages]
+    prompts = [ask(each) for ask, _ in _prompts_and_parsers(about) for each in passages]
     sizes = {
         str(number): (sum(tokens(message.text) for message in prompt.messages), _USUAL_REPLY_TOKENS)
-        for number, prompt in enumerate(asked)
+        for number, prompt in enumerate(prompts)
     }
     return estimate(dict.fromkeys(sizes, 1), sizes, rate or Rate())
 
@@ -352,8 +356,10 @@ def read_concepts(
     LLMError if the model fails or the budget is used up; the cached replies remain.
     """
     without = "passages are read again"
-    kept = None if cache is False else CacheFile(cache, _REPLY_TABLE, called="concept", without=without)
-    state = _CachedModel(llm, kept)
+    reply_cache = (
+        None if cache is False else CacheFile(cache, _REPLY_TABLE, called="concept", without=without)
+    )
+    state = _CachedModel(llm, reply_cache)
     read = []
     total = len(passages) * len(_prompts_and_parsers(about))
     for number, (ask, passage) in enumerate(
@@ -376,8 +382,8 @@ def _prompts_and_parsers(about: bool) -> tuple[_PromptAndParser, ...]:
 class _CachedModel:
     """A model with a cache of its replies."""
 
-    def __init__(self, llm: LLM, kept: CacheFile | None):
-        self.llm, self.kept = llm, kept
+    def __init__(self, llm: LLM, cache: CacheFile | None):
+        self.llm, self.kept = llm, cache
         self.calls = self.reused = self.unusable = 0
         self.usage = Usage()
 
@@ -438,19 +444,19 @@ def add_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) 
                         (pair[0], type, pair[1]), {"file": passage.file, "line": passage.line, "model": model}
                     )
         if passage.node in graph and (each.keywords or each.dimensions):
-            held = properties.setdefault(passage.node, {})
-            words = held.get("intent_keywords", [])
+            node_properties = properties.setdefault(passage.node, {})
+            words = node_properties.get("intent_keywords", [])
             before = words if isinstance(words, list) else []
-            held["intent_keywords"] = list(dict.fromkeys([*before, *each.keywords]))
+            node_properties["intent_keywords"] = list(dict.fromkeys([*before, *each.keywords]))
             for rated in each.dimensions:
-                held.setdefault(rated.dimension, rated.value)
-                held.setdefault(f"{rated.dimension}_said", rated.quote)
-    kept = [
+                node_properties.setdefault(rated.dimension, rated.value)
+                node_properties.setdefault(f"{rated.dimension}_said", rated.quote)
+    merged_nodes = [
         Node(node.id, node.labels, {**properties.get(node.id, {}), **node.properties}) for node in graph.nodes
     ]
     known = {(edge.source, edge.type, edge.target) for edge in graph.edges}
     new = (Edge(*ends, about) for ends, about in sorted(edges.items()) if ends not in known)
-    return PropertyGraph.of([*kept, *nodes.values()], [*graph.edges, *new])
+    return PropertyGraph.of([*merged_nodes, *nodes.values()], [*graph.edges, *new])
 
 
 def _resolve_end(

@@ -32,9 +32,11 @@ class Definition:
     marks: tuple[str, ...] = ()  # what templates need and structure does not show, such as "abstract"
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Definition:
+    def from_json(cls, values: Mapping[str, Any]) -> Definition:
         """Rebuild a definition from the output of `asdict`."""
-        return cls(**{**kept, **{name: tuple(kept[name]) for name in ("decorators", "attributes", "marks")}})
+        return cls(
+            **{**values, **{name: tuple(values[name]) for name in ("decorators", "attributes", "marks")}}
+        )
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,13 @@ class FileFacts:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> FileFacts:
+    def from_json(cls, values: Mapping[str, Any]) -> FileFacts:
         """Rebuild facts from the output of `to_json`."""
-        definitions = tuple(Definition.from_json(each) for each in kept["definitions"])
-        references = tuple(Reference(**each) for each in kept["references"])
-        return cls(kept["path"], kept["language"], definitions, references, kept["remark"], kept["flow"])
+        definitions = tuple(Definition.from_json(item) for item in values["definitions"])
+        references = tuple(Reference(**item) for item in values["references"])
+        return cls(
+            values["path"], values["language"], definitions, references, values["remark"], values["flow"]
+        )
 
 
 # Module names from file paths, and the file that an import means.

@@ -63,12 +63,12 @@ class ExtractionCache:
                 return _graph_from_json(_unpack(value))
         return None
 
-    def store_graph(self, key: bytes, found: LinkedGraph) -> None:
+    def store_graph(self, key: bytes, linked: LinkedGraph) -> None:
         """Store a graph."""
-        nodes = [[each.id, list(each.labels), each.properties] for each in found.graph.nodes]
-        edges = [[each.source, each.type, each.target, each.properties] for each in found.graph.edges]
-        kept = {"nodes": nodes, "edges": edges, "sites": found.sites, "resolved": found.resolved}
-        self._graphs.write([(key, _pack(kept))])
+        nodes = [[each.id, list(each.labels), each.properties] for each in linked.graph.nodes]
+        edges = [[each.source, each.type, each.target, each.properties] for each in linked.graph.edges]
+        values = {"nodes": nodes, "edges": edges, "sites": linked.sites, "resolved": linked.resolved}
+        self._graphs.write([(key, _pack(values))])
 
 
 def cache_key(*parts: str | bytes) -> bytes:
@@ -93,18 +93,20 @@ def _unpack(value: object) -> Any:
         return None
 
 
-def _facts_from_json(kept: Any) -> FileFacts | None:
+def _facts_from_json(values: Any) -> FileFacts | None:
     try:
-        return FileFacts.from_json(kept)
+        return FileFacts.from_json(values)
     except (TypeError, KeyError):
         return None
 
 
-def _graph_from_json(kept: Any) -> LinkedGraph | None:
+def _graph_from_json(values: Any) -> LinkedGraph | None:
     try:
-        nodes = (Node(id, tuple(labels), properties) for id, labels, properties in kept["nodes"])
-        edges = (Edge(source, type, target, properties) for source, type, target, properties in kept["edges"])
-        return LinkedGraph(PropertyGraph.of(nodes, edges), kept["sites"], kept["resolved"])
+        nodes = (Node(id, tuple(labels), properties) for id, labels, properties in values["nodes"])
+        edges = (
+            Edge(source, type, target, properties) for source, type, target, properties in values["edges"]
+        )
+        return LinkedGraph(PropertyGraph.of(nodes, edges), values["sites"], values["resolved"])
     except (TypeError, KeyError, ValueError):
         return None
 
@@ -178,27 +180,27 @@ def extract_batch(files: Sequence[SourceFile]) -> ExtractedBatch:
 
 def split_batches(files: Mapping[str, SourceFile]) -> list[list[SourceFile]]:
     """Split files into the batches that are sent to workers."""
-    lots: list[list[SourceFile]] = []
+    batches: list[list[SourceFile]] = []
     size = 0
-    for each in files.values():
-        if not lots or len(lots[-1]) == MAX_BATCH_FILES or size + len(each.data) > MAX_BATCH_BYTES:
-            lots.append([])
+    for file in files.values():
+        if not batches or len(batches[-1]) == MAX_BATCH_FILES or size + len(file.data) > MAX_BATCH_BYTES:
+            batches.append([])
             size = 0
-        lots[-1].append(each)
-        size += len(each.data)
-    return lots
+        batches[-1].append(file)
+        size += len(file.data)
+    return batches
 
 
-def check_same_version(read: ExtractedBatch) -> ExtractedBatch:
+def check_same_version(batch: ExtractedBatch) -> ExtractedBatch:
     """Return what a worker read, after checking that it runs the same code.
 
     Raises LabError if the versions differ, since another version would produce another graph.
     """
-    if read.version != extraction_version():
+    if batch.version != extraction_version():
         raise LabError(
             "a worker reads files by another version of kgot_lab: install the same on each, then ask again"
         )
-    return read
+    return batch
 
 
 def _facts_or_error(file: SourceFile) -> FileFacts | str | None:
@@ -219,12 +221,12 @@ def _decode_python(data: bytes) -> str:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return re.sub(r"\r\n?", "\n", data.decode(encoding))
     except SyntaxError as error:
-        said = (
+        problem = (
             "is not UTF-8, and declares no other encoding"
             if "invalid or missing" in str(error)
             else f"does not parse: {error}"
         )
-        raise BadInput(said) from None
+        raise BadInput(problem) from None
     except LookupError as error:
         raise BadInput(f"does not parse: {error}") from None
     except UnicodeDecodeError as error:

@@ -122,40 +122,40 @@ def extract_folder(
         raise BadInput(
             f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ_ENDINGS)})"
         )
-    walk = _FolderListing(folder)
-    paths, name = sorted(walk.paths), folder.resolve().name
+    listing = _FolderListing(folder)
+    paths, name = sorted(listing.paths), folder.resolve().name
     names = ModuleNames(
         [each for each in paths if each.endswith(PYTHON_ENDINGS)],
         name if (folder / "__init__.py").is_file() else "",
     )
-    kept = None if cache is False else ExtractionCache(cache)
-    reading = _FactsReader(folder, names, kept, client)
-    told = progress or (lambda *_: None)
-    files = list(reading.read_files(paths, told))
-    if not reading.read + reading.reused:
+    extraction_cache = None if cache is False else ExtractionCache(cache)
+    reader = _FactsReader(folder, names, extraction_cache, client)
+    report = progress or (lambda *_: None)
+    files = list(reader.read_files(paths, report))
+    if not reader.read + reader.reused:
         reasons = (
-            "; ".join(map(str, [*walk.skipped, *reading.skipped][:5]))
+            "; ".join(map(str, [*listing.skipped, *reader.skipped][:5]))
             or f"it holds no {', '.join(READ_ENDINGS)}"
         )
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
-    key = cache_key(name, *reading.keys)
-    found = kept.read_graph(key) if kept else None
+    key = cache_key(name, *reader.keys)
+    found = extraction_cache.read_graph(key) if extraction_cache else None
     if found is None:
-        told(len(paths), len(paths), "what calls what")
+        report(len(paths), len(paths), "what calls what")
         found = link_facts(files, names, name)
-        if kept:
-            kept.store_graph(key, found)
-    skipped = tuple(sorted((*walk.skipped, *reading.skipped), key=lambda each: each.path))
+        if extraction_cache:
+            extraction_cache.store_graph(key, found)
+    skipped = tuple(sorted((*listing.skipped, *reader.skipped), key=lambda each: each.path))
     return FolderGraph(
         found.graph,
-        reading.read + reading.reused,
-        reading.read,
-        reading.reused,
+        reader.read + reader.reused,
+        reader.read,
+        reader.reused,
         skipped,
         tuple(Remark(each.path, each.remark) for each in files if each.remark),
         found.sites,
         found.resolved,
-        dict(sorted(walk.passed_over.items())),
+        dict(sorted(listing.passed_over.items())),
     )
 
 
@@ -164,12 +164,12 @@ def folder_fingerprint(folder: Path) -> str:
 
     It covers the names, sizes, modification times and inodes of the files.
     """
-    told = []
+    stamps = []
     for path in sorted(_FolderListing(folder).paths):
         with suppress(OSError):  # removed meanwhile
-            found = (folder / path).stat()
-            told.append(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0{found.st_ino}")
-    return cache_key(*told).hex()
+            status = (folder / path).stat()
+            stamps.append(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}")
+    return cache_key(*stamps).hex()
 
 
 class _FolderListing:
@@ -220,8 +220,8 @@ def _path_text(path: Path) -> str:
 class _FactsReader:
     """A reader of the facts of files, which takes them from the cache if the bytes are the same."""
 
-    def __init__(self, folder: Path, names: ModuleNames, kept: ExtractionCache | None, client: Any = None):
-        self.folder, self.names, self.kept, self.client = folder, names, kept, client
+    def __init__(self, folder: Path, names: ModuleNames, cache: ExtractionCache | None, client: Any = None):
+        self.folder, self.names, self.kept, self.client = folder, names, cache, client
         self.lot = (
             _BATCH_SIZE
             if client is None
@@ -243,20 +243,22 @@ class _FactsReader:
             known = self.kept.read_facts(keys.values()) if self.kept else {}
             new: dict[bytes, FileFacts] = {}
             files = {path: self._source_file(path, data[path]) for path in data if keys[path] not in known}
-            far: dict[str, FileFacts | str] = {}
+            remote: dict[str, FileFacts | str] = {}
             try:
                 if self.client is not None and files:
-                    there = start + len(data) - len(files)
-                    for path, said in self._read_on_workers(files, progress, there, len(paths)):
-                        far[path] = said
-                        if isinstance(said, FileFacts):
-                            new[keys[path]] = said
-                for place, path in enumerate(data, start + 1):
+                    reused_before = start + len(data) - len(files)
+                    for path, facts_or_error in self._read_on_workers(
+                        files, progress, reused_before, len(paths)
+                    ):
+                        remote[path] = facts_or_error
+                        if isinstance(facts_or_error, FileFacts):
+                            new[keys[path]] = facts_or_error
+                for number, path in enumerate(data, start + 1):
                     if self.client is None:
-                        progress(place, len(paths), path)
+                        progress(number, len(paths), path)
                     if (facts := known.get(keys[path])) is not None:
                         self.reused += 1
-                    elif (facts := self._read_locally(files[path], far)) is not None:
+                    elif (facts := self._read_locally(files[path], remote)) is not None:
                         self.read += 1
                         new[keys[path]] = facts
                     else:
@@ -281,9 +283,9 @@ class _FactsReader:
                 yield FileFacts(path, "python", (itself,))
 
     def _read_bytes(self, path: str) -> bytes | None:
-        most = _MAX_FILE_BYTES[PurePosixPath(path).suffix.lower()]
+        limit = _MAX_FILE_BYTES[PurePosixPath(path).suffix.lower()]
         try:
-            return read_regular(self.folder / path, most)
+            return read_regular(self.folder / path, limit)
         except OSError as error:
             self.skipped.append(Remark(path, error.strerror or str(error)))
             return None
@@ -305,19 +307,21 @@ class _FactsReader:
 
         Files for which a worker has no parser are left out.
         """
-        lots = split_batches(files)
-        for number, read in shared_out(self.client, extract_batch, lots):
-            done += len(lots[number])
-            progress(done, total, lots[number][-1].path)
-            found = zip(lots[number], check_same_version(read).files, strict=True)
-            yield from ((file.path, said) for file, said in found if said is not None)
+        batches = split_batches(files)
+        for number, read in shared_out(self.client, extract_batch, batches):
+            done += len(batches[number])
+            progress(done, total, batches[number][-1].path)
+            found = zip(batches[number], check_same_version(read).files, strict=True)
+            yield from (
+                (file.path, facts_or_error) for file, facts_or_error in found if facts_or_error is not None
+            )
 
-    def _read_locally(self, file: SourceFile, far: dict[str, FileFacts | str]) -> FileFacts | None:
+    def _read_locally(self, file: SourceFile, remote: dict[str, FileFacts | str]) -> FileFacts | None:
         try:
-            said = far[file.path] if file.path in far else extract_file(file)
+            facts_or_error = remote[file.path] if file.path in remote else extract_file(file)
         except (BadInput, NotInstalled) as error:
-            said = str(error)
-        if isinstance(said, FileFacts):
-            return said
-        self.skipped.append(Remark(file.path, said))
+            facts_or_error = str(error)
+        if isinstance(facts_or_error, FileFacts):
+            return facts_or_error
+        self.skipped.append(Remark(file.path, facts_or_error))
         return None

@@ -129,7 +129,7 @@ class _GraphBuilder:
             )
 
     def _add_edge(
-        self, source: str, type: str, target: str, line: int = 0, name: str = "", said: str = ""
+        self, source: str, type: str, target: str, line: int = 0, name: str = "", quote: str = ""
     ) -> None:
         if source == target:
             return
@@ -138,8 +138,8 @@ class _GraphBuilder:
             about["lines"].add(line)
         if name:
             about["names"].add(name)
-        if said:
-            about["said"].add(said)
+        if quote:
+            about["said"].add(quote)
 
     # --- folders ---
 
@@ -209,11 +209,11 @@ class _GraphBuilder:
         if target.startswith(PACKAGE):
             return self._package_node(target.removeprefix(PACKAGE))
         stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
-        places = (
+        candidates = (
             target,
             *(f"{base}{ending}" for base in (target, stem, f"{target}/index") for ending in SCRIPT_ENDINGS),
         )
-        return next((self.by_path[each] for each in places if each in self.by_path), "")
+        return next((self.by_path[each] for each in candidates if each in self.by_path), "")
 
     def add_script_edges(self) -> None:
         """Add edges for what scripts call and inherit from, resolved through imports and exports."""
@@ -257,19 +257,19 @@ class _GraphBuilder:
             return file, f"{path.removeprefix(PACKAGE)}.{name}".rstrip(".*")
         if not file or not name:
             return None
-        if (here := f"{file}#{name}") in self.nodes:
-            return here, ""
+        if (local_id := f"{file}#{name}") in self.nodes:
+            return local_id, ""
         first, _, rest = name.partition(".")
         if (file, first) in exported:
             return self._lookup_name(
                 exported[file, first] + (f".{rest}" if rest else ""), exported, stars, seen
             )
-        ways = (
+        alternatives = (
             self._lookup_name(f"{other}#{name}", exported, stars, seen)
             for other in stars.get(file, ())
             if other
         )
-        return next(filter(None, ways), None)
+        return next(filter(None, alternatives), None)
 
     def _package_node(self, name: str) -> str:
         id = PACKAGE + name
@@ -284,8 +284,8 @@ class _GraphBuilder:
 
     def add_base_classes(self, bases: Mapping[str, Iterable[str]]) -> None:
         """Add edges from each class to its base classes."""
-        for owner, those in bases.items():
-            for base in those:
+        for owner, base_names in bases.items():
+            for base in base_names:
                 external = base.startswith("ext:")
                 target = (
                     self._package_node(base[4:].split(".")[0]) if external else self.id_of.get(base, base)
@@ -304,15 +304,15 @@ class _GraphBuilder:
             if kind in ("function", "class"):
                 if name not in self.id_of:  # a lambda
                     continue
-                target, told = self.id_of[name], ""
+                target, external_name = self.id_of[name], ""
             elif kind == "external":
-                target, told = self._package_node(name.split(".")[0]), name
+                target, external_name = self._package_node(name.split(".")[0]), name
             else:
                 continue
             if source == target:
                 self.about[source]["calls_itself"] = True
             for line in lines:
-                self._add_edge(source, "calls", target, line, told)
+                self._add_edge(source, "calls", target, line, external_name)
 
     def _owner_of_code(self, caller: str) -> str:
         """Return the node whose code runs.
@@ -337,7 +337,9 @@ class _GraphBuilder:
                 if reference.type in ("configures", "documents") and (
                     target := self._resolve_mention(facts, reference, ends)
                 ):
-                    self._add_edge(facts.file.id, reference.type, target, reference.line, said=reference.said)
+                    self._add_edge(
+                        facts.file.id, reference.type, target, reference.line, quote=reference.said
+                    )
 
     def _resolve_mention(self, facts: FileFacts, reference: Reference, ends: Mapping[str, set[str]]) -> str:
         target = reference.target
@@ -352,8 +354,8 @@ class _GraphBuilder:
         if name in self.nodes:
             return name
         fewest = _MIN_CHARACTERS if name[:1].isupper() else 2 * _MIN_CHARACTERS + 1
-        telling = "." in name or "_" in name or len(name) >= fewest
-        found = ends.get(name, set()) if telling else set()
+        is_distinctive = "." in name or "_" in name or len(name) >= fewest
+        found = ends.get(name, set()) if is_distinctive else set()
         return next(iter(found)) if len(found) == 1 else ""
 
     def build(self) -> PropertyGraph:

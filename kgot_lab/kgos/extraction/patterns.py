@@ -120,8 +120,8 @@ class CodeView:
         return self.graph.node_properties[self.graph.row(id)].get(name) if id in self.graph else None
 
     def _property_texts(self, id: str, name: str) -> list[str]:
-        held = self._property(id, name)
-        return [str(each) for each in held] if isinstance(held, list) else []
+        values = self._property(id, name)
+        return [str(each) for each in values] if isinstance(values, list) else []
 
 
 def import_cycles(view: CodeView) -> list[list[str]]:
@@ -337,9 +337,9 @@ def _long_function(view: CodeView) -> _Instances:
 def _long_parameter_list(view: CodeView) -> _Instances:
     """A function that is given more than one keeps in mind."""
     for id in view.functions():
-        told = [each for each in view.marks(id) if each.endswith(" parameters")]
-        if told:
-            yield id, told[0]
+        remarks = [each for each in view.marks(id) if each.endswith(" parameters")]
+        if remarks:
+            yield id, remarks[0]
 
 
 @_template("anti_pattern")

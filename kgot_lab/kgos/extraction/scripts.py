@@ -88,19 +88,19 @@ class _ScriptReader:
         self.references: list[Reference] = []
 
     def read_module(self, root: Any) -> None:
-        place = _ScriptScope(self.path)
+        scope = _ScriptScope(self.path)
         for node in root.named_children:
-            self._read_import(node, place)
-        self._declare(root, place)
-        self._read_children(root, place)
+            self._read_import(node, scope)
+        self._declare(root, scope)
+        self._read_children(root, scope)
 
     # --- names ---
 
-    def _read_import(self, node: Any, place: _ScriptScope) -> None:
+    def _read_import(self, node: Any, scope: _ScriptScope) -> None:
         """Record the names bound by an import, a require, or an export from another file."""
         source = _field(node, "source")
         if node.type == "import_statement" and source is not None:
-            self._bind_imports(_string(source), node, place)
+            self._bind_imports(_string(source), node, scope)
         elif node.type == "export_statement" and source is not None:
             target = self._import_target(_string(source))
             self._add_reference(self.path, "imports", target, node)
@@ -117,75 +117,75 @@ class _ScriptReader:
                 each
             ) in clause.named_children:  # export {a as b}: a name of this file, or one that was imported
                 name = _name(each)
-                target = place.names.get(name, f"{self.path}#{name}")
+                target = scope.names.get(name, f"{self.path}#{name}")
                 self._add_reference(self.path, "exports", target, node, _text(_field(each, "alias")) or name)
         elif node.type in ("lexical_declaration", "variable_declaration"):
             for each in node.named_children:
                 value = _field(each, "value") if each.type == "variable_declarator" else None
-                if value is not None and (asked := _required_module(value)):
-                    self._bind(_field(each, "name"), self._import_target(asked), place)
+                if value is not None and (module := _required_module(value)):
+                    self._bind(_field(each, "name"), self._import_target(module), scope)
 
-    def _bind_imports(self, asked: str, node: Any, place: _ScriptScope) -> None:
-        target = self._import_target(asked)
+    def _bind_imports(self, module: str, node: Any, scope: _ScriptScope) -> None:
+        target = self._import_target(module)
         self._add_reference(self.path, "imports", target, node)
         for clause in (each for each in node.named_children if each.type == "import_clause"):
             for each in clause.named_children:
                 if each.type == "identifier":
-                    place.names[_text(each)] = f"{target}#default"
+                    scope.names[_text(each)] = f"{target}#default"
                 elif each.type == "namespace_import":
-                    place.names[_text(each.named_children[0])] = f"{target}#*"
+                    scope.names[_text(each.named_children[0])] = f"{target}#*"
                 elif each.type == "named_imports":
                     for one in each.named_children:
                         name = _name(one)
-                        place.names[_text(_field(one, "alias")) or name] = f"{target}#{name}"
+                        scope.names[_text(_field(one, "alias")) or name] = f"{target}#{name}"
 
-    def _bind(self, pattern: Any, target: str, place: _ScriptScope) -> None:
+    def _bind(self, pattern: Any, target: str, scope: _ScriptScope) -> None:
         if pattern.type == "identifier":
-            place.names[_text(pattern)] = f"{target}#*"
+            scope.names[_text(pattern)] = f"{target}#*"
         elif pattern.type == "object_pattern":
             for each in pattern.named_children:
                 if each.type == "shorthand_property_identifier_pattern":
-                    place.names[_text(each)] = f"{target}#{_text(each)}"
+                    scope.names[_text(each)] = f"{target}#{_text(each)}"
                 elif each.type == "pair_pattern":
                     key = _text(_field(each, "key"))
-                    place.names[_text(_field(each, "value"))] = f"{target}#{key}"
+                    scope.names[_text(_field(each, "value"))] = f"{target}#{key}"
 
-    def _import_target(self, asked: str) -> str:
+    def _import_target(self, module: str) -> str:
         """Return the path that an import means from this file, or the package of a bare name."""
-        if asked.startswith("."):
-            return posixpath.normpath(posixpath.join(posixpath.dirname(self.path), asked))
-        parts = asked.removeprefix("node:").split("/")
-        return PACKAGE + "/".join(parts[:2] if asked.startswith("@") else parts[:1])
+        if module.startswith("."):
+            return posixpath.normpath(posixpath.join(posixpath.dirname(self.path), module))
+        parts = module.removeprefix("node:").split("/")
+        return PACKAGE + "/".join(parts[:2] if module.startswith("@") else parts[:1])
 
-    def _declare(self, body: Any, place: _ScriptScope) -> None:
+    def _declare(self, body: Any, scope: _ScriptScope) -> None:
         """Bind the functions and classes that a body declares, since they can be called before their line."""
         for node in body.named_children:
             if node.type == "export_statement":
                 node = _field(node, "declaration") or node
             if node.type in (*_FUNCTIONS, *_CLASSES) and (name := _name(node)):
-                place.names[name] = self._definition_id(place, name)
+                scope.names[name] = self._definition_id(scope, name)
             elif node.type in ("lexical_declaration", "variable_declaration"):
                 for each in node.named_children:
                     value = _field(each, "value") if each.type == "variable_declarator" else None
                     if value is not None and value.type in (*_FUNCTIONS, *_CLASSES):
-                        place.names[_name(each)] = self._definition_id(place, _name(each))
+                        scope.names[_name(each)] = self._definition_id(scope, _name(each))
 
-    def _definition_id(self, place: _ScriptScope, name: str) -> str:
-        return f"{place.id}#{name}" if place.id == self.path else f"{place.id}.{name}"
+    def _definition_id(self, scope: _ScriptScope, name: str) -> str:
+        return f"{scope.id}#{name}" if scope.id == self.path else f"{scope.id}.{name}"
 
     # --- definitions and calls ---
 
-    def _read_children(self, node: Any, place: _ScriptScope) -> None:
+    def _read_children(self, node: Any, scope: _ScriptScope) -> None:
         for child in node.named_children:
-            self._read_node(child, place)
+            self._read_node(child, scope)
 
-    def _read_node(self, node: Any, place: _ScriptScope) -> None:
+    def _read_node(self, node: Any, scope: _ScriptScope) -> None:
         if node.type in _CLASSES:
-            self._read_class(node, _name(node), place)
+            self._read_class(node, _name(node), scope)
         elif node.type in _FUNCTIONS:
-            self._read_function(node, _name(node), place)
+            self._read_function(node, _name(node), scope)
         elif node.type in _ASSIGNMENTS:
-            self._read_assignment(node, place)
+            self._read_assignment(node, scope)
         elif node.type == "export_statement":
             declared = _field(node, "declaration")
             named = declared if declared is not None else _field(node, "value")
@@ -193,18 +193,18 @@ class _ScriptReader:
                 name = _text(named) if named.type == "identifier" else _name(named) or "default"
                 if name != "default":
                     self._add_reference(
-                        self.path, "exports", place.names.get(name, f"{self.path}#{name}"), node, "default"
+                        self.path, "exports", scope.names.get(name, f"{self.path}#{name}"), node, "default"
                     )
                 if named.type in (*_FUNCTIONS, *_CLASSES):
-                    (self._read_class if named.type in _CLASSES else self._read_function)(named, name, place)
+                    (self._read_class if named.type in _CLASSES else self._read_function)(named, name, scope)
                     return
-            self._read_children(node, place)
+            self._read_children(node, scope)
         else:
             if node.type in ("call_expression", "new_expression"):
-                self._read_call(node, place)
-            self._read_children(node, place)
+                self._read_call(node, scope)
+            self._read_children(node, scope)
 
-    def _read_assignment(self, node: Any, place: _ScriptScope) -> None:
+    def _read_assignment(self, node: Any, scope: _ScriptScope) -> None:
         """Read a function or class that is named by the target of its assignment."""
         target = (
             _field(node, "name") or _field(node, "left") or _field(node, "key") or _field(node, "property")
@@ -216,79 +216,85 @@ class _ScriptReader:
             else _text(target)
         )
         if value is not None and value.type in _FUNCTIONS and re.fullmatch(r"#?[\w$]+", name):
-            self._read_function(value, name, place, from_node=node)
+            self._read_function(value, name, scope, from_node=node)
         elif value is not None and value.type in _CLASSES and re.fullmatch(r"[\w$]+", name):
-            self._read_class(value, name, place)
+            self._read_class(value, name, scope)
         else:
-            self._read_children(node, place)
+            self._read_children(node, scope)
 
-    def _read_class(self, node: Any, name: str, place: _ScriptScope) -> None:
+    def _read_class(self, node: Any, name: str, scope: _ScriptScope) -> None:
         if not name:
-            self._read_children(node, place)
+            self._read_children(node, scope)
             return
-        id = self._definition_id(place, name)
-        self._add_definition(node, id, "class", name, place, "")
+        id = self._definition_id(scope, name)
+        self._add_definition(node, id, "class", name, scope, "")
         heritage = _child(node, "class_heritage")
         if heritage is not None:
             clause = _child(heritage, "extends_clause")
             base = (
                 _field(clause, "value") if clause is not None else next(iter(heritage.named_children), None)
             )
-            if base is not None and (target := self._resolve(base, place)):
+            if base is not None and (target := self._resolve(base, scope)):
                 self._add_reference(id, "inherits_from", target, node)
-        inner = _ScriptScope(id, id, dict(place.names))
+        inner = _ScriptScope(id, id, dict(scope.names))
         for each in _field(node, "body").named_children:
             if each.type == "method_definition":
                 self._read_function(each, _name(each), inner)
             else:
                 self._read_node(each, inner)
 
-    def _read_function(self, node: Any, name: str, place: _ScriptScope, from_node: Any = None) -> None:
+    def _read_function(self, node: Any, name: str, scope: _ScriptScope, from_node: Any = None) -> None:
         body = _field(node, "body")
         if not name or body is None:
-            self._read_children(node, place)
+            self._read_children(node, scope)
             return
-        id = self._definition_id(place, name)
-        type = "method" if place.owner == place.id and place.owner else "function"
+        id = self._definition_id(scope, name)
+        type = "method" if scope.owner == scope.id and scope.owner else "function"
         parameters = _text(_field(node, "parameters")) or f"({_text(node.child_by_field_name('parameter'))})"
         returned = _text(_field(node, "return_type"))
         signature = " ".join(f"{name}{parameters}{returned}".split())[:_MAX_SIGNATURE]
-        self._add_definition(from_node or node, id, type, name, place, signature)
-        inner = _ScriptScope(id, place.owner, dict(place.names))
+        self._add_definition(from_node or node, id, type, name, scope, signature)
+        inner = _ScriptScope(id, scope.owner, dict(scope.names))
         self._declare(body, inner)
         self._read_children(body, inner) if body.type == "statement_block" else self._read_node(body, inner)
 
     def _add_definition(
-        self, node: Any, id: str, type: str, name: str, place: _ScriptScope, signature: str
+        self, node: Any, id: str, type: str, name: str, scope: _ScriptScope, signature: str
     ) -> None:
         line, end = node.start_point[0] + 1, node.end_point[0] + 1
         self.definitions.append(
-            Definition(id, type, name, line, end, place.id, _doc_comment(node), signature)
+            Definition(id, type, name, line, end, scope.id, _doc_comment(node), signature)
         )
 
-    def _read_call(self, node: Any, place: _ScriptScope) -> None:
+    def _read_call(self, node: Any, scope: _ScriptScope) -> None:
         callee = _field(node, "function") or _field(node, "constructor")
-        if callee is not None and (asked := _required_module(node)):
-            self._add_reference(self.path, "imports", self._import_target(asked), node)
-        elif callee is not None and (target := self._resolve(callee, place)):
-            self._add_reference(place.id, "calls", target, node)
+        if callee is not None and (module := _required_module(node)):
+            self._add_reference(self.path, "imports", self._import_target(module), node)
+        elif callee is not None and (target := self._resolve(callee, scope)):
+            self._add_reference(scope.id, "calls", target, node)
 
-    def _resolve(self, node: Any, place: _ScriptScope) -> str:
+    def _resolve(self, node: Any, scope: _ScriptScope) -> str:
         """Resolve a name or a member of one, or return "" if it is unknown."""
         if node.type == "identifier":
-            return place.names.get(_text(node), "")
+            return scope.names.get(_text(node), "")
         if node.type == "member_expression":
             holder, name = _field(node, "object"), _text(_field(node, "property"))
             if holder.type == "this":
-                return f"{place.owner}.{name}" if place.owner else ""
-            held = self._resolve(holder, place) if holder.type == "identifier" else ""
-            if held.endswith("#*"):
-                return f"{held[:-1]}{name}"
-            return held if held.startswith(PACKAGE) else f"{held}.{name}" if held else ""
+                return f"{scope.owner}.{name}" if scope.owner else ""
+            holder_target = self._resolve(holder, scope) if holder.type == "identifier" else ""
+            if holder_target.endswith("#*"):
+                return f"{holder_target[:-1]}{name}"
+            return (
+                holder_target
+                if holder_target.startswith(PACKAGE)
+                else f"{holder_target}.{name}"
+                if holder_target
+                else ""
+            )
         return ""
 
-    def _add_reference(self, source: str, type: str, target: str, node: Any, said: str = "") -> None:
-        self.references.append(Reference(source, type, target, node.start_point[0] + 1, said))
+    def _add_reference(self, source: str, type: str, target: str, node: Any, exported_name: str = "") -> None:
+        self.references.append(Reference(source, type, target, node.start_point[0] + 1, exported_name))
 
 
 # --- syntax tree ---
@@ -323,8 +329,8 @@ def _required_module(node: Any) -> str:
         "import",
     ):
         return ""
-    given = _field(node, "arguments").named_children
-    return _string(given[0]) if len(given) == 1 and given[0].type == "string" else ""
+    arguments = _field(node, "arguments").named_children
+    return _string(arguments[0]) if len(arguments) == 1 and arguments[0].type == "string" else ""
 
 
 def _doc_comment(node: Any) -> str:

@@ -42,7 +42,7 @@ class _Section(NamedTuple):
     said: list[_TextSpan]
 
 
-def split_document(tokens: Sequence[Any], document: Definition, told: str) -> list[Definition]:
+def split_document(tokens: Sequence[Any], document: Definition, description: str) -> list[Definition]:
     """Split the markdown-it tokens of a document into sections, and long sections into parts, in order.
 
     The text `told`, which describes the document, is left out of the first section. Each section is named by
@@ -53,17 +53,23 @@ def split_document(tokens: Sequence[Any], document: Definition, told: str) -> li
     found = []
     for section in _split_sections(tokens, document.name):
         first = not section.above
-        said = section.said[1:] if first and section.said and section.said[0].text == told else section.said
+        spans = (
+            section.said[1:]
+            if first and section.said and section.said[0].text == description
+            else section.said
+        )
         name = (
             document.name
             if first
             else f"{section.heading[:_MAX_NAME_CHARACTERS]} ({section.above[:_MAX_NAME_CHARACTERS]})"
         )
-        for part in _split_parts(said):
+        for part in _split_parts(spans):
             id = _unique_id(f"{document.id}#{_slug(section.heading)}", ids)
             counts[name] += 1
-            called = name if counts[name] == 1 else f"{name}, part {counts[name]}"
-            found.append(Definition(id, "section", called, part.line, part.end_line, document.id, part.text))
+            section_name = name if counts[name] == 1 else f"{name}, part {counts[name]}"
+            found.append(
+                Definition(id, "section", section_name, part.line, part.end_line, document.id, part.text)
+            )
     return found
 
 
@@ -102,22 +108,22 @@ def _split_sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
     yield section
 
 
-def _split_parts(said: Sequence[_TextSpan]) -> Iterator[_TextSpan]:
+def _split_parts(spans: Sequence[_TextSpan]) -> Iterator[_TextSpan]:
     """Join texts and cut them at sentence ends into parts of bounded length."""
-    held: _TextSpan | None = None
-    for each in said:
-        for sentence in _SENTENCE_END.split(each.text):
+    part: _TextSpan | None = None
+    for span in spans:
+        for sentence in _SENTENCE_END.split(span.text):
             for piece in textwrap.wrap(sentence, _MAX_PART_CHARACTERS):
-                if held is not None and len(held.text) + 1 + len(piece) > _MAX_PART_CHARACTERS:
-                    yield held
-                    held = None
-                held = (
-                    _TextSpan(piece, each.line, each.end_line)
-                    if held is None
-                    else _TextSpan(f"{held.text} {piece}", held.line, each.end_line)
+                if part is not None and len(part.text) + 1 + len(piece) > _MAX_PART_CHARACTERS:
+                    yield part
+                    part = None
+                part = (
+                    _TextSpan(piece, span.line, span.end_line)
+                    if part is None
+                    else _TextSpan(f"{part.text} {piece}", part.line, span.end_line)
                 )
-    if held is not None:
-        yield held
+    if part is not None:
+        yield part
 
 
 def _slug(heading: str) -> str:
@@ -193,11 +199,11 @@ def _mentioned_names(token: object, path: str) -> Iterator[str]:
 
 def _text_around(target: str, content: str) -> str:
     """Return the text around a name, on one line."""
-    place = content.find(target.rpartition("/")[2])
-    if place < 0:
+    position = content.find(target.rpartition("/")[2])
+    if position < 0:
         return plain_text(content)[:_QUOTE_CHARACTERS]
     return plain_text(
-        content[max(0, place - _QUOTE_CHARACTERS // 2) : place + len(target) + _QUOTE_CHARACTERS // 2]
+        content[max(0, position - _QUOTE_CHARACTERS // 2) : position + len(target) + _QUOTE_CHARACTERS // 2]
     )
 
 
@@ -222,24 +228,24 @@ def settings_facts(text: str, path: str) -> FileFacts:
     documents = _PARSERS[form](text)
     whole = documents[0] if len(documents) == 1 else documents
     keys = list(map(str, whole)) if isinstance(whole, Mapping) else []
-    told = f"{len(whole)} entries" if isinstance(whole, list) else "one value"
+    description = f"{len(whole)} entries" if isinstance(whole, list) else "one value"
     if keys:
-        told = f"settings: {', '.join(keys[:_MAX_KEYS])}"
-    told += ", …" * (len(keys) > _MAX_KEYS)
-    itself = Definition(path, "config", PurePosixPath(path).name, 1, text.count("\n") + 1, "", told)
+        description = f"settings: {', '.join(keys[:_MAX_KEYS])}"
+    description += ", …" * (len(keys) > _MAX_KEYS)
+    itself = Definition(path, "config", PurePosixPath(path).name, 1, text.count("\n") + 1, "", description)
     lines = _LineIndex(text)
     references: dict[str, Reference] = {}
-    looked = 0
+    value_count = 0
     for pointer, value in _iterate_strings(whole):
-        looked += 1
-        if looked > _MAX_VALUES:
+        value_count += 1
+        if value_count > _MAX_VALUES:
             break
         for target in _named_targets(pointer, value):
             references.setdefault(
                 target,
                 Reference(path, "configures", target, lines.line_of(value), ".".join(map(str, pointer))),
             )
-    remark = f"only its first {_MAX_VALUES:,} values were looked at" * (looked > _MAX_VALUES)
+    remark = f"only its first {_MAX_VALUES:,} values were looked at" * (value_count > _MAX_VALUES)
     return FileFacts(path, form[1:], (itself,), tuple(references.values()), remark)
 
 
@@ -293,8 +299,8 @@ class _LineIndex:
 
     def line_of(self, value: str) -> int:
         """Return the first line that contains a value, or 1 if the text does not contain it literally."""
-        place = self.text.find(value)
-        return self.text.count("\n", 0, place) + 1 if place >= 0 else 1
+        position = self.text.find(value)
+        return self.text.count("\n", 0, position) + 1 if position >= 0 else 1
 
 
 # --- parsers ---
@@ -349,8 +355,8 @@ def _parse_yaml(text: str) -> list[Any]:
     try:
         return [each for each in yaml.load_all(text, _UntaggedLoader) if each is not None] or [None]
     except yaml.MarkedYAMLError as error:
-        place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise BadInput(f"does not parse: {error.problem or error.context}{place}") from None
+        location = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise BadInput(f"does not parse: {error.problem or error.context}{location}") from None
     except (yaml.YAMLError, ValueError, TypeError) as error:  # an invalid date, an unhashable key
         raise BadInput(f"does not parse: {error}") from None
     except RecursionError:

@@ -76,10 +76,10 @@ def _source_dependencies(out: Csr, start: int, size: int) -> Reals:
     while len(level):
         begins, counts = out.indptr[level], out.indptr[level + 1] - out.indptr[level]
         parents = np.repeat(level, counts)
-        places = (
+        positions = (
             np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts) + np.repeat(begins, counts)
         )
-        children = out.indices[places]
+        children = out.indices[positions]
         new = depth[children] < 0
         depth[children[new]] = depth[level[0]] + 1
         onward = depth[children] == depth[level[0]] + 1
@@ -105,28 +105,28 @@ def articulation_points(graph: PropertyGraph) -> dict[int, int]:
     both = csr(np.concatenate([sources, targets]), np.concatenate([targets, sources]), size)
     pointers, indices = both.indptr.tolist(), both.indices.tolist()
     order, low, below, parent = [-1] * size, [0] * size, [1] * size, [-1] * size
-    apart: dict[int, list[int]] = {}
-    whole: dict[int, int] = {}
+    separated_sizes: dict[int, list[int]] = {}
+    component_size: dict[int, int] = {}
     count = 0
     for root in range(size):
         if order[root] >= 0:
             continue
-        begun, waiting, places, reached = count, [root], {root: pointers[root]}, []
+        begun, waiting, next_position, reached = count, [root], {root: pointers[root]}, []
         order[root] = low[root] = count
         count += 1
         while waiting:
             node = waiting[-1]
-            if places[node] < pointers[node + 1]:
-                near = indices[places[node]]
-                places[node] += 1
-                if order[near] < 0:
-                    parent[near] = node
-                    order[near] = low[near] = count
+            if next_position[node] < pointers[node + 1]:
+                neighbour = indices[next_position[node]]
+                next_position[node] += 1
+                if order[neighbour] < 0:
+                    parent[neighbour] = node
+                    order[neighbour] = low[neighbour] = count
                     count += 1
-                    places[near] = pointers[near]
-                    waiting.append(near)
-                elif near != parent[node]:
-                    low[node] = min(low[node], order[near])
+                    next_position[neighbour] = pointers[neighbour]
+                    waiting.append(neighbour)
+                elif neighbour != parent[node]:
+                    low[node] = min(low[node], order[neighbour])
                 continue
             waiting.pop()
             reached.append(node)
@@ -135,13 +135,15 @@ def articulation_points(graph: PropertyGraph) -> dict[int, int]:
                 low[above] = min(low[above], low[node])
                 below[above] += below[node]
                 if low[node] >= order[above]:
-                    apart.setdefault(above, []).append(below[node])
-        if len(apart.get(root, ())) < 2:
-            apart.pop(root, None)
-        whole.update(dict.fromkeys((each for each in reached if each in apart), count - begun))
+                    separated_sizes.setdefault(above, []).append(below[node])
+        if len(separated_sizes.get(root, ())) < 2:
+            separated_sizes.pop(root, None)
+        component_size.update(
+            dict.fromkeys((each for each in reached if each in separated_sizes), count - begun)
+        )
     return {
-        node: (rest := [*parts, whole[node] - 1 - sum(parts)], sum(rest) - max(rest))[1]
-        for node, parts in apart.items()
+        node: (rest := [*parts, component_size[node] - 1 - sum(parts)], sum(rest) - max(rest))[1]
+        for node, parts in separated_sizes.items()
     }
 
 
@@ -192,8 +194,10 @@ def critical_components(
     }
     measures["priority"] = np.mean([_divide_by_max(each) for each in measures.values()], axis=0)
     order = np.lexsort((index.name_order, -measures[metric])).tolist()
-    told = types or [label for label in index.rows_by_label if label != PACKAGE_LABEL] or index.rows_by_label
-    wanted = {row for type in told for row in index.rows_by_label[type].tolist()} | {
+    listed_types = (
+        types or [label for label in index.rows_by_label if label != PACKAGE_LABEL] or index.rows_by_label
+    )
+    wanted = {row for type in listed_types for row in index.rows_by_label[type].tolist()} | {
         row for row in range(size) if not types and not graph.node_labels[row]
     }
     rows = [row for row in order if row in wanted and measures[metric][row] > 0][:top_k]

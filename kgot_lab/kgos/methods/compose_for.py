@@ -61,8 +61,10 @@ def split_goal(goal: str) -> tuple[str, ...]:
     it is the first. If no part has one, each part is a sub-goal.
     """
     halves = _AFTER_PATTERN.split(goal.strip(" .?!"))
-    said = [part for half in reversed(halves) for part in _SEPARATOR_PATTERN.split(half)]
-    parts = [part for part in (_OPENING_PATTERN.sub("", each.strip(" .?!")).strip() for each in said) if part]
+    fragments = [part for half in reversed(halves) for part in _SEPARATOR_PATTERN.split(half)]
+    parts = [
+        part for part in (_OPENING_PATTERN.sub("", each.strip(" .?!")).strip() for each in fragments) if part
+    ]
     if not any(map(_has_action_verb, parts)):
         return tuple(parts)
     steps: list[str] = []
@@ -209,7 +211,7 @@ def _insert_between(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int
     """Insert the nodes between two steps that only a chain of feeds_into joins."""
     if not set(_FEEDS_TYPES) & set(index.graph.type_names):
         return tuple(steps)
-    room, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
+    capacity, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
     for before, step in pairwise(steps):
         path = trace_path(
             index.graph,
@@ -220,12 +222,12 @@ def _insert_between(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int
             directed=True,
         )
         between = [id for id in path.ids[1:-1] if id not in taken]
-        if 0 < len(between) <= room and len(between) == path.length - 1:
+        if 0 < len(between) <= capacity and len(between) == path.length - 1:
             action = f"between {before.tool} and {step.tool}"
             filled += [
                 PlanStep(id, index.names[index.graph.row(id)], action, 0.0, (), True) for id in between
             ]
-            room, taken = room - len(between), taken | set(between)
+            capacity, taken = capacity - len(between), taken | set(between)
         filled.append(step)
     return tuple(filled)
 
@@ -322,7 +324,7 @@ def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[P
 
 
 def _order_warnings(steps: Sequence[PlanStep], edges: Sequence[Edge]) -> Iterator[str]:
-    place = {step.tool: number for number, step in enumerate(steps)}
+    position = {step.tool: number for number, step in enumerate(steps)}
     for edge in edges:
-        if edge.type in _REQUIRES_TYPES and place[edge.target] > place[edge.source]:
+        if edge.type in _REQUIRES_TYPES and position[edge.target] > position[edge.source]:
             yield f"{edge.source} requires {edge.target}, which comes later"

@@ -56,8 +56,8 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
     """
     require_count(limit, 1, "limit", "it is how many nodes are kept")
     index, bounds = graph_index(graph), validate_filters(filters)
-    kept, why = select_rows(index, bounds)
-    rows = np.flatnonzero(kept)
+    selected, why = select_rows(index, bounds)
+    rows = np.flatnonzero(selected)
     shown = rows[:limit].tolist()
     if len(rows) > limit:
         why.append(
@@ -79,24 +79,24 @@ def validate_filters(filters: Filters) -> dict[str, Bounds]:
 
 def select_rows(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolColumn, list[str]]:
     """Return which rows are within all bounds, and what each filter left out."""
-    kept, why = np.ones(len(index.graph), bool), []
+    selected, why = np.ones(len(index.graph), bool), []
     for name, each in bounds.items():
         column = index.dimension(name)
-        lies = within_bounds(column.values, each)
+        is_inside = within_bounds(column.values, each)
         missing = int(np.isnan(column.values).sum()) - len(column.odd)
-        outside = len(lies) - int(lies.sum()) - missing - len(column.odd)
-        told = [f"{outside:,} outside"] + [f"{missing:,} without a value"] * (missing > 0)
+        outside = len(is_inside) - int(is_inside.sum()) - missing - len(column.odd)
+        reasons = [f"{outside:,} outside"] + [f"{missing:,} without a value"] * (missing > 0)
         if column.odd:
             named = ", ".join(
                 f"{index.graph.ids[row]} has {index.graph.node_properties[row][name]!r}"
                 for row in column.odd[:3]
             )
-            told.append(f"{len(column.odd):,} with something else than a number ({named})")
+            reasons.append(f"{len(column.odd):,} with something else than a number ({named})")
         why.append(
-            f"{format_bounds(name, each)} leaves out {', '.join(told)}; {int((kept & lies).sum()):,} of {int(kept.sum()):,} left"
+            f"{format_bounds(name, each)} leaves out {', '.join(reasons)}; {int((selected & is_inside).sum()):,} of {int(selected.sum()):,} left"
         )
-        kept &= lies
-    return kept, why
+        selected &= is_inside
+    return selected, why
 
 
 # Compare two nodes on each dimension.

@@ -52,8 +52,8 @@ def want_to(
     scores = (weights.text * texts + weights.graph * boosts) / (weights.text + weights.graph)
     rows = np.flatnonzero(scores)
     order = rows[np.lexsort((index.name_order[rows], -scores[rows]))][:k]
-    told = (_format_reason(index, row, texts, first) for row in order.tolist())
-    nodes = index.hits(order.tolist(), scores[order].tolist(), told)
+    reasons = (_format_reason(index, row, texts, first) for row in order.tolist())
+    nodes = index.hits(order.tolist(), scores[order].tolist(), reasons)
     return NodesFound(
         f"want to {goal!r}",
         nodes,
@@ -70,22 +70,22 @@ def _edge_type_weights(index: GraphIndex, boost_types: Collection[str] | None) -
 
 
 def _format_reason(index: GraphIndex, row: int, texts: Reals, first: Ints) -> str:
-    told = [f"text {texts[row]:.2f}"] if texts[row] else []
-    return "; ".join([*told, index.links.path([int(first[row])])] if first[row] >= 0 else told)
+    parts = [f"text {texts[row]:.2f}"] if texts[row] else []
+    return "; ".join([*parts, index.links.path([int(first[row])])] if first[row] >= 0 else parts)
 
 
 def _explain_ranking(
-    index: GraphIndex, goal: str, found: int, boost_types: Collection[str] | None, more: int
+    index: GraphIndex, goal: str, found_count: int, boost_types: Collection[str] | None, more: int
 ) -> list[str]:
     words = list(dict.fromkeys(searched_words(goal)))
-    told = ", ".join(f"{word} (5 times as heavy)" if word in INTENT_VERBS else word for word in words)
+    listed_words = ", ".join(f"{word} (5 times as heavy)" if word in INTENT_VERBS else word for word in words)
     why = [
-        f"words looked for: {told}"
+        f"words looked for: {listed_words}"
         if words
         else "no word to look for: stop words and single letters are left out"
     ]
     types = [*ENABLING_TYPES, *PREREQUISITE_TYPES] if boost_types is None else sorted(boost_types)
-    if not found:
+    if not found_count:
         why.append("no node holds one of them")
     elif not set(types) & set(index.graph.type_names):
         why.append(f"no edge of the graph has one of the types {', '.join(types)}")
@@ -161,7 +161,11 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = MIN_COVERA
     require_amount(covered, "covered")
     index = graph_index(graph)
     shares = _best_matches(index, capability)
-    limited = {each: row for row, those in index.targets_by_row("has_limitation").items() for each in those}
+    limited = {
+        each: row
+        for row, limitation_rows in index.targets_by_row("has_limitation").items()
+        for each in limitation_rows
+    }
     rows = [row for row, share in shares if share >= covered and row not in limited]
     if not rows:
         who, near = "no node", ", and none holds a word"
@@ -195,15 +199,15 @@ def limitations_by_row(index: GraphIndex, rows: Sequence[int]) -> dict[int, tupl
         [*limits, *dict.fromkeys(each for found in limits.values() for each in found)], ("has_workaround",)
     )
     found = {}
-    for row, those in limits.items():
-        told = []
-        for each in those:
+    for row, limitation_rows in limits.items():
+        limitations = []
+        for each in limitation_rows:
             helping = dict.fromkeys([*around.get(each, ()), *around.get(row, ())])
             workarounds, known = tuple(graph.ids[other] for other in helping), graph.node_properties[each]
             blocking = not workarounds and known.get("blocking") is not False
             about = str(known.get("description") or "")
-            told.append(Limitation(graph.ids[each], index.names[each], about, workarounds, blocking))
-        found[row] = tuple(told)
+            limitations.append(Limitation(graph.ids[each], index.names[each], about, workarounds, blocking))
+        found[row] = tuple(limitations)
     return found
 
 
@@ -223,8 +227,8 @@ def _best_matches(index: GraphIndex, capability: str) -> list[tuple[int, float]]
     hits = index.text.search(capability).hits[: 4 * _MAX_CANDIDATES]
     rows = [index.graph.row(hit.id) for hit in hits]
     named = {row for row in rows if _name_is_in_query(index, row, words)}
-    held = {row: sum(weight[word] for word in words if row in holding[word]) / total for row in rows}
-    shares = [(row, 1.0 if row in named else held[row]) for row in rows]
+    coverage = {row: sum(weight[word] for word in words if row in holding[word]) / total for row in rows}
+    shares = [(row, 1.0 if row in named else coverage[row]) for row in rows]
     # ties keep the order of text search
     return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_MAX_CANDIDATES]
 

@@ -122,30 +122,30 @@ def impact_analysis(
             raise UnknownName(name, str(value), known)
     require_count(max_depth, 1, "max_depth")
     index = graph_index(graph)
-    worth = _followed_edge_weights(index, direction, follow)
+    type_weights = _followed_edge_weights(index, direction, follow)
     weights = index.weights(weight) if weight else None
     if weights is None and weight not in (None, "", "weight") and graph.edge_properties:
-        there = {name for known in graph.edge_properties for name in known}
-        raise UnknownName("property of edges", str(weight), there)
-    walk = _ImpactSearch(index, index.row(node), worth, max_depth, weights)
-    why = [_describe_followed_edges(index, direction, follow, worth)]
-    if not walk.found.size:
+        property_names = {name for known in graph.edge_properties for name in known}
+        raise UnknownName("property of edges", str(weight), property_names)
+    search = _ImpactSearch(index, index.row(node), type_weights, max_depth, weights)
+    why = [_describe_followed_edges(index, direction, follow, type_weights)]
+    if not search.found.size:
         why.append(f"no such edge touches {node}")
-    chain = walk.critical_path()
+    chain = search.critical_path()
     if len(chain) > 1:
-        told = " → ".join(graph.ids[row] for row in chain)
-        why.append(f"critical path, product of risks {walk.products[chain[-1]]:.3g}: {told}")
+        path_text = " → ".join(graph.ids[row] for row in chain)
+        why.append(f"critical path, product of risks {search.products[chain[-1]]:.3g}: {path_text}")
     path = tuple(graph.ids[row] for row in chain) if len(chain) > 1 else ()
-    risk = float(walk.products[chain[-1]]) if path else 0.0
-    name = node_name(node, graph.node_properties[walk.root])
-    return Impact(node, direction, walk.impacted_nodes(), path, risk, walk.edge_types(), tuple(why), name)
+    risk = float(search.products[chain[-1]]) if path else 0.0
+    name = node_name(node, graph.node_properties[search.root])
+    return Impact(node, direction, search.impacted_nodes(), path, risk, search.edge_types(), tuple(why), name)
 
 
 class _ImpactSearch:
     """A breadth-first search with the heaviest edge and the best product of risks that lead to each node."""
 
     def __init__(
-        self, index: GraphIndex, root: int, worth: Reals, max_depth: int, weights: Reals | None
+        self, index: GraphIndex, root: int, type_weights: Reals, max_depth: int, weights: Reals | None
     ) -> None:
         size = len(index.graph)
         self.index, self.root = index, root
@@ -156,7 +156,7 @@ class _ImpactSearch:
         self.parents, self.ways = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
         self.leads_on, self.types = np.zeros(size, bool), np.zeros(len(index.graph.type_names), bool)
         for depth in range(max_depth):
-            reached = index.next_level(self.depths, depth, worth)
+            reached = index.next_level(self.depths, depth, type_weights)
             if not len(reached.children):
                 break
             self._record_level(reached, depth + 1, weights)
@@ -228,12 +228,14 @@ def _best_positions(children: Ints, values: Reals, rank: Places) -> Places:
     size = int(children.max()) + 1
     largest = np.full(size, -np.inf)
     np.maximum.at(largest, children, values)
-    places = np.flatnonzero(values == largest[children])
+    positions = np.flatnonzero(values == largest[children])
     lowest = np.full(size, np.iinfo(np.int64).max)
-    np.minimum.at(lowest, children[places], rank[places])
-    places = places[rank[places] == lowest[children[places]]]
+    np.minimum.at(lowest, children[positions], rank[positions])
+    positions = positions[rank[positions] == lowest[children[positions]]]
     found = np.full(size, -1, np.int64)
-    found[children[places]] = places  # parallel edges of one type may still tie, and any of them will do
+    found[children[positions]] = (
+        positions  # parallel edges of one type may still tie, and any of them will do
+    )
     return found[found >= 0]
 
 
@@ -247,7 +249,7 @@ def _followed_edge_weights(index: GraphIndex, direction: ImpactDirection, follow
 
 
 def _describe_followed_edges(
-    index: GraphIndex, direction: ImpactDirection, follow: FollowMode, worth: Reals
+    index: GraphIndex, direction: ImpactDirection, follow: FollowMode, type_weights: Reals
 ) -> str:
     if follow == "arrows":
         ways = {"forward": "along the arrows", "backward": "against the arrows", "both": "both ways"}
@@ -257,7 +259,7 @@ def _describe_followed_edges(
         "backward": "to what it depends on",
         "both": "to what depends on it and on what it does",
     }
-    followed = (worth[0::2] + worth[1::2]).tolist()
+    followed = (type_weights[0::2] + type_weights[1::2]).tolist()
     left = sorted(
         name for name, is_followed in zip(index.graph.type_names, followed, strict=True) if not is_followed
     )

@@ -126,8 +126,8 @@ class NodeTexts:
         Raises BadInput if no node has a vector or if the embedder is not that of the vectors.
         """
         checked_embedder(embedder)
-        kept = vectors, embedder.digest
-        if kept not in self._retrievers_of_vectors:
+        key = vectors, embedder.digest
+        if key not in self._retrievers_of_vectors:
             rows = [row for row, id in enumerate(vectors.ids) if id in self.graph]
             if not rows:
                 near = ", ".join(map(repr, vectors.ids[:3]))
@@ -138,8 +138,8 @@ class NodeTexts:
             of_nodes = StoredVectors(
                 tuple(vectors.ids[row] for row in rows), vectors.matrix[rows], vectors.model, vectors.digest
             )
-            self._retrievers_of_vectors[kept] = dense_from_vectors(of_nodes, embedder)
-        return self._retrievers_of_vectors[kept]
+            self._retrievers_of_vectors[key] = dense_from_vectors(of_nodes, embedder)
+        return self._retrievers_of_vectors[key]
 
 
 def group_rows(sets: Sequence[Iterable[str]]) -> dict[str, Ints]:
@@ -310,13 +310,13 @@ class GraphIndex(NodeTexts):
         a mapping, its numbers multiply the weights. Raises BadInput for one text in place of a list.
         """
         _require_list(types)
-        worth = np.zeros((len(self.graph.type_names), 2))
+        weights = np.zeros((len(self.graph.type_names), 2))
         names = self.graph.type_names if types is None else types
         wanted = names if isinstance(names, Mapping) else dict.fromkeys(names, 1.0)
         for code, name in enumerate(self.graph.type_names):
             if name in wanted:
-                worth[code] = along * wanted[name], against * wanted[name]
-        return worth.ravel()
+                weights[code] = along * wanted[name], against * wanted[name]
+        return weights.ravel()
 
     def absent_types(self, types: Iterable[str] | None) -> list[str]:
         """Return which of some edge types no edge has, sorted.
@@ -340,13 +340,13 @@ class GraphIndex(NodeTexts):
         steps = zip(*columns, strict=True)
         return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
 
-    def steps_from(self, rows: Ints, worth: Reals) -> tuple[Places, Places]:
+    def steps_from(self, rows: Ints, type_weights: Reals) -> tuple[Places, Places]:
         """Return the steps from some rows over types with a weight above 0, and the row each comes from."""
-        places, owners = neighbour_places(self.links.ends, rows)
-        kept = worth[self.links.ways[places]] > 0
-        return places[kept], owners[kept]
+        steps, owners = neighbour_places(self.links.ends, rows)
+        is_followed = type_weights[self.links.ways[steps]] > 0
+        return steps[is_followed], owners[is_followed]
 
-    def next_level(self, depths: Ints, depth: int, worth: Reals) -> LevelEdges:
+    def next_level(self, depths: Ints, depth: int, type_weights: Reals) -> LevelEdges:
         """Return all edges from the nodes of one depth to unreached nodes (depth -1), over types with weight.
 
         If fewer edges leave the unreached nodes than the level, the search runs from those. The same edges
@@ -356,35 +356,39 @@ class GraphIndex(NodeTexts):
         ends, ways, size = self.links.ends, self.links.ways, np.diff(self.links.ends.indptr)
         outwards = size[level].sum() <= size[open].sum()
         start, wanted = (level, -1) if outwards else (open, depth)
-        places, owners = neighbour_places(ends, start)
-        kept = np.flatnonzero(depths[ends.indices[places]] == wanted)
-        places, owners = places[kept], owners[kept]
-        gone = ways[places] if outwards else ways[places] ^ 1
-        if not worth.all():
-            kept = np.flatnonzero(worth[gone])
-            places, owners, gone = places[kept], owners[kept], gone[kept]
-        here, there = start[owners], ends.indices[places]
-        return LevelEdges(here, there, gone, places) if outwards else LevelEdges(there, here, gone, places)
+        steps, owners = neighbour_places(ends, start)
+        selected = np.flatnonzero(depths[ends.indices[steps]] == wanted)
+        steps, owners = steps[selected], owners[selected]
+        directions = ways[steps] if outwards else ways[steps] ^ 1
+        if not type_weights.all():
+            selected = np.flatnonzero(type_weights[directions])
+            steps, owners, directions = steps[selected], owners[selected], directions[selected]
+        near_rows, far_rows = start[owners], ends.indices[steps]
+        return (
+            LevelEdges(near_rows, far_rows, directions, steps)
+            if outwards
+            else LevelEdges(far_rows, near_rows, directions, steps)
+        )
 
-    def reverse_step(self, place: int) -> int:
+    def reverse_step(self, step: int) -> int:
         """Return the position of the same step in the opposite direction."""
-        links, back = self.links, self.links.ends.indices[place]
+        links, back = self.links, self.links.ends.indices[step]
         first, last = int(links.ends.indptr[back]), int(links.ends.indptr[back + 1])
-        same = (links.edge_rows[first:last] == links.edge_rows[place]) & (
-            links.ways[first:last] == links.ways[place] ^ 1
+        same = (links.edge_rows[first:last] == links.edge_rows[step]) & (
+            links.ways[first:last] == links.ways[step] ^ 1
         )
         return first + int(np.flatnonzero(same)[0])
 
-    def first_step_between(self, place: int, worth: Reals) -> int:
+    def first_step_between(self, step: int, type_weights: Reals) -> int:
         """Return the first step between the two ends of a step, over types with a weight above 0.
 
         A step along an arrow comes before one against it.
         """
-        links, row = self.links, self.links.origins[place]
+        links, row = self.links, self.links.origins[step]
         # steps along an arrow come first
         first, last = (int(links.ends.indptr[row]), int(links.ends.indptr[row + 1]))
-        same = (links.ends.indices[first:last] == links.ends.indices[place]) & (
-            worth[links.ways[first:last]] > 0
+        same = (links.ends.indices[first:last] == links.ends.indices[step]) & (
+            type_weights[links.ways[first:last]] > 0
         )
         return first + int(np.flatnonzero(same)[0])
 
@@ -411,9 +415,9 @@ class GraphIndex(NodeTexts):
         A row without such edges is left out.
         """
         some = np.array(rows, np.int32)
-        places, owners = self.steps_from(some, self.edge_type_weights(types, along=along, against=against))
+        steps, owners = self.steps_from(some, self.edge_type_weights(types, along=along, against=against))
         found: dict[int, dict[int, None]] = {}
-        for row, end in zip(some[owners].tolist(), self.links.ends.indices[places].tolist(), strict=True):
+        for row, end in zip(some[owners].tolist(), self.links.ends.indices[steps].tolist(), strict=True):
             found.setdefault(row, {})[end] = None
         return {row: list(ends) for row, ends in found.items()}
 
@@ -443,9 +447,9 @@ class GraphIndex(NodeTexts):
             value = known.get(name, 1.0)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
                 edge = self.edge(row)
-                told = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
+                edge_text = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
                 raise BadInput(
-                    f"the {name} of the edge {told} is {value!r}; it must be a number above 0: mend it, or say weight=None"
+                    f"the {name} of the edge {edge_text} is {value!r}; it must be a number above 0: mend it, or say weight=None"
                 )
             values[row] = value
         return values
@@ -469,8 +473,8 @@ def graph_index(graph: PropertyGraph) -> GraphIndex:
     if not len(graph):
         raise BadInput("the graph is empty: it has no node that a method could find")
     # stored on the graph, as cached_property does, so that both are freed together
-    kept: GraphIndex = vars(graph).setdefault(_INDEX_ATTRIBUTE, GraphIndex(graph))
-    return kept
+    index: GraphIndex = vars(graph).setdefault(_INDEX_ATTRIBUTE, GraphIndex(graph))
+    return index
 
 
 def rows_of_ids(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
@@ -489,32 +493,32 @@ def rows_of_ids(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
 _MAX_IDS_IN_ERROR = 8  # ids in an error
 
 
-def resolve_node(graph: PropertyGraph, said: str) -> str:
+def resolve_node(graph: PropertyGraph, text: str) -> str:
     """Return the id of the node that a text names by its id, its name, or the end of its id.
 
     An end follows a dot, a slash, a colon or a #. Case is ignored if that leaves one node. Raises BadInput if
     several nodes match, naming some, and UnknownName with similar ids if none does.
     """
-    if said in graph:
-        return said
+    if text in graph:
+        return text
     index = graph_index(graph)
-    low = said.casefold().removesuffix("()")
-    plain = said.removesuffix("()")
+    low = text.casefold().removesuffix("()")
+    plain = text.removesuffix("()")
     if plain in graph:
         return plain
     ends = tuple(f"{mark}{low}" for mark in ".:/#")
     ways: tuple[Callable[[str, str], bool], ...] = (
-        lambda _, name: name == said,
+        lambda _, name: name == text,
         lambda _, name: name.casefold() == low,
         lambda id, _: id.casefold().removesuffix("()").endswith(ends),
     )
-    for way in ways if said.strip() else ():
+    for way in ways if text.strip() else ():
         found = [id for id, name in zip(graph.ids, index.names, strict=True) if way(id, name)]
         if len(found) == 1:
             return found[0]
         if found:
             more = f" and {len(found) - _MAX_IDS_IN_ERROR} more" if len(found) > _MAX_IDS_IN_ERROR else ""
             raise BadInput(
-                f"{said!r} may mean {', '.join(found[:_MAX_IDS_IN_ERROR])}{more}: say its id, or more of its end"
+                f"{text!r} may mean {', '.join(found[:_MAX_IDS_IN_ERROR])}{more}: say its id, or more of its end"
             )
-    return graph.ids[index.row(said)]
+    return graph.ids[index.row(text)]

@@ -210,40 +210,47 @@ def classify_intent(
     require_amount(threshold, "threshold")
     require_count(most, 1, "most", "it is how many intents are kept")
     text = query.lower().replace("’", "'")
-    said = dict.fromkeys(
+    words_in_query = dict.fromkeys(
         known for each in _WORD_PATTERN.findall(text) for known in (each, each.removesuffix("s"))
     )
     added = _validate_boosts(boosts) if boosts else {}
     scored = []
     for name, rule in INTENTS.items():
         phrases = tuple(phrase for phrase in rule.phrases if phrase in text)
-        words, boost = tuple(word for word in said if word in rule.words), added.get(name, 0.0)
+        words, boost = tuple(word for word in words_in_query if word in rule.words), added.get(name, 0.0)
         if phrases or words or name in added:
             score = round(_PHRASE_SCORE * len(phrases) + _WORD_SCORE * len(words) + boost, 9)
             scored.append(Intent(name, score, phrases, words, boost))
-    kept = sorted((each for each in scored if each.score >= threshold), key=lambda each: -each.score)[:most]
-    purpose, told = _determine_purpose(text, kept)
-    return Intents(query, tuple(kept), purpose, (*_explain_intents(scored, kept, threshold, most), told))
+    selected = sorted((each for each in scored if each.score >= threshold), key=lambda each: -each.score)[
+        :most
+    ]
+    purpose, purpose_reason = _determine_purpose(text, selected)
+    return Intents(
+        query,
+        tuple(selected),
+        purpose,
+        (*_explain_intents(scored, selected, threshold, most), purpose_reason),
+    )
 
 
-def _determine_purpose(text: str, kept: Sequence[Intent]) -> tuple[Purpose, str]:
+def _determine_purpose(text: str, selected: Sequence[Intent]) -> tuple[Purpose, str]:
     """Return the purpose that the query states, else that of the likeliest intent, else a search."""
-    of_intent = INTENTS[kept[0].name].purpose if kept else "search"
+    of_intent = INTENTS[selected[0].name].purpose if selected else "search"
     pairs = ((purpose, phrase) for purpose, phrases in PURPOSES.items() for phrase in phrases)
-    said, phrase = next((each for each in pairs if re.search(rf"\b{each[1]}\b", text)), (of_intent, ""))
-    if phrase and (said == "capability" or of_intent in ("search", "goal")):
-        return said, f"purpose {said}: the query says {phrase!r}"
-    why = f"that of {kept[0].name}" if kept else "no intent, and no phrase that says one"
+    stated, phrase = next((each for each in pairs if re.search(rf"\b{each[1]}\b", text)), (of_intent, ""))
+    if phrase and (stated == "capability" or of_intent in ("search", "goal")):
+        return stated, f"purpose {stated}: the query says {phrase!r}"
+    why = f"that of {selected[0].name}" if selected else "no intent, and no phrase that says one"
     return of_intent, f"purpose {of_intent}: {why}"
 
 
 def _explain_intents(
-    scored: Sequence[Intent], kept: Sequence[Intent], threshold: float, most: int
+    scored: Sequence[Intent], selected: Sequence[Intent], threshold: float, most: int
 ) -> list[str]:
     if not scored:
         return ["no phrase and no word of the fourteen intents is in the query"]
     below = [f"{each.name} {each.score:g}" for each in scored if each.score < threshold]
-    cut = [each.name for each in scored if each.score >= threshold and each not in kept]
+    cut = [each.name for each in scored if each.score >= threshold and each not in selected]
     return [f"below the threshold of {threshold:g}: {', '.join(below)}"] * bool(below) + [
         f"not among the best {most}: {', '.join(cut)}"
     ] * bool(cut)

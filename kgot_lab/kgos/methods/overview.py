@@ -84,12 +84,14 @@ def find_clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     groups = sorted(
         (sorted(each) for each in found if len(each) > 1), key=lambda each: (-len(each), graph.ids[each[0]])
     )
-    told = [set(content_words(name.replace("_", " "))) for name in index.names]
-    everywhere = Counter(word for words in told for word in words)
+    name_words = [set(content_words(name.replace("_", " "))) for name in index.names]
+    total_counts = Counter(word for words in name_words for word in words)
     rows, about = [], []
     for group in groups[:most]:
-        here = Counter(word for row in group for word in told[row])
-        words = sorted(here, key=lambda word: (-(here[word] ** 2) / everywhere[word], word))[:_MAX_EXAMPLES]
+        group_counts = Counter(word for row in group for word in name_words[row])
+        words = sorted(
+            group_counts, key=lambda word: (-(group_counts[word] ** 2) / total_counts[word], word)
+        )[:_MAX_EXAMPLES]
         first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_MAX_EXAMPLES]
         rows.append((len(group), ", ".join(words), [graph.ids[row] for row in first]))
         about += [graph.ids[row] for row in first]
@@ -150,14 +152,14 @@ def measure_coverage(graph: PropertyGraph) -> TableFound:
             tested.add(target)
     rows: list[tuple[Any, ...]] = []
     for label, numbers in index.rows_by_label.items():
-        those = set(numbers.tolist())
+        type_rows = set(numbers.tolist())
         shares = (
-            sum(bool(_node_description(graph, row)) for row in those),
-            len(those & documented),
-            len(those & tested),
-            len(those & patterned),
+            sum(bool(_node_description(graph, row)) for row in type_rows),
+            len(type_rows & documented),
+            len(type_rows & tested),
+            len(type_rows & patterned),
         )
-        rows.append((label, len(those), *(round(each / len(those), 3) for each in shares)))
+        rows.append((label, len(type_rows), *(round(each / len(type_rows), 3) for each in shares)))
     rows.sort(key=lambda row: (-row[1], row[0]))
     why = "a test is code in a file or folder whose name says so; what it runs through other code is not counted"
     columns = ("type", "nodes", "described", "documented", "tested", "after a pattern")
@@ -213,13 +215,18 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
     for row in patterns:
         for edge in graph.neighbours(graph.ids[row], "in", (_INSTANCE_TYPE,)):
             at = graph.row(edge.source)
-            held = graph.node_properties[at]
-            file = str(held.get("file", ""))
+            code_properties = graph.node_properties[at]
+            file = str(code_properties.get("file", ""))
             if not (file.endswith(source_file) or file.startswith(source_file.rstrip("/") + "/")):
                 continue
             followed.add(row)
-            place, shows = f"{file}:{held.get('line', '')}".strip(":"), str(edge.properties.get("why", ""))
-            rows.append((graph.ids[row], index.names[row], edge.source, index.label_texts[at], place, shows))
+            location, shows = (
+                f"{file}:{code_properties.get('line', '')}".strip(":"),
+                str(edge.properties.get("why", "")),
+            )
+            rows.append(
+                (graph.ids[row], index.names[row], edge.source, index.label_texts[at], location, shows)
+            )
     rows.sort(key=lambda each: (each[0], each[4], each[2]))
     why = [f"{len(followed)} of {counted(len(patterns), 'pattern')} are followed in the code"]
     if missing := [graph.ids[row] for row in patterns if row not in followed]:

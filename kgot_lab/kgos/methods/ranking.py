@@ -31,20 +31,20 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
         require_count(k, 1, "k", "it is how many nodes are kept")
     index = graph_index(graph)
     ranking = index.substring_retriever.search(query)
-    kept = ranking if k is None else best(ranking, k)
+    selected = ranking if k is None else best(ranking, k)
     words = list(dict.fromkeys(searched_words(query)))
-    told = (
+    words_text = (
         f"words looked for: {', '.join(words)}"
         if words
         else "no word to look for: stop words and single letters are left out"
     )
-    cut = [f"{len(ranking.hits) - len(kept.hits):,} more hold one, k={k} keeps the best"] * (
-        len(kept.hits) < len(ranking.hits)
+    cut = [f"{len(ranking.hits) - len(selected.hits):,} more hold one, k={k} keeps the best"] * (
+        len(selected.hits) < len(ranking.hits)
     )
     none = ["no name, label or text holds any of them"] * bool(words and not ranking.hits)
-    rows, scores = columns(kept, graph.ids)
+    rows, scores = columns(selected, graph.ids)
     return NodesFound(
-        f"keyword match for {query!r}", index.hits(rows.tolist(), scores.tolist()), (told, *cut, *none)
+        f"keyword match for {query!r}", index.hits(rows.tolist(), scores.tolist()), (words_text, *cut, *none)
     )
 
 
@@ -151,10 +151,12 @@ def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
         why.append("no other node shares a neighbour, a label or a word of the name with it")
     elif len(found) > k:
         why.append(f"{len(found) - k:,} more score above 0, k={k} keeps the best")
-    kept = order[:k]
-    parts = (part[kept].tolist() for part in (scores, jaccard, types, names))
-    told = (map(column.__getitem__, kept.tolist()) for column in (graph.ids, index.names, index.label_texts))
-    nodes = tuple(map(SimilarNode, *told, *parts))
+    selected = order[:k]
+    parts = (part[selected].tolist() for part in (scores, jaccard, types, names))
+    identities = (
+        map(column.__getitem__, selected.tolist()) for column in (graph.ids, index.names, index.label_texts)
+    )
+    nodes = tuple(map(SimilarNode, *identities, *parts))
     return SimilarNodes(node, nodes, tuple(why))
 
 

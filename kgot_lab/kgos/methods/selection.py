@@ -42,7 +42,7 @@ def select_nodes(
     for what no node or edge has, and BadInput.
     """
     index = graph_index(graph)
-    kept = np.ones(len(graph), bool)
+    selected = np.ones(len(graph), bool)
     why: list[str] = []
     _check_names("node type", types, index.rows_by_label)
     _check_names("edge type", edge_types, graph.types())
@@ -51,29 +51,33 @@ def select_nodes(
         require_count(max_edges, min_edges, "max_edges", "it is not below min_edges")
     degrees = np.bincount(np.concatenate([graph.sources, graph.targets]), minlength=len(graph))
     if types:
-        kept &= np.isin(np.arange(len(graph)), np.concatenate([index.rows_by_label[each] for each in types]))
+        selected &= np.isin(
+            np.arange(len(graph)), np.concatenate([index.rows_by_label[each] for each in types])
+        )
     if edge_types:
         chosen = np.isin(
             graph.type_codes, [code for code, name in enumerate(graph.type_names) if name in edge_types]
         )
-        kept &= np.isin(np.arange(len(graph)), np.concatenate([graph.sources[chosen], graph.targets[chosen]]))
-    kept &= degrees >= min_edges
+        selected &= np.isin(
+            np.arange(len(graph)), np.concatenate([graph.sources[chosen], graph.targets[chosen]])
+        )
+    selected &= degrees >= min_edges
     if max_edges is not None:
-        kept &= degrees <= max_edges
+        selected &= degrees <= max_edges
     names = {name for properties_ in graph.node_properties for name in properties_}
     _check_names("property", [*has_property, *(properties or {})], names)
-    for row in np.flatnonzero(kept).tolist():
-        held = graph.node_properties[row]
-        wrong = any(held.get(name) in (None, "") for name in has_property)
-        kept[row] = not wrong and all(
-            name in held and _folded_text(held[name]) == _folded_text(value)
+    for row in np.flatnonzero(selected).tolist():
+        node_properties = graph.node_properties[row]
+        lacks_property = any(node_properties.get(name) in (None, "") for name in has_property)
+        selected[row] = not lacks_property and all(
+            name in node_properties and _folded_text(node_properties[name]) == _folded_text(value)
             for name, value in (properties or {}).items()
         )
     if dimensions:
-        within, told = select_rows(index, validate_filters(dimensions))
-        kept &= within
-        why += told
-    rows = np.flatnonzero(kept).tolist()
+        within, reasons = select_rows(index, validate_filters(dimensions))
+        selected &= within
+        why += reasons
+    rows = np.flatnonzero(selected).tolist()
     passing = len(rows)
     if sample is not None:
         require_count(sample, 1, "sample")
@@ -135,7 +139,7 @@ def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> Ta
     require_count(limit, 1, "limit")
     index = graph_index(graph)
     id = graph.ids[index.row(node)]
-    said = {
+    stated = {
         edge.target if edge.source == id else edge.source: edge.type
         for edge in graph.neighbours(id, "both", ALTERNATIVE_TYPES)
     }
@@ -145,17 +149,17 @@ def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> Ta
         for edge in graph.neighbours(other, "in" if out else "out", (type,)):
             candidate = edge.source if out else edge.target
             shared = set(graph.node(candidate).labels) & set(graph.node(id).labels)
-            if candidate != id and candidate not in said and shared:
+            if candidate != id and candidate not in stated and shared:
                 scores[candidate] = 0.0
     own = {each[1:] for each in roles}
     for candidate in scores:
         theirs = {each[1:] for each in _edge_roles(graph, candidate)}
         scores[candidate] = len(own & theirs) / len(own | theirs)
     best = sorted(scores, key=lambda each: (-scores[each], each))[:limit]
-    reasons = [(each, 1.0, type) for each, type in sorted(said.items())]
+    reasons = [(each, 1.0, type) for each, type in sorted(stated.items())]
     reasons += [(each, round(scores[each], 6), "the same edges") for each in best]
     rows = tuple((*index.identity(graph.row(each)), score, why) for each, score, why in reasons[:limit])
-    why = (f"{counted(len(said), 'alternative')} said by an edge",)
+    why = (f"{counted(len(stated), 'alternative')} said by an edge",)
     about = (id, *(row[0] for row in rows))
     return TableFound(
         f"alternatives to {id}: {len(reasons)}", (*_IDENTITY_COLUMNS, "score", "why"), rows, why, about
@@ -201,12 +205,12 @@ def _format_edge(edge: Edge) -> str:
     return f"{edge.source} -{edge.type}-> {edge.target}"
 
 
-def _check_names(what: str, names: Collection[str], there: Collection[str]) -> None:
+def _check_names(what: str, names: Collection[str], known: Collection[str]) -> None:
     if isinstance(names, str):
         raise BadInput(f"a list of names is asked for, not one text: [{names!r}]")
     for name in names:
-        if name not in there:
-            raise UnknownName(what, name, there)
+        if name not in known:
+            raise UnknownName(what, name, known)
 
 
 def _folded_text(value: object) -> str:

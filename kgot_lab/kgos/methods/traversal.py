@@ -86,21 +86,26 @@ def trace_path(
     for _ in range(max_depth):
         if meeting >= 0 or any(side.is_exhausted for side in sides):
             break
-        here, there = sorted(sides, key=lambda side: side.edges)
-        met = here.advance(there)
-        meeting = met if met is not None else -1
+        smaller_side, other_side = sorted(sides, key=lambda side: side.edges)
+        meeting_row = smaller_side.advance(other_side)
+        meeting = meeting_row if meeting_row is not None else -1
     if meeting < 0:
-        told = [f"no edge of the graph has the type {', '.join(absent)}"] * bool(absent)
+        remarks = [f"no edge of the graph has the type {', '.join(absent)}"] * bool(absent)
         return PathFound(
-            node_a, node_b, False, (), "", (_explain_missing_path(sides, max_depth, types, directed), *told)
+            node_a,
+            node_b,
+            False,
+            (),
+            "",
+            (_explain_missing_path(sides, max_depth, types, directed), *remarks),
         )
     found = [
         *reversed(sides[0].steps_back_from(meeting)),
-        *(index.reverse_step(place) for place in sides[1].steps_back_from(meeting)),
+        *(index.reverse_step(step) for step in sides[1].steps_back_from(meeting)),
     ]
-    places = [index.first_step_between(place, out) for place in found]
-    steps = tuple(_build_step(index, place) for place in places)
-    text = index.links.path(places) if places else index.names[start]
+    forward_steps = [index.first_step_between(step, out) for step in found]
+    steps = tuple(_build_step(index, step) for step in forward_steps)
+    text = index.links.path(forward_steps) if forward_steps else index.names[start]
     return PathFound(node_a, node_b, True, steps, text, (text,))
 
 
@@ -109,8 +114,8 @@ class _SearchSide:
     to it.
     """
 
-    def __init__(self, index: GraphIndex, row: int, worth: Reals) -> None:
-        self.index, self.worth, self.depth, self.is_exhausted = index, worth, 0, False
+    def __init__(self, index: GraphIndex, row: int, type_weights: Reals) -> None:
+        self.index, self.worth, self.depth, self.is_exhausted = index, type_weights, 0, False
         self.depths: Ints = np.full(len(index.graph), -1, np.int32)
         self.depths[row] = 0
         self.step_into = np.full(len(index.graph), -1, np.int64)
@@ -124,34 +129,36 @@ class _SearchSide:
 
     def advance(self, other: _SearchSide) -> int | None:
         """Search one level, and return the node where both searches meet, the first by id."""
-        places, _ = self.index.steps_from(self.level, self.worth)
-        ends = self.index.links.ends.indices[places]
-        places, ends = places[self.depths[ends] < 0], ends[self.depths[ends] < 0]
+        steps, _ = self.index.steps_from(self.level, self.worth)
+        ends = self.index.links.ends.indices[steps]
+        steps, ends = steps[self.depths[ends] < 0], ends[self.depths[ends] < 0]
         self.depth += 1
-        self.step_into[ends[::-1]] = places[::-1]
+        self.step_into[ends[::-1]] = steps[::-1]
         self.depths[ends] = self.depth
         self.level = each_once(ends, len(self.depths)).astype(np.int32)
         self.is_exhausted = not len(self.level)
-        met = self.level[other.depths[self.level] >= 0]
-        return int(met[np.argmin(self.index.name_order[met])]) if len(met) else None
+        meeting_rows = self.level[other.depths[self.level] >= 0]
+        return (
+            int(meeting_rows[np.argmin(self.index.name_order[meeting_rows])]) if len(meeting_rows) else None
+        )
 
     def steps_back_from(self, row: int) -> list[int]:
         """Return the steps that led to a row, the last first."""
-        places = []
+        steps = []
         while self.depths[row] > 0:
-            places.append(int(self.step_into[row]))
-            row = int(self.index.links.origins[places[-1]])
-        return places
+            steps.append(int(self.step_into[row]))
+            row = int(self.index.links.origins[steps[-1]])
+        return steps
 
 
-def _build_step(index: GraphIndex, place: int) -> PathStep:
+def _build_step(index: GraphIndex, step: int) -> PathStep:
     ids, links = index.graph.ids, index.links
-    direction: Literal["forward", "backward"] = "backward" if links.ways[place] % 2 else "forward"
+    direction: Literal["forward", "backward"] = "backward" if links.ways[step] % 2 else "forward"
     return PathStep(
-        ids[links.origins[place]],
-        index.edge(links.edge_rows[place]),
+        ids[links.origins[step]],
+        index.edge(links.edge_rows[step]),
         direction,
-        ids[links.ends.indices[place]],
+        ids[links.ends.indices[step]],
     )
 
 

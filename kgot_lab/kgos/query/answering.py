@@ -103,13 +103,13 @@ def summarise_graph(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
 
 def answer_prompt(question: str, context: str, before: tuple[ConversationTurn, ...] = ()) -> Prompt:
     """Build the prompt: the context behind a fence, the last turns, and the question."""
-    told = [Message("system", _SYSTEM_PROMPT)]
+    messages = [Message("system", _SYSTEM_PROMPT)]
     for turn in before[-_MAX_TURNS:]:
-        told += [Message("user", turn.question), Message("assistant", turn.text)]
-    told.append(
+        messages += [Message("user", turn.question), Message("assistant", turn.text)]
+    messages.append(
         Message("user", f"{fenced(shorten(context, _CONTEXT_TOKENS), 'the graph')}\n\nQuestion: {question}")
     )
-    return Prompt(tuple(told), max_tokens=_REPLY_TOKENS)
+    return Prompt(tuple(messages), max_tokens=_REPLY_TOKENS)
 
 
 def count_prompt_tokens(prompt: Prompt) -> tuple[int, int]:
@@ -124,9 +124,9 @@ def _generate_answer(
     llm: LLM | None,
     before: tuple[ConversationTurn, ...] = (),
 ) -> TextAnswer:
-    told = TextAnswer(question, context, context, nodes)
+    answer = TextAnswer(question, context, context, nodes)
     if llm is None:
-        return told
+        return answer
     reply = llm(answer_prompt(question, context, before))
     cited = tuple(
         dict.fromkeys(each.strip() for match in _CITATION.findall(reply.text) for each in match.split(","))
@@ -134,7 +134,9 @@ def _generate_answer(
     known = set(nodes)
     true = tuple(each for each in cited if each in known)
     false = tuple(each for each in cited if each not in known and _may_be_id(each))
-    return replace(told, text=reply.text.strip(), cited=true, false=false, model=llm.name, usage=reply.usage)
+    return replace(
+        answer, text=reply.text.strip(), cited=true, false=false, model=llm.name, usage=reply.usage
+    )
 
 
 def _may_be_id(text: str) -> bool:
@@ -171,19 +173,19 @@ class Conversation:
         self.turns: tuple[ConversationTurn, ...] = ()
         if path.exists():
             try:
-                kept = json.loads(read_regular_text(path))
+                stored = json.loads(read_regular_text(path))
                 self.turns = tuple(
                     ConversationTurn(each["question"], each["text"], tuple(each["nodes"]))
-                    for each in kept["turns"]
+                    for each in stored["turns"]
                 )
             except (OSError, ValueError, TypeError, KeyError) as error:
                 raise BadInput(
                     f"{path} holds no conversation ({type(error).__name__}): name another file"
                 ) from None
 
-    def add(self, told: TextAnswer) -> None:
+    def add(self, answer: TextAnswer) -> None:
         """Store a question and its answer."""
-        self.turns = (*self.turns, ConversationTurn(told.question, told.text, told.nodes))
+        self.turns = (*self.turns, ConversationTurn(answer.question, answer.text, answer.nodes))
         rows = [
             {"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns
         ]

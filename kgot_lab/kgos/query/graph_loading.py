@@ -86,10 +86,10 @@ def _read_sqlite(path: Path) -> NamedGraph:
         with _open_for_reading(path) as (connection, lost):
             if not is_own_file(connection):
                 return _read_foreign_sqlite(path)
-            asked = SELECT_SOUND if _has_checksums(connection, path) else SELECT_ALL
+            queries = SELECT_SOUND if _has_checksums(connection, path) else SELECT_ALL
             can_sum(connection)
             nodes, edges = (
-                connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall()
+                connection.execute(f"{queries[kind]} ORDER BY row.number").fetchall()
                 for kind in ("nodes", "edges")
             )
             for kind, rows in (("nodes", nodes), ("edges", edges)):
@@ -136,13 +136,13 @@ def _has_checksums(connection: sqlite3.Connection, path: Path) -> bool:
     """
     refuse_foreign_head(connection, path)
     version, pages, size = (
-        int(connection.execute(f"PRAGMA {asked}").fetchone()[0])
-        for asked in ("user_version", "page_count", "page_size")
+        int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+        for pragma in ("user_version", "page_count", "page_size")
     )
     if pages * size <= CHECKED:
-        (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-        if said != "ok":
-            raise damaged(path, str(said).removeprefix("*** in database main ***\n"))
+        (integrity,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if integrity != "ok":
+            raise damaged(path, str(integrity).removeprefix("*** in database main ***\n"))
     return version >= VERSION
 
 
@@ -163,19 +163,19 @@ def load_graph(
     `say` receives what had to be guessed, and `progress` the files of a folder. A Dask `client` distributes
     the reading of a folder. Raises BadInput if nothing can be read, and what opening a store raises.
     """
-    told = say or (lambda _: None)
+    report = say or (lambda _: None)
     if "://" in where:
         if not namespace:
             raise BadInput(
                 f"say which graph of the server: --namespace NAME before its address; kgot-lab namespaces {where} lists them"
             )
-        with closing(open_store(where, namespace=namespace, **login_of(where))) as kept:
-            return kept.graph()
+        with closing(open_store(where, namespace=namespace, **login_of(where))) as store:
+            return store.graph()
     path = Path(where).expanduser()
     if path.is_dir():
         found = extract_folder(path, cache=cache, progress=progress, client=client)
         whole = add_patterns(found.graph)
-        told(
+        report(
             f"{found.describe(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges"
         )
         return whole
@@ -188,5 +188,5 @@ def load_graph(
         return sourced(graph_after(events), events)
     read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
     if read.note:
-        told(f"note: {where}: {read.note}")
+        report(f"note: {where}: {read.note}")
     return read.graph

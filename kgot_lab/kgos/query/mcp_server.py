@@ -93,7 +93,7 @@ def graph_server(
     With an editor of the same graph, it also has tools that change it. Raises NotInstalled if the package of
     the protocol is missing.
     """
-    held = _ServedGraph(graph, editor)
+    served = _ServedGraph(graph, editor)
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # the server's log is its own
     server = _create_server(
         f"Knowledge graph: {name}",
@@ -103,21 +103,21 @@ def graph_server(
     for question in QUESTIONS.values():
         name = question.name.replace("-", "_")
         server.add_tool(
-            _question_tool(question, held),
+            _question_tool(question, served),
             name=name,
             description=question.help,
             annotations=_tool_annotations(True),
         )
-    server.add_tool(_context_tool(held), name="context", annotations=_tool_annotations(True))
+    server.add_tool(_context_tool(served), name="context", annotations=_tool_annotations(True))
     for tool in _edit_tools(editor) if editor is not None else ():
         server.add_tool(tool, annotations=_tool_annotations(False))
-    _add_resources(server, held)
+    _add_resources(server, served)
     return server
 
 
-def _question_tool(question: GraphQuestion, held: _ServedGraph) -> Callable[..., AnswerRows]:
+def _question_tool(question: GraphQuestion, served: _ServedGraph) -> Callable[..., AnswerRows]:
     def ask(**given: Any) -> AnswerRows:
-        return _answer_rows(raise_tool_error(lambda: question.ask(held.graph, **given)))
+        return _answer_rows(raise_tool_error(lambda: question.ask(served.graph, **given)))
 
     parameters = [(each.name, each.type, each.help, each.default) for each in question.parameters]
     return _with_signature(ask, parameters, AnswerRows)
@@ -157,13 +157,13 @@ def _tool_annotations(reads: bool) -> ToolAnnotations:
     )
 
 
-def _context_tool(held: _ServedGraph) -> Callable[..., str]:
+def _context_tool(served: _ServedGraph) -> Callable[..., str]:
     def context(query: Annotated[str, Field(description="what is looked for, in plain words")]) -> str:
         """What the graph says about a query, as text for an answer: nodes, edges and limitations, behind a
         fence.
         """
         return raise_tool_error(
-            lambda: fenced(search_context(intent_search(held.graph, query)), f"the graph, for {query}")
+            lambda: fenced(search_context(intent_search(served.graph, query)), f"the graph, for {query}")
         )
 
     return context
@@ -201,7 +201,7 @@ def _edit_tools(editor: Editor) -> list[Callable[..., ChangeMade]]:
     return [add_node, change_node, remove_node, add_edge, remove_edge, undo]
 
 
-def _add_resources(server: MCPServer[Any], held: _ServedGraph) -> None:
+def _add_resources(server: MCPServer[Any], served: _ServedGraph) -> None:
     """Add the resources: overview, schema and each node."""
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
@@ -209,7 +209,7 @@ def _add_resources(server: MCPServer[Any], held: _ServedGraph) -> None:
         "graph://overview", mime_type="application/json", description="How much of everything the graph holds"
     )
     def overview() -> str:
-        return _answer_rows(QUESTIONS["stats"].ask(held.graph)).model_dump_json()
+        return _answer_rows(QUESTIONS["stats"].ask(served.graph)).model_dump_json()
 
     @server.resource(
         "graph://schema",
@@ -217,19 +217,19 @@ def _add_resources(server: MCPServer[Any], held: _ServedGraph) -> None:
         description="Which types of nodes each type of edge joins",
     )
     def schema() -> str:
-        return _answer_rows(QUESTIONS["schema"].ask(held.graph)).model_dump_json()
+        return _answer_rows(QUESTIONS["schema"].ask(served.graph)).model_dump_json()
 
     @server.resource(
         "graph://node/{id}", mime_type="application/json", description="A node with its properties and edges"
     )
     def node(id: str) -> str:
         try:
-            found = held.graph.node(resolve_node(held.graph, id))
+            found = served.graph.node(resolve_node(served.graph, id))
         except LabError as error:
             raise ResourceNotFoundError(str(error)) from None
         edges = [
             [edge.source, edge.type, edge.target, edge.properties]
-            for edge in held.graph.neighbours(found.id, "both")
+            for edge in served.graph.neighbours(found.id, "both")
         ]
         about: dict[str, Json] = {
             "id": found.id,
@@ -239,7 +239,7 @@ def _add_resources(server: MCPServer[Any], held: _ServedGraph) -> None:
         }
         return json.dumps(about, ensure_ascii=False)
 
-    graph_index(held.graph)  # so that the first question does not wait for it
+    graph_index(served.graph)  # so that the first question does not wait for it
 
 
 def _answer_rows(result: MethodResult) -> AnswerRows:

@@ -47,17 +47,17 @@ def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> 
     another type.
     """
     known = {each.name: each for each in question.parameters}
-    given = {name.replace("-", "_"): value for name, value in arguments.items()}
-    for name in given:
+    values = {name.replace("-", "_"): value for name, value in arguments.items()}
+    for name in values:
         if name not in known:
             raise UnknownName(f"argument of {question.name}", name, known)
     if missing := [
-        each.name for each in known.values() if each.default is Inspected.empty and each.name not in given
+        each.name for each in known.values() if each.default is Inspected.empty and each.name not in values
     ]:
         raise BadInput(
             f"{question.name} needs {', '.join(missing)}: {'; '.join(known[each].help for each in missing)}"
         )
-    return {name: _convert_value(question, known[name], value) for name, value in given.items()}
+    return {name: _convert_value(question, known[name], value) for name, value in values.items()}
 
 
 def _convert_value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:
@@ -84,14 +84,14 @@ def parse_line(line: str) -> tuple[str, dict[str, Any]]:
     """
     if line.lstrip().startswith("{"):
         try:
-            given = json.loads(line)
+            values = json.loads(line)
         except json.JSONDecodeError as error:
             raise BadInput(f"{line.strip()[:80]} is no JSON: {error.msg}") from None
-        if not isinstance(given, dict) or not isinstance(given.get("ask"), str):
+        if not isinstance(values, dict) or not isinstance(values.get("ask"), str):
             raise BadInput(
                 'a question in JSON is an object with its name, as {"ask": "want-to", "goal": "less cost"}'
             )
-        return given.pop("ask"), given
+        return values.pop("ask"), values
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -109,7 +109,7 @@ def parse_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]
     """
     needed = [each for each in question.parameters if each.default is Inspected.empty]
     known = {each.name: each for each in question.parameters}
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     waiting = list(words)
     while waiting:
         word = waiting.pop(0)
@@ -121,20 +121,24 @@ def parse_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]
                     f"option of {question.name}", word, [f"--{each.replace('_', '-')}" for each in known]
                 )
             if known[name].type is bool:
-                given[name] = value or "true"
+                values[name] = value or "true"
                 continue
             if not sign and not waiting:
                 raise BadInput(f"--{name} of {question.name} needs a value: {known[name].help}")
             value = value if sign else waiting.pop(0)
-            given[name] = [*given.get(name, []), value] if is_list_type(known[name].type) else value
+            values[name] = [*values.get(name, []), value] if is_list_type(known[name].type) else value
         else:
-            place = next((each for each in needed if each.name not in given or is_list_type(each.type)), None)
-            if place is None:
+            parameter = next(
+                (each for each in needed if each.name not in values or is_list_type(each.type)), None
+            )
+            if parameter is None:
                 raise BadInput(
                     f"{question.name} takes {len(needed)} words and options, and {word!r} is one too many: put quotes around a text"
                 )
-            given[place.name] = [*given.get(place.name, []), word] if is_list_type(place.type) else word
-    return given
+            values[parameter.name] = (
+                [*values.get(parameter.name, []), word] if is_list_type(parameter.type) else word
+            )
+    return values
 
 
 # Ask many questions: independently, in parallel, or as a pipeline in which each uses what the one before
@@ -198,28 +202,28 @@ def run_pipeline(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodR
         )
     for step in steps:
         get_question(parse_line(step)[0])  # report a wrong name before asking anything
-    found: MethodResult | None = None
+    previous: MethodResult | None = None
     for step in steps:
         name, arguments = parse_line(step)
-        filled = {key: _fill_references(value, found, step) for key, value in arguments.items()}
-        found = get_question(name).ask(graph, **convert_arguments(get_question(name), filled))
-        yield step, found
+        filled = {key: _fill_references(value, previous, step) for key, value in arguments.items()}
+        previous = get_question(name).ask(graph, **convert_arguments(get_question(name), filled))
+        yield step, previous
 
 
-def _fill_references(value: Any, found: MethodResult | None, step: str) -> Any:
+def _fill_references(value: Any, previous: MethodResult | None, step: str) -> Any:
     if isinstance(value, list):
-        return [_fill_references(each, found, step) for each in value]
+        return [_fill_references(each, previous, step) for each in value]
     if not isinstance(value, str):
         return value
 
     def id_at(match: re.Match[str]) -> str:
-        place = int(match[1])
-        if found is None:
+        position = int(match[1])
+        if previous is None:
             raise BadInput(
                 f"{step!r} is the first question, so nothing was found before it that {match[0]} could be"
             )
-        if not 1 <= place <= len(found.ids):
-            raise BadInput(f"{match[0]} in {step!r}: the question before found {len(found.ids)} nodes")
-        return found.ids[place - 1]
+        if not 1 <= position <= len(previous.ids):
+            raise BadInput(f"{match[0]} in {step!r}: the question before found {len(previous.ids)} nodes")
+        return previous.ids[position - 1]
 
     return _REFERENCE.sub(id_at, value)

@@ -70,8 +70,8 @@ class GraphQuestion:
         found = []
         for name, parameter in list(inspect.signature(self.ask).parameters.items())[1:]:
             annotated = get_origin(hints[name]) is Annotated
-            type, told = get_args(hints[name])[:2] if annotated else (hints[name], "")
-            found.append(Parameter(name, type, parameter.default, told))
+            type, help_text = get_args(hints[name])[:2] if annotated else (hints[name], "")
+            found.append(Parameter(name, type, parameter.default, help_text))
         return tuple(found)
 
 
@@ -260,7 +260,7 @@ def _trace(
     """The shortest path between two nodes; not through packages that both use, which says nothing of the two."""
     ends = resolve_node(graph, node), resolve_node(graph, other)
     labels = zip(graph.ids, graph.node_labels, strict=True)
-    inside = [id for id, those in labels if PACKAGE_LABEL not in those or id in ends]
+    inside = [id for id, node_labels in labels if PACKAGE_LABEL not in node_labels or id in ends]
     within = graph if len(inside) == len(graph) else graph.subgraph(inside)
     return trace_path(within, *ends, max_depth=max_depth, types=edge_type, directed=directed)
 
@@ -431,11 +431,11 @@ def _score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
     """The values that a node has on the 56 dimensions, with what low and high mean."""
     index = graph_index(graph)
     id = resolve_node(graph, node)
-    held = graph.node_properties[graph.row(id)]
+    node_properties = graph.node_properties[graph.row(id)]
     rows = tuple(
         (each.name, each.category, value, each.low, each.high)
         for each in DIMENSIONS
-        if isinstance(value := held.get(each.name), int | float) and not isinstance(value, bool)
+        if isinstance(value := node_properties.get(each.name), int | float) and not isinstance(value, bool)
     )
     why = () if rows else ("it has none; auto-dimensions computes those that texts and edges tell",)
     title = f"dimensions of {index.names[graph.row(id)]}: {len(rows)}"
@@ -507,10 +507,10 @@ def _parse_bounds(text: str) -> tuple[str, dict[str, float]]:
     low, between, high = value.partition("..")
     if not between:
         return name, {"exact": _parse_number(value, text)}
-    given = {of: _parse_number(each, text) for of, each in (("min", low), ("max", high)) if each.strip()}
-    if not given:
+    bounds = {of: _parse_number(each, text) for of, each in (("min", low), ("max", high)) if each.strip()}
+    if not bounds:
         raise BadInput(f"{text!r} has no bound: write NAME=LOW..HIGH")
-    return name, given
+    return name, bounds
 
 
 def _parse_number(text: str, whole: str) -> float:

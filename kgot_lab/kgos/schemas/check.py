@@ -82,8 +82,8 @@ def check_edge(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) -> 
     """
     where = f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}"
     if edge.type in vocabulary.instead:
-        wrong = f"{edge.type!r} is no edge type of {vocabulary.name}"
-        return [_error(wrong, where, vocabulary.instead[edge.type])]
+        problem = f"{edge.type!r} is no edge type of {vocabulary.name}"
+        return [_error(problem, where, vocabulary.instead[edge.type])]
     try:
         kind = vocabulary.edge_type(edge.type)
     except UnknownName as error:
@@ -104,8 +104,8 @@ def _direction_fault(edge: Edge, where: str) -> Fault:
     if edge.source == edge.target:
         return _error(f"{edge.type} joins a node with itself", where, "leave it out")
     swapped = f"{short_repr(edge.target)} -{edge.type}-> {short_repr(edge.source)}"
-    wrong = f"{edge.type} says the same both ways and is stored once, in the order of ids"
-    return _error(wrong, where, f"write {swapped}")
+    problem = f"{edge.type} says the same both ways and is stored once, in the order of ids"
+    return _error(problem, where, f"write {swapped}")
 
 
 def _check_ends(kind: EdgeType, edge: Edge, types: Mapping[str, str], where: str) -> Iterator[Fault]:
@@ -117,10 +117,10 @@ def _check_ends(kind: EdgeType, edge: Edge, types: Mapping[str, str], where: str
         yield _error(f"{kind.name} does not join {source} to {target}", where, f"it joins {allowed}")
         return
     for name, values in ends.only.items():
-        given = edge.properties.get(name)
-        if given is not None and given not in values:
+        value = edge.properties.get(name)
+        if value is not None and value not in values:
             do = f"write {' or '.join(map(repr, values))}" if values else "leave it out"
-            yield _error(f"{name} is {short_repr(given)} between {source} and {target}", where, do)
+            yield _error(f"{name} is {short_repr(value)} between {source} and {target}", where, do)
 
 
 def _ends_match(ends: Ends, source: str, target: str) -> bool:
@@ -133,9 +133,9 @@ def _check_properties(
     for rule in rules:
         value = properties.get(rule.name)
         if rule.goes_with is not None and (
-            told := _check_dependent_property(rule, rule.goes_with, properties, where)
+            fault := _check_dependent_property(rule, rule.goes_with, properties, where)
         ):
-            yield told
+            yield fault
         elif value is None or value == "":
             if rule.required:
                 yield _error(f"it has no {rule.name}", where, f"give it {rule.name}")
@@ -148,11 +148,11 @@ def _check_dependent_property(
 ) -> Fault | None:
     """Check a property that belongs to a value of another property."""
     other, wanted = with_
-    here = properties.get(other) == wanted
-    if not here and properties.get(rule.name) is not None:
+    applies = properties.get(other) == wanted
+    if not applies and properties.get(rule.name) is not None:
         what = f"{rule.name} belongs to {other} {wanted!r}, and this is {other} {properties.get(other)!r}"
         return _error(what, where, f"leave {rule.name} out, or make it null")
-    if here and properties.get(rule.name) is None:
+    if applies and properties.get(rule.name) is None:
         return Fault(
             "warning", f"{other} is {wanted!r} and it has no {rule.name}", where, f"give it {rule.name}"
         )

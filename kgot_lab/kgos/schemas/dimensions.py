@@ -140,7 +140,7 @@ def validate_bounds(filters: Mapping[str, object], declared: Collection[str] = (
         raise BadInput(
             "a filter takes at least one dimension with its bounds, such as {'pricing_tier': (None, 0.3)}"
         )
-    return {_validate_name(name, declared): _parse_bounds(name, given) for name, given in filters.items()}
+    return {_validate_name(name, declared): _parse_bounds(name, bounds) for name, bounds in filters.items()}
 
 
 def within_bounds(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
@@ -170,12 +170,12 @@ def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
     Raises UnknownName if no node has the dimension.
     """
     values = dimension_values(graph, name)
-    odd = tuple(
+    non_numeric_rows = tuple(
         row
         for row in np.flatnonzero(np.isnan(values)).tolist()
         if graph.node_properties[row].get(name) is not None
     )
-    if not odd and np.isnan(values).all():
+    if not non_numeric_rows and np.isnan(values).all():
         known = {
             key
             for properties in graph.node_properties
@@ -183,7 +183,7 @@ def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
             if not math.isnan(to_number(value))
         }
         raise UnknownName("dimension", name, known)
-    return DimensionColumn(values, odd)
+    return DimensionColumn(values, non_numeric_rows)
 
 
 def dimension_values(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
@@ -260,22 +260,22 @@ def _validate_name(name: object, declared: Collection[str]) -> str:
     return name
 
 
-def _parse_bounds(name: str, given: object) -> Bounds:
+def _parse_bounds(name: str, bounds: object) -> Bounds:
     """Parse the bounds of a dimension from any of the accepted forms."""
-    if isinstance(given, Mapping):
-        if set(given) == _EXACT_KEYS:
-            low = high = given["exact"]
-        elif given and set(given) <= _RANGE_KEYS:
-            low, high = given.get("min"), given.get("max")
+    if isinstance(bounds, Mapping):
+        if set(bounds) == _EXACT_KEYS:
+            low = high = bounds["exact"]
+        elif bounds and set(bounds) <= _RANGE_KEYS:
+            low, high = bounds.get("min"), bounds.get("max")
         else:
             raise BadInput(
-                f"the bounds of {name!r} are {{'min': …, 'max': …}} or {{'exact': …}}, not {dict(given)!r}"
+                f"the bounds of {name!r} are {{'min': …, 'max': …}} or {{'exact': …}}, not {dict(bounds)!r}"
             )
-    elif isinstance(given, tuple | list) and len(given) == 2:
-        low, high = given
+    elif isinstance(bounds, tuple | list) and len(bounds) == 2:
+        low, high = bounds
     else:
         raise BadInput(
-            f"the bounds of {name!r} are a pair (low, high) or {{'min': …, 'max': …}}, not {describe_value(given)}"
+            f"the bounds of {name!r} are a pair (low, high) or {{'min': …, 'max': …}}, not {describe_value(bounds)}"
         )
     if any(bound is not None and math.isnan(to_number(bound)) for bound in (low, high)):
         raise BadInput(f"the bounds of {name!r} must be numbers or None, not ({low!r}, {high!r})")

@@ -80,8 +80,8 @@ def _parse_cues() -> dict[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple
     return {name.strip(): (_stem_phrases(low), _stem_phrases(high)) for name, low, high in rows}
 
 
-def _stem_phrases(told: str) -> frozenset[tuple[str, ...]]:
-    return frozenset(text_stems(phrase) for phrase in told.split(",") if phrase != "-")
+def _stem_phrases(phrases: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(text_stems(phrase) for phrase in phrases.split(",") if phrase != "-")
 
 
 CUES: Mapping[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]] = MappingProxyType(
@@ -129,9 +129,9 @@ class ExtractedDimensions:
 
     def __repr__(self) -> str:
         filled = {name: int(np.count_nonzero(~np.isnan(values))) for name, values in self.values.items()}
-        there = ", ".join(f"{name} {count:,}" for name, count in filled.items() if count)
+        present = ", ".join(f"{name} {count:,}" for name, count in filled.items() if count)
         silent = [name for name, count in filled.items() if not count]
-        lines = [f"{counted(len(self.graph), 'node')}; computed: {there or 'nothing'}"]
+        lines = [f"{counted(len(self.graph), 'node')}; computed: {present or 'nothing'}"]
         lines += [f"nothing in this graph speaks for: {', '.join(silent)}"] * bool(silent)
         return "\n".join([*lines, f"not extractable: {', '.join(self.not_extractable)}"])
 

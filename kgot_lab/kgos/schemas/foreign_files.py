@@ -82,21 +82,23 @@ def read_table(connection: sqlite3.Connection, table: str) -> TableColumns:
 
     Raises sqlite3.Error if it cannot be read.
     """
-    told = connection.execute(f"PRAGMA table_info({quote_name(table)})").fetchall()
-    names, keys = [row[1] for row in told], [row for row in told if row[5]]
+    table_info = connection.execute(f"PRAGMA table_info({quote_name(table)})").fetchall()
+    names, keys = [row[1] for row in table_info], [row for row in table_info if row[5]]
     number = keys[0][1] if len(keys) == 1 and keys[0][2].upper() == "INTEGER" else ""
-    asked = f"SELECT {', '.join(map(quote_name, names))} FROM {quote_name(table)} NOT INDEXED"  # an index would give them in its own order
+    query = f"SELECT {', '.join(map(quote_name, names))} FROM {quote_name(table)} NOT INDEXED"  # an index would give them in its own order
     replaced: tuple[int, ...] = ()
     try:
-        rows = connection.execute(asked).fetchall()
+        rows = connection.execute(query).fetchall()
     except sqlite3.OperationalError as error:
         if "UTF-8" not in str(error):
             raise
         connection.text_factory = _decode_text
-        rows = connection.execute(asked).fetchall()
+        rows = connection.execute(query).fetchall()
         connection.text_factory = str
         replaced = tuple(
-            place for place, row in enumerate(rows) if any(type(value) is _ReplacedText for value in row)
+            position
+            for position, row in enumerate(rows)
+            if any(type(value) is _ReplacedText for value in row)
         )
         rows = [tuple(str(value) if type(value) is _ReplacedText else value for value in row) for row in rows]
     values = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
@@ -104,7 +106,7 @@ def read_table(connection: sqlite3.Connection, table: str) -> TableColumns:
 
 
 def row_properties(
-    columns: TableColumns, in_json: str, besides: Collection[str], told: _DescribeRow
+    columns: TableColumns, in_json: str, besides: Collection[str], describe_row: _DescribeRow
 ) -> tuple[list[dict[str, Json]], list[UnreadRow]]:
     """Return the properties of each row, and the rows whose JSON is malformed.
 
@@ -117,27 +119,29 @@ def row_properties(
     if in_json:
         texts = columns.values[in_json]
         table: dict[Json, dict[str, Json]] = {}
-        wrong: dict[Json, str] = {}
+        problems: dict[Json, str] = {}
         for text in set(texts):  # many rows are equal
             try:
                 table[text] = _parse_object(text)
             except BadInput as error:
-                table[text], wrong[text] = {}, str(error)
+                table[text], problems[text] = {}, str(error)
         of_json = [table[text] for text in texts]
-        if wrong:
-            for place, text in enumerate(texts):
-                if text in wrong:
-                    why = f"its {in_json} {wrong[text]}, so it has none of them"
-                    unread.append(UnreadRow(8, columns.table, place + 1, told(place), why))
+        if problems:
+            for position, text in enumerate(texts):
+                if text in problems:
+                    why = f"its {in_json} {problems[text]}, so it has none of them"
+                    unread.append(UnreadRow(8, columns.table, position + 1, describe_row(position), why))
     left_out = {in_json, *besides}
     own = {name: _without_binary(column) for name, column in columns.values.items() if name not in left_out}
     more = {name: column for name, column in own.items() if any(value is not None for value in column)}
     if not more:
         return of_json, unread
-    given = (dict(zip(more, row, strict=True)) for row in zip(*more.values(), strict=True))
+    own_properties = (dict(zip(more, row, strict=True)) for row in zip(*more.values(), strict=True))
     if any(None in column for column in more.values()):
-        given = ({name: value for name, value in each.items() if value is not None} for each in given)
-    return [each | known for each, known in zip(given, of_json, strict=True)], unread
+        own_properties = (
+            {name: value for name, value in each.items() if value is not None} for each in own_properties
+        )
+    return [each | known for each, known in zip(own_properties, of_json, strict=True)], unread
 
 
 def _parse_object(text: Json) -> dict[str, Json]:
@@ -216,10 +220,10 @@ def build_graph(
     type, all but the first have their number as key. A column that only numbers the edges is not a property.
     """
     ids = nodes.texts(profile.id)
-    kept, unread = _select_node_rows(nodes.table, ids)
-    row_of = {id: row for row, id in enumerate(compress(ids, kept)) if id is not None}
+    is_node, unread = _select_node_rows(nodes.table, ids)
+    row_of = {id: row for row, id in enumerate(compress(ids, is_node)) if id is not None}
     named_columns = (profile.id, profile.called, profile.type)
-    of_nodes, wrong = row_properties(
+    of_nodes, unread_properties = row_properties(
         nodes, profile.properties, named_columns, lambda row: f"node {short_repr(ids[row])}"
     )
     names, types = nodes.texts(profile.called), nodes.texts(profile.type)
@@ -228,7 +232,7 @@ def build_graph(
         for name, known in zip(names, of_nodes, strict=True)
     ]
     unread += [
-        *wrong,
+        *unread_properties,
         *(_replaced_text_row(nodes, row, f"node {short_repr(ids[row])}") for row in nodes.replaced),
     ]
 
@@ -249,25 +253,28 @@ def build_graph(
 
     for row in np.flatnonzero(~whole).tolist():
         ends = (sources[row], begin[row]), (targets[row], end[row])
-        gone = " and no node ".join(short_repr(id) for id, there in ends if there < 0)
+        gone = " and no node ".join(short_repr(id) for id, end_row in ends if end_row < 0)
         why = f"there is no node {gone}, so it is left out"
         unread.append(UnreadRow(3, edges.table, row + 1, describe_edge(row), why))
     besides = (profile.source, profile.target, profile.relation, edges.number)
-    of_edges, wrong = row_properties(edges, profile.edge_properties, besides, describe_edge)
-    unread += [*wrong, *(_replaced_text_row(edges, row, describe_edge(row)) for row in edges.replaced)]
+    of_edges, unread_properties = row_properties(edges, profile.edge_properties, besides, describe_edge)
+    unread += [
+        *unread_properties,
+        *(_replaced_text_row(edges, row, describe_edge(row)) for row in edges.replaced),
+    ]
 
-    begin, end, here = begin[whole], end[whole], whole.tolist()
-    code_of = {name: code for code, name in enumerate(dict.fromkeys(compress(relations, here)))}
-    codes = np.array([code_of[name] for name in compress(relations, here)], dtype=np.int32)
+    begin, end, has_both_ends = begin[whole], end[whole], whole.tolist()
+    code_of = {name: code for code, name in enumerate(dict.fromkeys(compress(relations, has_both_ends)))}
+    codes = np.array([code_of[name] for name in compress(relations, has_both_ends)], dtype=np.int32)
     graph = PropertyGraph(
         ids=tuple(row_of),
-        node_labels=tuple((each,) if each and each.strip() else () for each in compress(types, kept)),
-        node_properties=tuple(compress(named, kept)),
+        node_labels=tuple((each,) if each and each.strip() else () for each in compress(types, is_node)),
+        node_properties=tuple(compress(named, is_node)),
         sources=frozen(begin),
         targets=frozen(end),
         type_codes=frozen(codes),
         type_names=tuple(code_of),
-        edge_properties=tuple(compress(of_edges, here)),
+        edge_properties=tuple(compress(of_edges, has_both_ends)),
         edge_keys=_edge_keys(begin, end, codes, len(row_of)),
     )
     return graph, tuple(sorted(unread, key=lambda each: (each.table != nodes.table, each.row)))
@@ -276,13 +283,13 @@ def build_graph(
 def _select_node_rows(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list[UnreadRow]]:
     """Return which rows become nodes, and why the others do not."""
     first: dict[str, int] = {}
-    kept, unread = [], []
+    is_node, unread = [], []
     for row, id in enumerate(ids):
-        kept.append(id is not None and first.setdefault(id, row) == row)
-        if not kept[-1]:
+        is_node.append(id is not None and first.setdefault(id, row) == row)
+        if not is_node[-1]:
             why = "it has no id" if id is None else f"row {first[id] + 1:,} has its id already"
             unread.append(UnreadRow(0, table, row + 1, f"node {short_repr(id)}", f"{why}, so it is left out"))
-    return kept, unread
+    return is_node, unread
 
 
 def _replaced_text_row(columns: TableColumns, row: int, of: str) -> UnreadRow:
@@ -299,9 +306,9 @@ def _edge_keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ..
     order = np.argsort(triple, kind="stable")
     begins = np.ones(len(triple), dtype=np.bool_)
     begins[1:] = np.diff(triple[order]) != 0
-    places = np.arange(len(triple))
+    positions = np.arange(len(triple))
     count = np.empty(len(triple), dtype=np.int64)
-    count[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    count[order] = positions - np.maximum.accumulate(np.where(begins, positions, 0))
     return tuple("" if each == 0 else str(each + 1) for each in count.tolist())
 
 
@@ -328,12 +335,12 @@ class ForeignGraph:
         return check_rules(self.graph, vocabulary or self.vocabulary, unread=self.unread)
 
     def __repr__(self) -> str:
-        told = [f"<{self.profile}: {self.graph}>"]
+        lines = [f"<{self.profile}: {self.graph}>"]
         if self.unread:
-            told.append(f"{counted(len(self.unread), 'row')} of the file not in the graph as they stand:")
-            told += [f"  {each}" for each in self.unread[:_MAX_ROWS]]
-            told += [f"  … {len(self.unread) - _MAX_ROWS:,} more"] * (len(self.unread) > _MAX_ROWS)
-        return "\n".join(told)
+            lines.append(f"{counted(len(self.unread), 'row')} of the file not in the graph as they stand:")
+            lines += [f"  {each}" for each in self.unread[:_MAX_ROWS]]
+            lines += [f"  … {len(self.unread) - _MAX_ROWS:,} more"] * (len(self.unread) > _MAX_ROWS)
+        return "\n".join(lines)
 
 
 def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
@@ -409,24 +416,24 @@ def read_vectors(path: Path | str) -> StoredVectors:
             with closing(sqlite3.connect(copied.path)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")
                 columns = _find_vector_columns(list_tables(connection), path)
-                asked = ", ".join(quote_name(name) if name else "NULL" for name in columns[1:])
+                selected = ", ".join(quote_name(name) if name else "NULL" for name in columns[1:])
                 rows = connection.execute(
-                    f"SELECT {asked} FROM {quote_name(columns.table)} NOT INDEXED"
+                    f"SELECT {selected} FROM {quote_name(columns.table)} NOT INDEXED"
                 ).fetchall()
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
-    kept = [row for row in rows if row[0] is not None and row[1] not in (None, "", b"")]
-    if not kept:
+    vector_rows = [row for row in rows if row[0] is not None and row[1] not in (None, "", b"")]
+    if not vector_rows:
         raise BadInput(f"{path}: no row of {columns.table} has a vector in {columns.vector}")
     model = _single_value(
-        f"{path}: the vectors in {columns.table} come from several makers", (row[2] for row in kept)
+        f"{path}: the vectors in {columns.table} come from several makers", (row[2] for row in vector_rows)
     )
     numbers = [
         _parse_vector(value, size, f"{path}: the {columns.vector} of {short_repr(str(id))}")
-        for id, value, _, size in kept
+        for id, value, _, size in vector_rows
     ]
     _single_value(f"{path}: the vectors in {columns.table} have several sizes", map(len, numbers))
-    return StoredVectors.of([str(row[0]) for row in kept], np.stack(numbers), model=model)
+    return StoredVectors.of([str(row[0]) for row in vector_rows], np.stack(numbers), model=model)
 
 
 def _find_vector_columns(tables: Tables, path: Path) -> VectorColumns:
@@ -436,10 +443,10 @@ def _find_vector_columns(tables: Tables, path: Path) -> VectorColumns:
             return VectorColumns(
                 table, id, vector, first_match(_MODEL_COLUMNS, names), first_match(_SIZE_COLUMNS, names)
             )
-    there = "; ".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
+    tables_text = "; ".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
     raise BadInput(
         f"{path}: no table has a column of vectors ({', '.join(_VECTOR_COLUMNS)}) beside one of ids ({', '.join(_ID_COLUMNS)}). "
-        f"It has {counted(len(tables), 'table')}: {there or 'none'}"
+        f"It has {counted(len(tables), 'table')}: {tables_text or 'none'}"
     )
 
 
@@ -449,8 +456,10 @@ def _single_value(problem: str, values: Iterable[object]) -> str:
         common = (
             (value if value is not None else "none said", count) for value, count in counts.most_common(4)
         )
-        told = ", ".join(f"{value} ({count:,})" for value, count in common)
-        raise BadInput(f"{problem}: {told}; vectors of several cannot be compared, so keep those of one")
+        values_text = ", ".join(f"{value} ({count:,})" for value, count in common)
+        raise BadInput(
+            f"{problem}: {values_text}; vectors of several cannot be compared, so keep those of one"
+        )
     (value,) = counts
     return "" if value is None else str(value)
 
@@ -459,8 +468,8 @@ def _parse_vector(value: object, size: object, what: str) -> NDArray[np.float64]
     if isinstance(value, bytes):
         width = len(value) / size if isinstance(size, int) and size > 0 else 4
         if width not in _FLOAT_TYPES or len(value) % width:
-            told = f"{size} numbers" if size else "numbers of 4 bytes"
-            raise BadInput(f"{what} has {len(value):,} bytes, which are no {told}")
+            expected = f"{size} numbers" if size else "numbers of 4 bytes"
+            raise BadInput(f"{what} has {len(value):,} bytes, which are no {expected}")
         return np.frombuffer(value, _FLOAT_TYPES[int(width)]).astype(np.float64)
     try:
         found = np.asarray(json.loads(str(value)), np.float64)

@@ -53,11 +53,13 @@ class Profile:
             (self.nodes, (self.id, self.called)),
             (self.edges, (self.source, self.target, self.relation)),
         ):
-            there = match_case(table, tables)
-            if there is None:
+            actual_table = match_case(table, tables)
+            if actual_table is None:
                 missing.append(f"table {table}")
             else:
-                missing += [f"{table}.{each}" for each in columns if match_case(each, tables[there]) is None]
+                missing += [
+                    f"{table}.{each}" for each in columns if match_case(each, tables[actual_table]) is None
+                ]
         return missing
 
     def complete(self, tables: Tables) -> Profile:
@@ -149,8 +151,8 @@ def list_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
 
     Views are left out, since they may run forever, and virtual tables, since they run code.
     """
-    asked = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-    names = [name for (name,) in connection.execute(f"{asked} ORDER BY name")]
+    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    names = [name for (name,) in connection.execute(f"{query} ORDER BY name")]
     return {
         name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quote_name(name)})"))
         for name in names
@@ -170,16 +172,16 @@ def detect_profile(connection: sqlite3.Connection, path: Path, wanted: str = "")
     for profile in PROFILES:
         if wanted in ("", profile.name) and not profile.missing_columns(tables):
             return profile.complete(tables)
-    tried = (
+    pairs = (
         sorted(_possible_pairs(connection, tables), key=_pair_sort_key) if wanted in ("", HEURISTIC) else []
     )
-    if tried and tried[-1].share >= 0.5:
-        return tried[-1].profile
+    if pairs and pairs[-1].share >= 0.5:
+        return pairs[-1].profile
     raise BadInput(
         "\n".join(
             [
                 f"{path}: no tables that hold a graph in a way that is known",
-                *_describe_probing(tables, tried, wanted),
+                *_describe_probing(tables, pairs, wanted),
             ]
         )
     )
@@ -233,24 +235,30 @@ def _pair_sort_key(tried: TablePair) -> tuple[float, int, tuple[str, ...]]:
     """
     profile = tried.profile
     optional = (profile.called, profile.relation, profile.type, profile.properties, profile.edge_properties)
-    there = sum(map(bool, optional))
-    return tried.share, there + (profile.id != profile.called), (profile.nodes, profile.id, profile.edges)
+    present_count = sum(map(bool, optional))
+    return (
+        tried.share,
+        present_count + (profile.id != profile.called),
+        (profile.nodes, profile.id, profile.edges),
+    )
 
 
-def _describe_probing(tables: Tables, tried: list[TablePair], wanted: str) -> Iterator[str]:
+def _describe_probing(tables: Tables, pairs: list[TablePair], wanted: str) -> Iterator[str]:
     """Yield lines that say what was looked for and what the file has."""
     for profile in PROFILES:
         if wanted in ("", profile.name):
             yield f"  {profile.name}: lacks {', '.join(profile.missing_columns(tables))}"
     if wanted in ("", HEURISTIC):
-        if tried:
-            best, share = tried[-1].profile, tried[-1].share
+        if pairs:
+            best, share = pairs[-1].profile, pairs[-1].share
             yield f"  {HEURISTIC}: {share:.0%} of the ends in {best.edges} are in {best.nodes}.{best.id}, and half of them should be"
         else:
             yield f"  {HEURISTIC}: no table with two ends (such as source and target) beside a table with an id (such as id or name)"
-    told = [f"{name}({', '.join(columns)})" for name, columns in list(tables.items())[:_MAX_TABLES_IN_ERROR]]
+    tables_text = [
+        f"{name}({', '.join(columns)})" for name, columns in list(tables.items())[:_MAX_TABLES_IN_ERROR]
+    ]
     yield (
-        f"It has {counted(len(tables), 'table')}: {'; '.join(told)}{' …' if len(tables) > _MAX_TABLES_IN_ERROR else ''}"
+        f"It has {counted(len(tables), 'table')}: {'; '.join(tables_text)}{' …' if len(tables) > _MAX_TABLES_IN_ERROR else ''}"
         if tables
         else "It has no tables"
     )

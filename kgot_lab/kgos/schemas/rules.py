@@ -140,8 +140,8 @@ class RuleReport:
             for kind in ("error", "warning", "info")
         }
         passed = len(self.found) - len(self.broken)
-        told = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
-        return f"{passed} of {len(self.found)} rules hold{told and f'; found: {told}'}"
+        counts_text = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+        return f"{passed} of {len(self.found)} rules hold{counts_text and f'; found: {counts_text}'}"
 
     def __repr__(self) -> str:
         return "\n".join([str(self), *map(repr, self.broken)])
@@ -167,14 +167,18 @@ def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     sources, targets = graph.sources[rows], graph.targets[rows]
     left = np.ones(len(graph), dtype=np.bool_)
     for begin, end in ((sources, targets), (targets, sources)):
-        kept = left[begin] & left[end]
+        in_cycle_candidates = left[begin] & left[end]
         _remove_sources(
-            csr(begin[kept], end[kept], len(graph)), np.bincount(end[kept], minlength=len(graph)), left
+            csr(begin[in_cycle_candidates], end[in_cycle_candidates], len(graph)),
+            np.bincount(end[in_cycle_candidates], minlength=len(graph)),
+            left,
         )
-    kept = left[sources] & left[targets]
+    in_cycle_candidates = left[sources] & left[targets]
     loops = sources[sources == targets]
     rest: nx.DiGraph[int] = nx.DiGraph()
-    rest.add_edges_from(zip(sources[kept].tolist(), targets[kept].tolist(), strict=True))
+    rest.add_edges_from(
+        zip(sources[in_cycle_candidates].tolist(), targets[in_cycle_candidates].tolist(), strict=True)
+    )
     found = [row for part in nx.strongly_connected_components(rest) if len(part) > 1 for row in part]
     return np.unique(np.concatenate((np.array(found, dtype=np.int32), loops)))
 
@@ -283,8 +287,8 @@ def nodes_without_workaround(graph: PropertyGraph, _: Vocabulary) -> Ints:
     )
 
 
-def _matching_rows(found: Iterable[bool]) -> Ints:
-    return np.flatnonzero(np.fromiter(found, np.bool_)).astype(np.int32)
+def _matching_rows(matches: Iterable[bool]) -> Ints:
+    return np.flatnonzero(np.fromiter(matches, np.bool_)).astype(np.int32)
 
 
 def _describe_name(graph: PropertyGraph, row: int) -> str:

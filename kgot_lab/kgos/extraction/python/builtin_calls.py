@@ -27,37 +27,37 @@ class CallSite:
     callee: int  # the variable of the callee
     operation: str = ""  # the method that an operator or a statement runs
 
-    def positional(self, place: int) -> int | None:
+    def positional(self, position: int) -> int | None:
         """Return the variable of a positional argument, or None if it is missing or unknown."""
-        given = self.arguments[place] if place < len(self.arguments) else None
-        return given if isinstance(given, int) else None
+        argument = self.arguments[position] if position < len(self.arguments) else None
+        return argument if isinstance(argument, int) else None
 
 
 def _model_copy(analysis: PointsTo, to: int, calls: CallSite) -> None:
     """Model list(x), sorted(x) and iter(x): the result contains the items of x."""
-    if (given := calls.positional(0)) is not None:
-        analysis.solver.flow(given, to)
+    if (argument := calls.positional(0)) is not None:
+        analysis.solver.flow(argument, to)
     _model_key_function(analysis, calls)
 
 
 def _model_key_function(analysis: PointsTo, calls: CallSite) -> None:
     """Model sorted(x, key=f): f is called with each item."""
-    key, given = calls.names.get("key"), calls.positional(0)
+    key, argument = calls.names.get("key"), calls.positional(0)
     if key is not None:
-        each = _item_of(analysis, given, calls)
-        _call_function(analysis, key, analysis.solver.number_of(f"nothing@{calls.caller}"), [each], calls)
+        item = _item_of(analysis, argument, calls)
+        _call_function(analysis, key, analysis.solver.number_of(f"nothing@{calls.caller}"), [item], calls)
 
 
-def _item_of(analysis: PointsTo, given: int | None, calls: CallSite) -> int | None:
-    if given is None:
+def _item_of(analysis: PointsTo, container: int | None, calls: CallSite) -> int | None:
+    if container is None:
         return None
-    each = analysis.solver.number_of(f"each of {given}@{calls.caller}")
-    analysis.solver.on_value(given, lambda value: analysis.iterate(value, each, calls.caller, calls.line))
-    return each
+    item = analysis.solver.number_of(f"each of {container}@{calls.caller}")
+    analysis.solver.on_value(container, lambda value: analysis.iterate(value, item, calls.caller, calls.line))
+    return item
 
 
 def _items_of_arguments(analysis: PointsTo, calls: CallSite) -> list[int | None]:
-    return [_item_of(analysis, calls.positional(place), calls) for place in range(len(calls.arguments))]
+    return [_item_of(analysis, calls.positional(position), calls) for position in range(len(calls.arguments))]
 
 
 def _call_function(
@@ -77,30 +77,32 @@ def _model_map(analysis: PointsTo, to: int, calls: CallSite) -> None:
 
 
 def _model_filter(analysis: PointsTo, to: int, calls: CallSite) -> None:
-    function, given = calls.positional(0), calls.positional(1)
-    if given is not None:
-        analysis.solver.flow(given, to)
+    function, argument = calls.positional(0), calls.positional(1)
+    if argument is not None:
+        analysis.solver.flow(argument, to)
     if function is not None:
         nothing = analysis.solver.number_of(f"nothing@{calls.caller}")
-        _call_function(analysis, function, nothing, [_item_of(analysis, given, calls)], calls)
+        _call_function(analysis, function, nothing, [_item_of(analysis, argument, calls)], calls)
 
 
 def _model_min_max(analysis: PointsTo, to: int, calls: CallSite) -> None:
     """Model min and max: one item of a single collection, or one of several arguments."""
     if len(calls.arguments) == 1:
-        if (each := _item_of(analysis, calls.positional(0), calls)) is not None:
-            analysis.solver.flow(each, to)
+        if (item := _item_of(analysis, calls.positional(0), calls)) is not None:
+            analysis.solver.flow(item, to)
     else:
-        for given in calls.arguments:
-            if isinstance(given, int):
-                analysis.solver.flow(given, to)
+        for argument in calls.arguments:
+            if isinstance(argument, int):
+                analysis.solver.flow(argument, to)
     _model_key_function(analysis, calls)
 
 
 def _model_next(analysis: PointsTo, to: int, calls: CallSite) -> None:
-    given = calls.positional(0)
-    if given is not None:
-        analysis.solver.on_value(given, lambda value: analysis.advance(value, to, calls.caller, calls.line))
+    iterator = calls.positional(0)
+    if iterator is not None:
+        analysis.solver.on_value(
+            iterator, lambda value: analysis.advance(value, to, calls.caller, calls.line)
+        )
     if (default := calls.positional(1)) is not None:
         analysis.solver.flow(default, to)
 
@@ -112,8 +114,8 @@ def _model_iter(analysis: PointsTo, to: int, calls: CallSite) -> None:
         else:
             analysis.solver.add(to, value)
 
-    if (given := calls.positional(0)) is not None:
-        analysis.solver.on_value(given, act)
+    if (argument := calls.positional(0)) is not None:
+        analysis.solver.on_value(argument, act)
 
 
 def _model_enumerate(analysis: PointsTo, to: int, calls: CallSite) -> None:
@@ -127,13 +129,13 @@ def _model_zip(analysis: PointsTo, to: int, calls: CallSite) -> None:
 def _build_tuples(analysis: PointsTo, to: int, columns: list[int | None]) -> None:
     """Build a collection of tuples with the given columns."""
     box, row = f"rows {to}", f"row {to}"
-    held = analysis.solver.number_of(f"held in {to}")
+    tuple_variable = analysis.solver.number_of(f"held in {to}")
     analysis.solver.add(to, ("box", box))
-    analysis.solver.add(held, ("box", row))
-    analysis.hold(box, ANY_KEY, held)
-    for place, column in enumerate(columns):
+    analysis.solver.add(tuple_variable, ("box", row))
+    analysis.hold(box, ANY_KEY, tuple_variable)
+    for position, column in enumerate(columns):
         if column is not None:
-            analysis.hold(row, known_key(place), column)
+            analysis.hold(row, known_key(position), column)
 
 
 def _model_getattr(analysis: PointsTo, to: int, calls: CallSite) -> None:
@@ -152,20 +154,22 @@ def _model_getattr(analysis: PointsTo, to: int, calls: CallSite) -> None:
 
 
 def _model_setattr(analysis: PointsTo, to: int, calls: CallSite) -> None:
-    base, name, given = (calls.positional(place) for place in range(3))
-    if base is not None and name is not None and given is not None:
+    base, name, value_variable = (calls.positional(position) for position in range(3))
+    if base is not None and name is not None and value_variable is not None:
 
         def named(key: Value) -> None:
             if key[:2] == ("key", "str"):
-                analysis.solver.on_value(base, lambda value: analysis.set_attribute(value, key[2], given))
+                analysis.solver.on_value(
+                    base, lambda value: analysis.set_attribute(value, key[2], value_variable)
+                )
 
         analysis.solver.on_value(name, named)
 
 
 def _model_type(analysis: PointsTo, to: int, calls: CallSite) -> None:
-    if (given := calls.positional(0)) is not None and len(calls.arguments) == 1:
+    if (argument := calls.positional(0)) is not None and len(calls.arguments) == 1:
         analysis.solver.on_value(
-            given,
+            argument,
             lambda value: analysis.solver.add(to, ("class", value[1])) if value[0] == "object" else None,
         )
 
@@ -185,9 +189,9 @@ def _model_method_call(method: str) -> Builtin:
     """Model len(x) and str(x): they run a method of x."""
 
     def act(analysis: PointsTo, to: int, calls: CallSite) -> None:
-        if (given := calls.positional(0)) is not None:
+        if (argument := calls.positional(0)) is not None:
             where = (method, calls.caller, calls.line)
-            analysis.solver.on_value(given, lambda value: analysis.run_method(value, *where))
+            analysis.solver.on_value(argument, lambda value: analysis.run_method(value, *where))
 
     return act
 
@@ -217,8 +221,8 @@ BUILTINS: Mapping[str, Builtin] = {
 
 def _model_append(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None:
     """Model append, add and insert: the last argument is stored at an unknown key."""
-    if calls.arguments and (given := calls.positional(len(calls.arguments) - 1)) is not None:
-        analysis.hold(box, ANY_KEY, given)
+    if calls.arguments and (argument := calls.positional(len(calls.arguments) - 1)) is not None:
+        analysis.hold(box, ANY_KEY, argument)
 
 
 def _model_extend(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None:
@@ -226,7 +230,7 @@ def _model_extend(analysis: PointsTo, box: str, to: int, calls: CallSite) -> Non
 
     Items of a dictionary are stored under their keys.
     """
-    given = calls.positional(0)
+    argument = calls.positional(0)
 
     def act(value: Value) -> None:
         if value[0] == "box":
@@ -239,8 +243,8 @@ def _model_extend(analysis: PointsTo, box: str, to: int, calls: CallSite) -> Non
         elif value[0] == "generator":
             analysis.hold(box, ANY_KEY, analysis.solver.number_of(f"yield@{value[1]}"))
 
-    if given is not None:
-        analysis.solver.on_value(given, act)
+    if argument is not None:
+        analysis.solver.on_value(argument, act)
     for name, named in calls.names.items():
         analysis.hold(box, known_key(name), named)
 
@@ -274,10 +278,10 @@ def _model_keys(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None:
 
 def _model_items(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None:
     pairs, pair = f"items of {box}", f"item of {box}"
-    held = analysis.solver.number_of(f"pair of {box}")
+    pair_variable = analysis.solver.number_of(f"pair of {box}")
     analysis.solver.add(to, ("box", pairs))
-    analysis.solver.add(held, ("box", pair))
-    analysis.hold(pairs, ANY_KEY, held)
+    analysis.solver.add(pair_variable, ("box", pair))
+    analysis.hold(pairs, ANY_KEY, pair_variable)
     keys = analysis.solver.number_of(f"keys of {box}")
     for key in analysis.boxes.get(box, ()):
         analysis.solver.add(keys, tuple(key))

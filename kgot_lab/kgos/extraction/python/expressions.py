@@ -79,12 +79,12 @@ class ExpressionReader:
             case ast.Await(value=value) | ast.Starred(value=value):
                 return self.value(value, scope)
             case ast.Yield(value=value):
-                if (given := self.value(value, scope)) is not None:
-                    flow.add("copy", f"yield@{scope.id}", given)
+                if (yielded := self.value(value, scope)) is not None:
+                    flow.add("copy", f"yield@{scope.id}", yielded)
                 return None
             case ast.YieldFrom(value=value):
-                if (given := self.value(value, scope)) is not None:
-                    flow.add("each", f"yield@{scope.id}", given, scope.id, node.lineno)
+                if (yielded := self.value(value, scope)) is not None:
+                    flow.add("each", f"yield@{scope.id}", yielded, scope.id, node.lineno)
                 return None
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
@@ -117,17 +117,23 @@ class ExpressionReader:
     def _bind_tuple(
         self, targets: list[ast.expr], value: str | None, scope: Scope, literal: ast.expr | None
     ) -> None:
-        starred = next((place for place, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
+        starred = next(
+            (position for position, each in enumerate(targets) if isinstance(each, ast.Starred)), None
+        )
         items = literal.elts if isinstance(literal, ast.Tuple | ast.List) else None
         if items is not None and not any(isinstance(each, ast.Starred) for each in items):
             after = len(targets) - 1 - starred if starred is not None else 0
             # all values before any name changes, as in a, b = b, a
             read = [self.value(each, scope) for each in items]
-            for place, target in enumerate(targets):
-                if starred is not None and place == starred:
-                    self.bind(target, self._build_list(read[place : len(read) - after]), scope)
+            for position, target in enumerate(targets):
+                if starred is not None and position == starred:
+                    self.bind(target, self._build_list(read[position : len(read) - after]), scope)
                     continue
-                at = place if starred is None or place < starred else len(items) - (len(targets) - place)
+                at = (
+                    position
+                    if starred is None or position < starred
+                    else len(items) - (len(targets) - position)
+                )
                 if 0 <= at < len(items):
                     self.bind(target, read[at], scope, items[at])
             return
@@ -135,12 +141,12 @@ class ExpressionReader:
             for target in targets:
                 self.bind(target, None, scope)
             return
-        for place, target in enumerate(targets):
+        for position, target in enumerate(targets):
             part = self.flow.fresh_name()
-            if starred is None or place < starred:
-                self.flow.add("item", part, value, known_key(place), scope.id, target.lineno)
-            elif place == starred:
-                self.flow.add("part", part, value, place, None)
+            if starred is None or position < starred:
+                self.flow.add("item", part, value, known_key(position), scope.id, target.lineno)
+            elif position == starred:
+                self.flow.add("part", part, value, position, None)
             else:
                 self.flow.add("item", part, value, ANY_KEY, scope.id, target.lineno)
             self.bind(target, part, scope)
@@ -208,14 +214,14 @@ class ExpressionReader:
         box = self.flow.fresh_name("box")
         known = keyed
         keys: list[Json] = []
-        for place, item in enumerate(items):
+        for position, item in enumerate(items):
             if isinstance(item, ast.Starred):
                 known = False  # the keys of what follows are unknown
                 self._put_item(
                     box, ANY_KEY, self.read_iteration(self.value(item.value, scope), scope, item.lineno)
                 )
                 continue
-            key: list[Json] = known_key(place) if known else list(ANY_KEY)
+            key: list[Json] = known_key(position) if known else list(ANY_KEY)
             keys += [key] if known else []
             self._put_item(box, key, self.value(item, scope))
         self.flow.boxes[box] = keys
@@ -224,9 +230,9 @@ class ExpressionReader:
     def _build_list(self, values: list[str | None]) -> str:
         """Create a list of some values and return its variable."""
         box = self.flow.fresh_name("box")
-        for place, value in enumerate(values):
-            self._put_item(box, known_key(place), value)
-        self.flow.boxes[box] = [known_key(place) for place in range(len(values))]
+        for position, value in enumerate(values):
+            self._put_item(box, known_key(position), value)
+        self.flow.boxes[box] = [known_key(position) for position in range(len(values))]
         return self.flow.add_value(["box", box])
 
     def _read_dictionary(self, node: ast.Dict, scope: Scope) -> str:

@@ -260,8 +260,8 @@ def is_generator(function: Function) -> bool:
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function.body))
 
 
-def list_parameters(given: ast.arguments) -> list[ast.arg]:
+def list_parameters(arguments: ast.arguments) -> list[ast.arg]:
     """List all named parameters, in the order in which they are written."""
-    several = [given.vararg] if given.vararg else []
-    named = [given.kwarg] if given.kwarg else []
-    return [*given.posonlyargs, *given.args, *several, *given.kwonlyargs, *named]
+    varargs = [arguments.vararg] if arguments.vararg else []
+    keywords = [arguments.kwarg] if arguments.kwarg else []
+    return [*arguments.posonlyargs, *arguments.args, *varargs, *arguments.kwonlyargs, *keywords]

@@ -62,20 +62,20 @@ class PointsTo:
                 self._add_constraint(module, constraint)
         self.solver.solve()
         while True:  # run the fallbacks of conditions that did not come true
-            vain = [act for resolved, act in self._later if not resolved()]
+            fallbacks = [act for resolved, act in self._later if not resolved()]
             self._later = [each for each in self._later if each[0]()]
-            if not vain:
+            if not fallbacks:
                 break
-            for act in vain:
+            for act in fallbacks:
                 act()
             self.solver.solve()
         operations: dict[tuple[str, int, str], set[Callee]] = defaultdict(set)
-        for (caller, callee), places in self._noted.items():
-            for line, _, operation in places:
+        for (caller, callee), call_sites in self._noted.items():
+            for line, _, operation in call_sites:
                 operations[caller, line, operation].add(callee)
         # a call that may call nearly anything is left out
-        for (caller, callee), places in self._noted.items():
-            for line, variable, operation in places:
+        for (caller, callee), call_sites in self._noted.items():
+            for line, variable, operation in call_sites:
                 many = operation and len(operations[caller, line, operation]) > _MAX_OPERATION_CALLEES
                 if not many and not self.solver.is_full(variable, "function", "bound"):
                     self.called[caller, callee].add(line)
@@ -124,8 +124,10 @@ class PointsTo:
                 solver.on_value(v(base), lambda value: self.iterate(value, v(to), caller, line))
             case ["call", to, callee, arguments, names, caller, line]:
                 self._sites.append(v(callee))
-                given = [self._argument(each, caller, line) for each in arguments]
-                calls = CallSite(given, self._keyword_arguments(names), caller, line, v(callee))
+                positional_arguments = [self._argument(each, caller, line) for each in arguments]
+                calls = CallSite(
+                    positional_arguments, self._keyword_arguments(names), caller, line, v(callee)
+                )
                 solver.on_value(v(callee), lambda value: self.call(value, v(to), calls))
             case ["decorate", to, callee, of, caller, line]:
                 self._decorate(v(to), v(callee), v(of), CallSite([v(of)], {}, caller, line, v(callee)))
@@ -151,16 +153,16 @@ class PointsTo:
                 if source is not None:
                     solver.on_value(v(source), lambda value: solver.add(v(to), ("super", own, *value)))
 
-    def _argument(self, given: Any, caller: str, line: int) -> int | tuple[str, int] | None:
-        if isinstance(given, list):  # *items
-            if given[1] is None:
+    def _argument(self, argument: Any, caller: str, line: int) -> int | tuple[str, int] | None:
+        if isinstance(argument, list):  # *items
+            if argument[1] is None:
                 return None
-            each = self._variable(f"each of {given[1]}")
+            item = self._variable(f"each of {argument[1]}")
             self.solver.on_value(
-                self._variable(given[1]), lambda value: self.iterate(value, each, caller, line)
+                self._variable(argument[1]), lambda value: self.iterate(value, item, caller, line)
             )
-            return ("star", self._variable(given[1]))
-        return None if given is None else self._variable(given)
+            return ("star", self._variable(argument[1]))
+        return None if argument is None else self._variable(argument)
 
     def _keyword_arguments(self, names: dict[str, str | None]) -> dict[str, int]:
         return {name: self._variable(value) for name, value in names.items() if value is not None}
@@ -290,9 +292,12 @@ class PointsTo:
             case ("object", owner):
                 self.solver.flow(source, self._variable(f"{name}@object {owner}"))
             case ("class", owner):
-                held = name in self.program.classes[owner]["names"]
+                is_class_attribute = name in self.program.classes[owner]["names"]
                 self.solver.flow(
-                    source, self._variable(scope_variable(name, owner) if held else f"{name}@class {owner}")
+                    source,
+                    self._variable(
+                        scope_variable(name, owner) if is_class_attribute else f"{name}@class {owner}"
+                    ),
                 )
             case ("module", module):
                 self.solver.flow(source, self._variable(scope_variable(name, module)))
@@ -352,9 +357,9 @@ class PointsTo:
                     at = key if isinstance(key, int) else self._variable(key)
                     solver.flow(self.slot(box, ANY_KEY), to)
 
-                    def at_key(found: Value) -> None:
-                        if found[0] == "key":
-                            solver.flow(self.slot(box, list(found)), to)
+                    def at_key(key_value: Value) -> None:
+                        if key_value[0] == "key":
+                            solver.flow(self.slot(box, list(key_value)), to)
 
                     solver.on_value(at, at_key)
                     anywhere = self.slot(box, "all")
@@ -389,8 +394,8 @@ class PointsTo:
             solver.flow(self.slot(whole, "all"), self.slot(box, ANY_KEY))
             return
         solver.flow(self.slot(whole, ANY_KEY), self.slot(box, ANY_KEY))
-        for place in (each for each in known if each >= low and (high is None or each < high)):
-            source, target = (["key", "int", str(number)] for number in (place, place - low))
+        for position in (each for each in known if each >= low and (high is None or each < high)):
+            source, target = (["key", "int", str(number)] for number in (position, position - low))
             solver.flow(self.slot(whole, source), self.slot(box, target))
 
     def iterate(self, value: Value, to: int, caller: str, line: int) -> None:
@@ -471,8 +476,8 @@ class PointsTo:
                 self._note_call(calls, ("external", name))
                 passing = name in _PASSING_FUNCTIONS or name.startswith(_PASSING_PREFIXES)
                 flowing = [each for each in calls.arguments[:2] if passing and isinstance(each, int)]
-                for given in flowing:
-                    solver.flow(given, to)
+                for argument in flowing:
+                    solver.flow(argument, to)
                 if not flowing:  # an external result, unless arguments are passed on
                     solver.add(to, value)
             case ("builtin", name):
@@ -518,15 +523,15 @@ class PointsTo:
             rest = f"rest of {function}"
             solver.add(self._variable(scope_variable(shape["rest"], function)), ("box", rest))
         self._pass_arguments(function, shape, parameters, calls)
-        for name, given in calls.names.items():
+        for name, argument in calls.names.items():
             if name == "**":
-                self._spread(given, [*shape["usual"], *shape["named"]], function)
+                self._spread(argument, [*shape["usual"], *shape["named"]], function)
             elif name in shape["usual"] or name in shape["named"]:
-                solver.flow(given, self._variable(scope_variable(name, function)))
+                solver.flow(argument, self._variable(scope_variable(name, function)))
             elif shape["names"]:
                 box = f"names of {function}"
                 solver.add(self._variable(scope_variable(shape["names"], function)), ("box", box))
-                self.hold(box, ["key", "str", name], given)
+                self.hold(box, ["key", "str", name], argument)
         if shape["generator"]:
             solver.add(to, ("generator", function))
         solver.flow(self._variable(f"return@{function}"), to)
@@ -534,27 +539,27 @@ class PointsTo:
     def _pass_arguments(self, function: str, shape: Any, parameters: list[int], calls: CallSite) -> None:
         rest = self._variable(scope_variable(shape["rest"], function)) if shape["rest"] else None
         box = f"rest of {function}"
-        place = 0
-        for given in calls.arguments:
-            if isinstance(given, tuple):  # *items: each may be any of those that follow
-                self._spread_items(given[1], parameters[place:], rest, box, calls)
-                place = len(parameters)
+        position = 0
+        for argument in calls.arguments:
+            if isinstance(argument, tuple):  # *items: each may be any of those that follow
+                self._spread_items(argument[1], parameters[position:], rest, box, calls)
+                position = len(parameters)
                 continue
-            if place < len(parameters):
-                if given is not None:
-                    self.solver.flow(given, parameters[place])
+            if position < len(parameters):
+                if argument is not None:
+                    self.solver.flow(argument, parameters[position])
             elif rest is not None:
                 self.solver.add(rest, ("box", box))
-                if given is not None:
-                    self.hold(box, ["key", "int", str(place - len(parameters))], given)
-            place += 1
+                if argument is not None:
+                    self.hold(box, ["key", "int", str(position - len(parameters))], argument)
+            position += 1
 
     def _spread_items(
         self, source: int, parameters: list[int], rest: int | None, box: str, calls: CallSite
     ) -> None:
         def act(value: Value) -> None:
-            for place, parameter in enumerate(parameters):
-                self.item(value, ["key", "int", str(place)], parameter, calls.caller, calls.line)
+            for position, parameter in enumerate(parameters):
+                self.item(value, ["key", "int", str(position)], parameter, calls.caller, calls.line)
             if rest is not None:
                 self.solver.add(rest, ("box", box))
                 each = self._variable(f"spread into {box}")

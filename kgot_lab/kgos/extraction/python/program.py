@@ -176,8 +176,8 @@ class Solver:
             number = self._queue.popleft()
             new = self._new.pop(number)
             for target in self._into[number]:
-                held = self._may[target]
-                if missing := [value for value in new if value not in held]:
+                values = self._may[target]
+                if missing := [value for value in new if value not in values]:
                     self._add_values(target, missing)
             for act in tuple(self._waiting[number]):
                 for value in new:
@@ -185,7 +185,7 @@ class Solver:
 
     def _add_values(self, number: int, values: tuple[int, ...] | list[int]) -> None:
         """Add values that a variable does not hold, up to the bound of each kind."""
-        held = self._may[number]
+        current = self._may[number]
         taken: list[int] = []
         for value in values:
             kind = self._values[value][0]
@@ -194,7 +194,7 @@ class Solver:
                 self._full.add((number, kind))
                 continue
             self._count[number, kind] = count + 1
-            held.add(value)
+            current.add(value)
             taken.append(value)
         if not taken:
             return

@@ -120,10 +120,10 @@ class StatementReader:
                 self.expressions.bind(target, self._with_annotation(annotation, scope, assigned), scope)
             case ast.AugAssign(target=target, value=given):
                 added = value(given, scope)
-                held = value(ast.copy_location(_as_load(target), target), scope)
+                previous = value(ast.copy_location(_as_load(target), target), scope)
                 self.expressions.bind(
                     target,
-                    self.flow.merge_variables([each for each in (held, added) if each is not None]),
+                    self.flow.merge_variables([each for each in (previous, added) if each is not None]),
                     scope,
                 )
             case ast.For() | ast.AsyncFor():
@@ -259,8 +259,8 @@ class StatementReader:
             parts = parts[: len(parts) - (node.level - 1)] if node.level > 1 else parts
             module = ".".join([*parts, *([node.module] if node.module else [])])
         for alias in node.names:
-            said = "" if alias.name == "*" else alias.name
-            self.references.append(Reference(self.flow.module, "imports", module, node.lineno, said))
+            imported_name = "" if alias.name == "*" else alias.name
+            self.references.append(Reference(self.flow.module, "imports", module, node.lineno, imported_name))
             if alias.name == "*":
                 self.flow.add("star", self.flow.module, module)
                 continue
@@ -318,26 +318,26 @@ class StatementReader:
             self.flow.add("copy", f"return@{id}", returned)
         return self.flow.add_value(["function", id])
 
-    def _parameters(self, id: str, given: ast.arguments, scope: Scope) -> None:
+    def _parameters(self, id: str, arguments: ast.arguments, scope: Scope) -> None:
         """Read the defaults and annotations of parameters, which the enclosing code evaluates."""
-        usual = [*given.posonlyargs, *given.args]
+        usual = [*arguments.posonlyargs, *arguments.args]
         defaults = [
-            *zip(reversed(usual), reversed(given.defaults), strict=False),
-            *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+            *zip(reversed(usual), reversed(arguments.defaults), strict=False),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
         ]
         for parameter, default in defaults:
             if (value := self.expressions.value(default, scope)) is not None:
                 self.flow.add("copy", scope_variable(parameter.arg, id), value)
-        for parameter in (*usual, *given.kwonlyargs):
+        for parameter in (*usual, *arguments.kwonlyargs):
             if parameter.annotation is not None:
                 self._add_annotation(scope_variable(parameter.arg, id), parameter.annotation, scope)
 
-    def _shape(self, given: ast.arguments, kind: str, *, generator: bool = False) -> dict[str, Json]:
+    def _shape(self, arguments: ast.arguments, kind: str, *, generator: bool = False) -> dict[str, Json]:
         return {
-            "usual": [each.arg for each in (*given.posonlyargs, *given.args)],
-            "rest": given.vararg.arg if given.vararg else None,
-            "named": [each.arg for each in given.kwonlyargs],
-            "names": given.kwarg.arg if given.kwarg else None,
+            "usual": [each.arg for each in (*arguments.posonlyargs, *arguments.args)],
+            "rest": arguments.vararg.arg if arguments.vararg else None,
+            "named": [each.arg for each in arguments.kwonlyargs],
+            "names": arguments.kwarg.arg if arguments.kwarg else None,
             "kind": kind,
             "generator": generator,
         }
@@ -356,12 +356,12 @@ class StatementReader:
         )
 
     def _add_definition(self, node: Function | ast.ClassDef, id: str, type: str, scope: Scope) -> None:
-        said = ast.get_docstring(node) or ""
+        docstring = ast.get_docstring(node) or ""
         signature = "" if isinstance(node, ast.ClassDef) else signature_of(node)
         line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         decorators = tuple(ast.unparse(each) for each in node.decorator_list)
         marks = () if isinstance(node, ast.ClassDef) else function_marks(node, decorators)
-        end, about = node.end_lineno or line, first_paragraph(said)
+        end, about = node.end_lineno or line, first_paragraph(docstring)
         attributes = _class_attributes(node) if isinstance(node, ast.ClassDef) else ()
         written = (about, signature, decorators, attributes, marks)
         self.definitions.append(Definition(id, type, node.name, line, end, scope.id, *written))
@@ -466,6 +466,6 @@ def python_facts(text: str, path: str, module: str, *, is_package: bool = False)
     lines = text.count("\n") + 1
     about = first_paragraph(ast.get_docstring(tree) or "")
     itself = Definition(module, "module", module.rpartition(".")[2], 1, lines, "", about)
-    kept = {part: getattr(statements.flow, part) for part in FLOW_PARTS}
+    flow_parts = {part: getattr(statements.flow, part) for part in FLOW_PARTS}
     definitions, references = (itself, *statements.definitions), tuple(statements.references)
-    return FileFacts(path, "python", definitions, references, flow=kept)
+    return FileFacts(path, "python", definitions, references, flow=flow_parts)

@@ -113,8 +113,8 @@ class RetrievalConfig:
 
     def goal_mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:
         """Return the first goal mapping whose word is in a query in any inflection, or None."""
-        said = {stem(word) for word in named_words(query)}
+        query_stems = {stem(word) for word in named_words(query)}
         for word, mapping in self.goal_mappings.items():
-            if {stem(each) for each in named_words(word)} <= said:
+            if {stem(each) for each in named_words(word)} <= query_stems:
                 return word, mapping
         return None

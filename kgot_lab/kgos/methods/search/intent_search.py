@@ -42,7 +42,7 @@ _MAX_NEIGHBOURS = 20  # neighbours listed of one node; in a dense graph it has h
 
 
 def expand_hits(
-    index: GraphIndex, hits: Sequence[Sequence[int]], config: RetrievalConfig, kept: BoolColumn
+    index: GraphIndex, hits: Sequence[Sequence[int]], config: RetrievalConfig, passing: BoolColumn
 ) -> tuple[tuple[NeighbourNode, ...], tuple[Edge, ...], list[MethodCall]]:
     """Return the neighbours of the first hits, the edges to them and between hits, and the trace.
 
@@ -62,19 +62,19 @@ def expand_hits(
         around |= found
         level = list(found)
     neighbours = tuple(
-        NeighbourNode(*index.identity(row), index.links.path([place]), bool(kept[row]))
-        for row, place in around.items()
+        NeighbourNode(*index.identity(row), index.links.path([step]), bool(passing[row]))
+        for row, step in around.items()
     )
-    leading = (int(index.links.edge_rows[place]) for place in around.values())
+    leading = (int(index.links.edge_rows[step]) for step in around.values())
     numbers = dict.fromkeys([*_edge_rows_between(index, rows), *leading])
     outside = sum(not each.within for each in neighbours)
-    told = (
+    summary = (
         counted(len(neighbours), "neighbour")
         + f", {outside} outside the filters" * bool(outside)
         + f", {left:,} more left out" * bool(left)
     )
     why = f"the first {counted(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
-    trace = [MethodCall("neighbours", why, told)] if config.expand_depth and level else []
+    trace = [MethodCall("neighbours", why, summary)] if config.expand_depth and level else []
     return neighbours, tuple(map(index.edge, numbers)), trace
 
 
@@ -86,9 +86,9 @@ def _new_neighbours(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[
     first, last = int(index.links.ends.indptr[row]), int(index.links.ends.indptr[row + 1])
     ends = index.links.ends.indices[first:last]
     steps: dict[int, int] = {}
-    for place, end in enumerate(ends.tolist(), start=first):
+    for step, end in enumerate(ends.tolist(), start=first):
         if end not in known:
-            steps.setdefault(end, place)
+            steps.setdefault(end, step)
     order = sorted(steps, key=lambda end: (-int(index.degrees[end]), int(index.name_order[end])))[
         :_MAX_NEIGHBOURS
     ]
@@ -98,10 +98,10 @@ def _new_neighbours(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[
 def _edge_rows_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[int]:
     """Yield the rows of the edges between some nodes, in the order of the nodes."""
     some = np.array(rows, np.int32)
-    told = np.zeros(len(index.graph), bool)
-    told[some] = True
-    places, _ = index.steps_from(some, index.edge_type_weights(against=0.0))
-    return iter(index.links.edge_rows[places[told[index.links.ends.indices[places]]]].tolist())
+    is_selected = np.zeros(len(index.graph), bool)
+    is_selected[some] = True
+    steps, _ = index.steps_from(some, index.edge_type_weights(against=0.0))
+    return iter(index.links.edge_rows[steps[is_selected[index.links.ends.indices[steps]]]].tolist())
 
 
 # The methods that a search invokes by the purpose of the query.
@@ -124,12 +124,16 @@ def run_methods_before_ranking(
     if intents.purpose == "capability":
         verdict = can_it(graph, query)
         found = {verdict.node: 1.0} if verdict.node else {}
-        told = f"{verdict.status}, {verdict.node or verdict.why[0]}"
-        return {"can_it": verdict}, found, [MethodCall("can_it", why, told)]
+        summary = f"{verdict.status}, {verdict.node or verdict.why[0]}"
+        return {"can_it": verdict}, found, [MethodCall("can_it", why, summary)]
     if intents.purpose == "composition":
         plan = compose_for(graph, query)
-        told = " → ".join(plan.tools) or "no step"
-        return {"compose_for": plan}, dict.fromkeys(plan.tools, 1.0), [MethodCall("compose_for", why, told)]
+        summary = " → ".join(plan.tools) or "no step"
+        return (
+            {"compose_for": plan},
+            dict.fromkeys(plan.tools, 1.0),
+            [MethodCall("compose_for", why, summary)],
+        )
     return {}, {}, []
 
 
@@ -181,11 +185,11 @@ def intent_search(
     index = graph_index(graph.graph if isinstance(graph, MultiGraph) else graph)
     intents = classify_intent(query, threshold=config.intent_threshold)
     meant = dense_retriever(index, embedder, vectors) if "embedding" in config.retrievers else None
-    told = f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}"
-    trace = [MethodCall("classify_intent", "every query", told)]
-    kept = np.ones(len(index.graph), bool)
+    summary = f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}"
+    trace = [MethodCall("classify_intent", "every query", summary)]
+    passing = np.ones(len(index.graph), bool)
     if config.dimension_filters:
-        kept, left_out = select_rows(index, validate_filters(config.dimension_filters))
+        passing, left_out = select_rows(index, validate_filters(config.dimension_filters))
         trace.append(MethodCall("dimension_filter", "the configuration has filters", "; ".join(left_out)))
     word, mapping = config.goal_mapping_for(query) or ("", None)
     if mapping:
@@ -195,7 +199,7 @@ def intent_search(
         index.graph, query, intents, (mapping and mapping.boost_types) or None
     )
     ranking, weights, told_lanes, walked = rank_nodes(
-        index, SearchRequest(query, intents, mapping, kept, found), config, meant
+        index, SearchRequest(query, intents, mapping, passing, found), config, meant
     )
     trace += [*chat_history, *told_lanes]
     hits = merge_hits(several, index, ranking, config.limit)
@@ -206,7 +210,7 @@ def intent_search(
         for row, hit in zip(rows, hits, strict=True)
     )
     cited = [[index.graph.row(id) for id in sources] for *_, sources in hits]
-    neighbours, edges, told_expansion = expand_hits(index, cited, config, kept)
+    neighbours, edges, told_expansion = expand_hits(index, cited, config, passing)
     limitations = limitations_by_row(
         index, [*(row for each in cited for row in each), *(index.graph.row(each.id) for each in neighbours)]
     )
@@ -219,7 +223,9 @@ def intent_search(
         nodes=nodes,
         neighbours=neighbours,
         edges=edges,
-        limitations={index.graph.ids[row]: those for row, those in limitations.items()},
+        limitations={
+            index.graph.ids[row]: found_limitations for row, found_limitations in limitations.items()
+        },
         answers=answers | later,
         weights=weights,
         trace=tuple(trace),
@@ -232,10 +238,10 @@ def intent_search(
 
 def _reached_by(index: GraphIndex, walked: GraphWalk, rows: Sequence[int]) -> dict[str, ReachedBy]:
     """Return the seed and the edge by which the graph retriever reached each of some rows."""
-    ids, places = index.graph.ids, {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
+    ids, steps = index.graph.ids, {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
     return {
-        ids[row]: ReachedBy(ids[index.links.origins[place]], index.edge(index.links.edge_rows[place]))
-        for row, place in places.items()
+        ids[row]: ReachedBy(ids[index.links.origins[step]], index.edge(index.links.edge_rows[step]))
+        for row, step in steps.items()
     }
 
 

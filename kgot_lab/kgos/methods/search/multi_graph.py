@@ -104,8 +104,8 @@ def merge_hits(
     weights = np.array([several.weights[id.partition(SEPARATOR)[0]] for id in ids])
     scores = np.array([hit.score for hit in ranking.hits]) * weights
     first: dict[tuple[str, str], tuple[str, float, list[str]]] = {}
-    for place in np.lexsort((index.name_order[rows], -scores)).tolist():
-        row = int(rows[place])
+    for position in np.lexsort((index.name_order[rows], -scores)).tolist():
+        row = int(rows[position])
         same = index.names[row].casefold(), index.label_texts[row].casefold()
-        first.setdefault(same, (ids[place], float(scores[place]), []))[2].append(ids[place])
+        first.setdefault(same, (ids[position], float(scores[position]), []))[2].append(ids[position])
     return [(id, score, tuple(sources)) for id, score, sources in first.values()][:limit]

@@ -71,9 +71,9 @@ def _score_nodes(index: GraphIndex, rule: IntentRule) -> Reals:
         about[index.rows_by_label.get(label, [])] = True
     words = {stem(word) for word in rule.words}
     about |= np.fromiter((not words.isdisjoint(stems) for stems in index.name_stems), bool, len(index.graph))
-    places, _ = index.steps_from(np.flatnonzero(about).astype(np.int32), index.edge_type_weights(rule.edges))
+    steps, _ = index.steps_from(np.flatnonzero(about).astype(np.int32), index.edge_type_weights(rule.edges))
     joined = np.zeros(len(index.graph), bool)
-    joined[index.links.ends.indices[places]] = True
+    joined[index.links.ends.indices[steps]] = True
     scores = _TOPIC_SCORE * about + _LINKED_SCORE * joined
     for name, bounds in (rule.dimensions or {}).items():
         try:
@@ -118,10 +118,10 @@ def dense_retriever(
         )  # brings the client of servers, which most searches do without
 
         embedder = query_embedder(vectors)
-    lane = index.dense_retriever_from_vectors(vectors, embedder)
+    retriever = index.dense_retriever_from_vectors(vectors, embedder)
     lacking = len(index.graph) - sum(id in index.graph for id in vectors.ids)
-    told = f"cosine of the stored vectors, {vectors.model or 'which do not say what made them'}; the query by {embedder.name}"
-    return DenseRetriever(lane, told + f"; {lacking:,} nodes have none" * bool(lacking))
+    description = f"cosine of the stored vectors, {vectors.model or 'which do not say what made them'}; the query by {embedder.name}"
+    return DenseRetriever(retriever, description + f"; {lacking:,} nodes have none" * bool(lacking))
 
 
 class SearchRequest(NamedTuple):
@@ -146,150 +146,156 @@ class GraphWalk(NamedTuple):
 
 
 def rank_nodes(
-    index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, meant: DenseRetriever | None
+    index: GraphIndex, request: SearchRequest, config: RetrievalConfig, meant: DenseRetriever | None
 ) -> tuple[Ranking, Weights, list[MethodCall], GraphWalk]:
     """Rank nodes by the fusion of the retrievers.
 
     Returns the ranking, the final weights, the trace, and the walk of the graph retriever. Raises BadInput if
     no retriever has a weight.
     """
-    lanes: dict[str, Ranking] = {}
+    rankings: dict[str, Ranking] = {}
     trace: list[MethodCall] = []
     walked = GraphWalk((), np.full(len(index.graph), -1, np.int32))
     if "text" in config.retrievers:
-        lanes["text"] = _rank_by_text(index, asked)
-        found = counted(len(lanes["text"].hits), "node")
+        rankings["text"] = _rank_by_text(index, request)
+        found = counted(len(rankings["text"].hits), "node")
         trace.append(MethodCall("text", "BM25 and FTS5, of the two the larger", found))
     if "embedding" in config.retrievers and meant is not None:
-        lanes["embedding"] = _filter_ranking(index, meant.lane.search(asked.query), asked.kept, "embedding")
-        trace.append(MethodCall("embedding", meant.told, counted(len(lanes["embedding"].hits), "node")))
+        rankings["embedding"] = _filter_ranking(
+            index, meant.lane.search(request.query), request.kept, "embedding"
+        )
+        trace.append(MethodCall("embedding", meant.told, counted(len(rankings["embedding"].hits), "node")))
     elif "embedding" in config.retrievers:
         trace.append(MethodCall("embedding", "no embedder was given", "its weight goes to the other lanes"))
     if "graph" in config.retrievers:
-        lanes["graph"], told, walked = _rank_by_graph(index, asked, config, lanes)
-        trace.append(told)
-    confidence = _intent_factor(asked)
+        rankings["graph"], call, walked = _rank_by_graph(index, request, config, rankings)
+        trace.append(call)
+    confidence = _intent_factor(request)
     if "intent" in config.retrievers and confidence:
-        lanes["intent"], told = _rank_by_intent(index, asked)
-        trace.append(told)
+        rankings["intent"], call = _rank_by_intent(index, request)
+        trace.append(call)
     elif "intent" in config.retrievers:
         why = f"no intent reaches {config.intent_threshold:g}"
         trace.append(MethodCall("intent", why, "its weight goes to the other lanes"))
-    if _has_weight(config, lanes):
-        weights = lane_weights(config.weights, *lanes)
+    if _has_weight(config, rankings):
+        weights = lane_weights(config.weights, *rankings)
         weights = replace(weights, intent=weights.intent * confidence)
     else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
-        lanes = {"text": _rank_by_text(index, asked)}
-        found = counted(len(lanes["text"].hits), "node")
+        rankings = {"text": _rank_by_text(index, request)}
+        found = counted(len(rankings["text"].hits), "node")
         trace.append(MethodCall("text", "no lane that weighs anything can be asked", found))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
     fused = weighted(
-        *((share[name], _as_stage(name, lane)) for name, lane in lanes.items() if share[name] > 0),
+        *((share[name], _as_stage(name, ranking)) for name, ranking in rankings.items() if share[name] > 0),
         scale="maximum",
     )
-    return fused.search(asked.query), weights, trace, walked
+    return fused.search(request.query), weights, trace, walked
 
 
-def _rank_by_text(index: GraphIndex, asked: SearchRequest) -> Ranking:
+def _rank_by_text(index: GraphIndex, request: SearchRequest) -> Ranking:
     """Rank by the larger of BM25 and FTS5, each over its maximum among the nodes that pass the filters."""
     found = {
-        lane.name: _filter_ranking(index, lane.search(asked.query), asked.kept, lane.name)
-        for lane in (index.bm25, index.fts5)
+        retriever.name: _filter_ranking(index, retriever.search(request.query), request.kept, retriever.name)
+        for retriever in (index.bm25, index.fts5)
     }
-    return strongest(*(_as_stage(name, ranking) for name, ranking in found.items())).search(asked.query)
+    return strongest(*(_as_stage(name, ranking) for name, ranking in found.items())).search(request.query)
 
 
 def _rank_by_graph(
-    index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, lanes: Mapping[str, Ranking]
+    index: GraphIndex, request: SearchRequest, config: RetrievalConfig, rankings: Mapping[str, Ranking]
 ) -> tuple[Ranking, MethodCall, GraphWalk]:
     """Rank what the best nodes of the other retrievers are linked to.
 
     Without other retrievers, the seeds are keyword matches (decision C-O8).
     """
-    share = asdict(lane_weights(config.weights, *lanes)) if _has_weight(config, lanes) else {}
-    named = [(share[name], _as_stage(name, lane)) for name, lane in lanes.items() if share.get(name)]
+    share = asdict(lane_weights(config.weights, *rankings)) if _has_weight(config, rankings) else {}
+    named = [(share[name], _as_stage(name, lane)) for name, lane in rankings.items() if share.get(name)]
     start = weighted(*named, scale="maximum") if named else index.substring_retriever
-    rows, _ = columns(_filter_ranking(index, start.search(asked.query), asked.kept, "seeds"), index.graph.ids)
-    types, why = _followed_edge_types(asked, config)
+    rows, _ = columns(
+        _filter_ranking(index, start.search(request.query), request.kept, "seeds"), index.graph.ids
+    )
+    types, why = _followed_edge_types(request, config)
     boosts, first = index.links.boosts(
         rows[:BOOST_SEEDS].astype(np.int32),
         index.edge_type_weights(types, along=BOOST_ALONG, against=BOOST_AGAINST),
     )
-    boosts = np.where(asked.kept, boosts, 0.0)
+    boosts = np.where(request.kept, boosts, 0.0)
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     ids = [index.graph.ids[row] for row in order.tolist()]
     paths = LazyTexts(ids, lambda number: index.links.path([int(first[order[number]])]))
     ranking = Ranking(
-        Query(asked.query), HitColumns(index.graph.ids, order, boosts[order]), "graph", paths=paths
+        Query(request.query), HitColumns(index.graph.ids, order, boosts[order]), "graph", paths=paths
     )
-    told = f"{counted(len(order), 'node')} from {counted(min(len(rows), BOOST_SEEDS), 'seed')}, over " + (
+    summary = f"{counted(len(order), 'node')} from {counted(min(len(rows), BOOST_SEEDS), 'seed')}, over " + (
         ", ".join(types) if types else "all edges"
     )
     return (
         ranking,
-        MethodCall("edge_type_boost", why, told),
+        MethodCall("edge_type_boost", why, summary),
         GraphWalk(tuple(rows[:BOOST_SEEDS].tolist()), first),
     )
 
 
-def _has_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:
+def _has_weight(config: RetrievalConfig, rankings: Mapping[str, Ranking]) -> bool:
     return any(
         value
         for name, value in asdict(lane_weights(config.weights, *config.retrievers)).items()
-        if name in lanes
+        if name in rankings
     )
 
 
-def _followed_edge_types(asked: SearchRequest, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
+def _followed_edge_types(
+    request: SearchRequest, config: RetrievalConfig
+) -> tuple[tuple[str, ...] | None, str]:
     """Return the edge types that the graph retriever follows, and why.
 
     A goal mapping takes precedence over the configuration, which takes precedence over the default.
     """
-    if asked.mapping and asked.mapping.boost_types:
-        return asked.mapping.boost_types, "the goal mapping says which edges"
+    if request.mapping and request.mapping.boost_types:
+        return request.mapping.boost_types, "the goal mapping says which edges"
     if config.boost_types is not None:
         return config.boost_types, "the configuration says which edges"
     return None, "neither a goal mapping nor the configuration says which edges"
 
 
-def _rank_by_intent(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, MethodCall]:
+def _rank_by_intent(index: GraphIndex, request: SearchRequest) -> tuple[Ranking, MethodCall]:
     """Rank by the likeliest intent, the dimensions of a goal mapping, and the invoked methods."""
-    best = asked.intents.best
+    best = request.intents.best
     scores = intent_scores(index, best.name).copy() if best else np.zeros(len(index.graph))
-    told = [f"nodes about {best.name}"] if best else []
-    if asked.mapping and asked.mapping.dimension_boosts:
-        means, absent = mean_dimensions(index, asked.mapping.dimension_boosts)
+    reasons = [f"nodes about {best.name}"] if best else []
+    if request.mapping and request.mapping.dimension_boosts:
+        means, absent = mean_dimensions(index, request.mapping.dimension_boosts)
         scores += means
-        there = ", ".join(name for name in asked.mapping.dimension_boosts if name not in absent)
-        told += [f"mean of {there}"] if means.any() else []
-        told += [f"no node has {', '.join(absent)}"] if absent else []
-    if asked.found:
-        scores = np.maximum(scores, method_scores(index, asked.found))
-        told.append("what the invoked methods found")
-    scores = np.where(asked.kept, scores, 0.0)
+        present = ", ".join(name for name in request.mapping.dimension_boosts if name not in absent)
+        reasons += [f"mean of {present}"] if means.any() else []
+        reasons += [f"no node has {', '.join(absent)}"] if absent else []
+    if request.found:
+        scores = np.maximum(scores, method_scores(index, request.found))
+        reasons.append("what the invoked methods found")
+    scores = np.where(request.kept, scores, 0.0)
     found = np.flatnonzero(scores)
     order = found[np.lexsort((index.name_order[found], -scores[found]))]
-    ranking = Ranking(Query(asked.query), HitColumns(index.graph.ids, order, scores[order]), "intent")
+    ranking = Ranking(Query(request.query), HitColumns(index.graph.ids, order, scores[order]), "intent")
     return ranking, MethodCall(
         "intent",
-        "; ".join(told) or "a goal mapping",
-        f"{counted(len(order), 'node')}, confidence {_intent_factor(asked):g}",
+        "; ".join(reasons) or "a goal mapping",
+        f"{counted(len(order), 'node')}, confidence {_intent_factor(request):g}",
     )
 
 
-def _intent_factor(asked: SearchRequest) -> float:
+def _intent_factor(request: SearchRequest) -> float:
     """Return the factor of the intent retriever: 1 for a goal mapping, else the intent's confidence."""
-    if asked.mapping:
+    if request.mapping:
         return 1.0
-    return asked.intents.best.confidence if asked.intents.best else 0.0
+    return request.intents.best.confidence if request.intents.best else 0.0
 
 
-def _filter_ranking(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> Ranking:
+def _filter_ranking(index: GraphIndex, ranking: Ranking, passing: BoolColumn, name: str) -> Ranking:
     """Select the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
     rows, scores = columns(ranking, index.graph.ids)
-    inside = kept[rows]
+    inside = passing[rows]
     return Ranking(
         ranking.query, HitColumns(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths
     )
