@@ -17,10 +17,10 @@ from kgot_lab.analogy.calibration import (
     expected_precision,
 )
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, unit
+from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, normalise_rows
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.pass_through import COMPUTED, TEXTS
+from kgot_lab.retrieval.pass_through import COMPUTED, TEXT_PROPERTIES
 from kgot_lab.similarity.blocks import DEFAULT_EFFORT, Effort
 from kgot_lab.similarity.delta import (
     BANDS,
@@ -159,7 +159,7 @@ def embed_texts_and_skeletons(
         raise BadInput(
             f"{embedder.name}: {len(bad)} of {len(row_of)} vectors hold NaN or infinity; the first is that of {bad[0][:80]!r}"
         )
-    matrix = unit(matrix, embedder.name)
+    matrix = normalise_rows(matrix, embedder.name)
     return matrix[_row_indices(row_of, texts)], matrix[_row_indices(row_of, skeletons)]
 
 
@@ -174,7 +174,8 @@ def _group_numbers(texts: Sequence[str]) -> NDArray[np.int64]:
 
 def _node_text(node: Node) -> str:
     return next(
-        (str(node.properties[key]) for key in TEXTS if str(node.properties.get(key) or "").strip()), ""
+        (str(node.properties[key]) for key in TEXT_PROPERTIES if str(node.properties.get(key) or "").strip()),
+        "",
     )
 
 

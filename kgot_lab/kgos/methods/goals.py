@@ -16,9 +16,9 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index
-from kgot_lab.retrieval.fusion import WEIGHTS, columns
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, rows_and_scores
 from kgot_lab.retrieval.lexical import INTENT_VERBS
-from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS
+from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST
 from kgot_lab.text.words import content_words, searched_words, stem
 
 # edges from what helps to what it helps; the last type is ours
@@ -43,12 +43,12 @@ def want_to(
         raise BadInput("the goal is blank; say what is wanted, as in 'reduce API costs'")
     require_count(k, 1, "k", "it is how many nodes are kept")
     index = graph_index(graph)
-    found, text = columns(index.goal_retriever.search(goal), graph.ids)
+    found, text = rows_and_scores(index.goal_retriever.search(goal), graph.ids)
     texts = np.zeros(len(graph))
     texts[found] = text
     seeds = found[:BOOST_SEEDS].astype(np.int32)
     boosts, first = index.links.boosts(seeds, _edge_type_weights(index, boost_types))
-    weights = WEIGHTS["goal-oriented"]
+    weights = WEIGHT_PRESETS["goal-oriented"]
     scores = (weights.text * texts + weights.graph * boosts) / (weights.text + weights.graph)
     rows = np.flatnonzero(scores)
     order = rows[np.lexsort((index.name_order[rows], -scores[rows]))][:k]
@@ -63,10 +63,10 @@ def want_to(
 
 def _edge_type_weights(index: GraphIndex, boost_types: Collection[str] | None) -> Reals:
     if boost_types is not None:
-        return index.edge_type_weights(boost_types, along=BOOST_ALONG, against=BOOST_AGAINST)
+        return index.edge_type_weights(boost_types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
     return index.edge_type_weights(
-        ENABLING_TYPES, along=0.0, against=BOOST_AGAINST
-    ) + index.edge_type_weights(PREREQUISITE_TYPES, along=BOOST_ALONG, against=0.0)
+        ENABLING_TYPES, along=0.0, against=INCOMING_BOOST
+    ) + index.edge_type_weights(PREREQUISITE_TYPES, along=OUTGOING_BOOST, against=0.0)
 
 
 def _format_reason(index: GraphIndex, row: int, texts: Reals, first: Ints) -> str:

@@ -13,7 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import Filters, select_rows, validate_filters
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import graph_index
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node
 
 ALTERNATIVE_TYPES = ("alternative_to", "pattern_alternative_to")
@@ -86,10 +86,10 @@ def select_nodes(
         require_count(limit, 1, "limit")
         rows = rows[:limit]
     if len(rows) < passing:
-        why.append(f"{len(rows)} of {counted(passing, 'node')} that pass")
+        why.append(f"{len(rows)} of {format_count(passing, 'node')} that pass")
     found = tuple((*index.identity(row), int(degrees[row]), _node_description(graph, row)) for row in rows)
     title, columns = (
-        f"{counted(passing, 'node')} of {len(graph):,}",
+        f"{format_count(passing, 'node')} of {len(graph):,}",
         (*_IDENTITY_COLUMNS, "edges", "description"),
     )
     return TableFound(title, columns, found, tuple(why), tuple(graph.ids[row] for row in rows))
@@ -118,7 +118,7 @@ def list_related_nodes(
         arrow = f"-{edge.type}->" if edge.source == id else f"<-{edge.type}-"
         rows.append((*index.identity(graph.row(other)), arrow, _format_location(edge.properties)))
     rows.sort(key=lambda each: (each[3], each[0]))
-    shown, edges_told = tuple(rows[:limit]), counted(len(rows), "edge")
+    shown, edges_told = tuple(rows[:limit]), format_count(len(rows), "edge")
     about = (id, *(row[0] for row in shown))
     return TableFound(
         f"related to {id}: {edges_told}",
@@ -159,7 +159,7 @@ def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> Ta
     reasons = [(each, 1.0, type) for each, type in sorted(stated.items())]
     reasons += [(each, round(scores[each], 6), "the same edges") for each in best]
     rows = tuple((*index.identity(graph.row(each)), score, why) for each, score, why in reasons[:limit])
-    why = (f"{counted(len(stated), 'alternative')} said by an edge",)
+    why = (f"{format_count(len(stated), 'alternative')} said by an edge",)
     about = (id, *(row[0] for row in rows))
     return TableFound(
         f"alternatives to {id}: {len(reasons)}", (*_IDENTITY_COLUMNS, "score", "why"), rows, why, about
@@ -184,7 +184,7 @@ def list_changes(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
     ]
     about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
     columns = ("change", "kind", "what", "how")
-    return TableFound(counted(len(rows), "change"), columns, tuple(rows), (), about)
+    return TableFound(format_count(len(rows), "change"), columns, tuple(rows), (), about)
 
 
 def _edge_roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:

@@ -15,7 +15,7 @@ from kgot_lab.kgos.methods.overview import find_clusters, overview, starting_poi
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
-from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, truncate_to_tokens
 from kgot_lab.types import LLM, Message, Prompt, Usage
 
 _CONTEXT_TOKENS = 3_000  # tokens of a context
@@ -107,14 +107,17 @@ def answer_prompt(question: str, context: str, before: tuple[ConversationTurn, .
     for turn in before[-_MAX_TURNS:]:
         messages += [Message("user", turn.question), Message("assistant", turn.text)]
     messages.append(
-        Message("user", f"{fenced(shorten(context, _CONTEXT_TOKENS), 'the graph')}\n\nQuestion: {question}")
+        Message(
+            "user",
+            f"{fence_text(truncate_to_tokens(context, _CONTEXT_TOKENS), 'the graph')}\n\nQuestion: {question}",
+        )
     )
     return Prompt(tuple(messages), max_tokens=_REPLY_TOKENS)
 
 
 def count_prompt_tokens(prompt: Prompt) -> tuple[int, int]:
     """About how many tokens a prompt has, and how many its reply may have."""
-    return sum(tokens(message.text) for message in prompt.messages), prompt.max_tokens
+    return sum(estimate_tokens(message.text) for message in prompt.messages), prompt.max_tokens
 
 
 def _generate_answer(

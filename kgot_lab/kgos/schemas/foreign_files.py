@@ -34,7 +34,7 @@ from kgot_lab.kgos.schemas.profiles import (
 )
 from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules
 from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
 # Read the columns of a table, and the properties of its rows from JSON and other columns.
@@ -337,7 +337,9 @@ class ForeignGraph:
     def __repr__(self) -> str:
         lines = [f"<{self.profile}: {self.graph}>"]
         if self.unread:
-            lines.append(f"{counted(len(self.unread), 'row')} of the file not in the graph as they stand:")
+            lines.append(
+                f"{format_count(len(self.unread), 'row')} of the file not in the graph as they stand:"
+            )
             lines += [f"  {each}" for each in self.unread[:_MAX_ROWS]]
             lines += [f"  … {len(self.unread) - _MAX_ROWS:,} more"] * (len(self.unread) > _MAX_ROWS)
         return "\n".join(lines)
@@ -446,7 +448,7 @@ def _find_vector_columns(tables: Tables, path: Path) -> VectorColumns:
     tables_text = "; ".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
     raise BadInput(
         f"{path}: no table has a column of vectors ({', '.join(_VECTOR_COLUMNS)}) beside one of ids ({', '.join(_ID_COLUMNS)}). "
-        f"It has {counted(len(tables), 'table')}: {tables_text or 'none'}"
+        f"It has {format_count(len(tables), 'table')}: {tables_text or 'none'}"
     )
 
 

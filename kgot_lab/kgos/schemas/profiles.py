@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph.exchange import COLUMNS
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 Tables = Mapping[str, Sequence[str]]  # the columns of each table of a file
 
@@ -258,7 +258,7 @@ def _describe_probing(tables: Tables, pairs: list[TablePair], wanted: str) -> It
         f"{name}({', '.join(columns)})" for name, columns in list(tables.items())[:_MAX_TABLES_IN_ERROR]
     ]
     yield (
-        f"It has {counted(len(tables), 'table')}: {'; '.join(tables_text)}{' …' if len(tables) > _MAX_TABLES_IN_ERROR else ''}"
+        f"It has {format_count(len(tables), 'table')}: {'; '.join(tables_text)}{' …' if len(tables) > _MAX_TABLES_IN_ERROR else ''}"
         if tables
         else "It has no tables"
     )

@@ -8,8 +8,8 @@ from typing import Literal
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount, require_count
 from kgot_lab.kgos.methods.dimensions import Filters, validate_filters
-from kgot_lab.retrieval.fusion import Weights, lane_weights
-from kgot_lab.text.words import named_words, stem
+from kgot_lab.retrieval.fusion import Weights, normalised_weights
+from kgot_lab.text.words import name_tokens, stem
 
 RetrievalMethod = Literal["hybrid", "intent"]
 _RETRIEVERS_BY_METHOD: Mapping[str, tuple[str, ...]] = {
@@ -85,7 +85,7 @@ class RetrievalConfig:
         for method in self.methods:
             if method not in _RETRIEVERS_BY_METHOD:
                 raise UnknownName("method of retrieval", str(method), _RETRIEVERS_BY_METHOD)
-        lane_weights(self.weights, *self.retrievers)
+        normalised_weights(self.weights, *self.retrievers)
         require_count(self.limit, 1, "limit", "it is how many nodes are kept")
         require_count(self.expand_depth, 0, "expand_depth")
         require_count(self.expanded, 0, "expanded")
@@ -113,8 +113,8 @@ class RetrievalConfig:
 
     def goal_mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:
         """Return the first goal mapping whose word is in a query in any inflection, or None."""
-        query_stems = {stem(word) for word in named_words(query)}
+        query_stems = {stem(word) for word in name_tokens(query)}
         for word, mapping in self.goal_mappings.items():
-            if {stem(each) for each in named_words(word)} <= query_stems:
+            if {stem(each) for each in name_tokens(word)} <= query_stems:
                 return word, mapping
         return None

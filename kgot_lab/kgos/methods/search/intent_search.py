@@ -31,8 +31,8 @@ from kgot_lab.kgos.methods.search.results import (
 )
 from kgot_lab.kgos.methods.search.retrievers import GraphWalk, SearchRequest, dense_retriever, rank_nodes
 from kgot_lab.kgos.methods.traversal import explore_smart
-from kgot_lab.retrieval.fusion import by_maximum, scores_of
-from kgot_lab.text.cleaning import counted
+from kgot_lab.retrieval.fusion import ranking_scores, scale_by_maximum
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Ranking
 
@@ -69,11 +69,11 @@ def expand_hits(
     numbers = dict.fromkeys([*_edge_rows_between(index, rows), *leading])
     outside = sum(not each.within for each in neighbours)
     summary = (
-        counted(len(neighbours), "neighbour")
+        format_count(len(neighbours), "neighbour")
         + f", {outside} outside the filters" * bool(outside)
         + f", {left:,} more left out" * bool(left)
     )
-    why = f"the first {counted(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
+    why = f"the first {format_count(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
     trace = [MethodCall("neighbours", why, summary)] if config.expand_depth and level else []
     return neighbours, tuple(map(index.edge, numbers)), trace
 
@@ -120,7 +120,11 @@ def run_methods_before_ranking(
     why = f"the purpose is {intents.purpose}"
     if intents.purpose == "goal":
         goal = want_to(graph, query, boost_types=boost_types)
-        return {"want_to": goal}, goal.scores, [MethodCall("want_to", why, counted(len(goal.nodes), "node"))]
+        return (
+            {"want_to": goal},
+            goal.scores,
+            [MethodCall("want_to", why, format_count(len(goal.nodes), "node"))],
+        )
     if intents.purpose == "capability":
         verdict = can_it(graph, query)
         found = {verdict.node: 1.0} if verdict.node else {}
@@ -256,7 +260,7 @@ def _explain_no_result(query: str, config: RetrievalConfig) -> str:
 
 def _score_contributions(weight: float, lane: Ranking) -> dict[str, float]:
     """Return what a retriever adds to each node: its weight times the score over the largest."""
-    return dict(zip(lane.ids, (weight * by_maximum(scores_of(lane))).tolist(), strict=True))
+    return dict(zip(lane.ids, (weight * scale_by_maximum(ranking_scores(lane))).tolist(), strict=True))
 
 
 def _scored_node(name: str, kind: str, hit: MergedHit, parts: _ScoreParts) -> ScoredNode:

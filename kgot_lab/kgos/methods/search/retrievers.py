@@ -17,10 +17,10 @@ from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.kgos.methods.search.results import MethodCall
 from kgot_lab.kgos.schemas.dimensions import within_bounds
-from kgot_lab.retrieval.fusion import Weights, columns, lane_weights, strongest, weighted
-from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, LazyTexts
+from kgot_lab.retrieval.fusion import Weights, normalised_weights, rows_and_scores, strongest, weighted
+from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST, LazyTexts
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import stem
 from kgot_lab.types import HitColumns, Query, Ranking
 
@@ -158,13 +158,15 @@ def rank_nodes(
     walked = GraphWalk((), np.full(len(index.graph), -1, np.int32))
     if "text" in config.retrievers:
         rankings["text"] = _rank_by_text(index, request)
-        found = counted(len(rankings["text"].hits), "node")
+        found = format_count(len(rankings["text"].hits), "node")
         trace.append(MethodCall("text", "BM25 and FTS5, of the two the larger", found))
     if "embedding" in config.retrievers and meant is not None:
         rankings["embedding"] = _filter_ranking(
             index, meant.lane.search(request.query), request.kept, "embedding"
         )
-        trace.append(MethodCall("embedding", meant.told, counted(len(rankings["embedding"].hits), "node")))
+        trace.append(
+            MethodCall("embedding", meant.told, format_count(len(rankings["embedding"].hits), "node"))
+        )
     elif "embedding" in config.retrievers:
         trace.append(MethodCall("embedding", "no embedder was given", "its weight goes to the other lanes"))
     if "graph" in config.retrievers:
@@ -178,11 +180,11 @@ def rank_nodes(
         why = f"no intent reaches {config.intent_threshold:g}"
         trace.append(MethodCall("intent", why, "its weight goes to the other lanes"))
     if _has_weight(config, rankings):
-        weights = lane_weights(config.weights, *rankings)
+        weights = normalised_weights(config.weights, *rankings)
         weights = replace(weights, intent=weights.intent * confidence)
     else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
         rankings = {"text": _rank_by_text(index, request)}
-        found = counted(len(rankings["text"].hits), "node")
+        found = format_count(len(rankings["text"].hits), "node")
         trace.append(MethodCall("text", "no lane that weighs anything can be asked", found))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
@@ -209,16 +211,16 @@ def _rank_by_graph(
 
     Without other retrievers, the seeds are keyword matches (decision C-O8).
     """
-    share = asdict(lane_weights(config.weights, *rankings)) if _has_weight(config, rankings) else {}
+    share = asdict(normalised_weights(config.weights, *rankings)) if _has_weight(config, rankings) else {}
     named = [(share[name], _as_stage(name, lane)) for name, lane in rankings.items() if share.get(name)]
     start = weighted(*named, scale="maximum") if named else index.substring_retriever
-    rows, _ = columns(
+    rows, _ = rows_and_scores(
         _filter_ranking(index, start.search(request.query), request.kept, "seeds"), index.graph.ids
     )
     types, why = _followed_edge_types(request, config)
     boosts, first = index.links.boosts(
         rows[:BOOST_SEEDS].astype(np.int32),
-        index.edge_type_weights(types, along=BOOST_ALONG, against=BOOST_AGAINST),
+        index.edge_type_weights(types, along=OUTGOING_BOOST, against=INCOMING_BOOST),
     )
     boosts = np.where(request.kept, boosts, 0.0)
     found = np.flatnonzero(boosts)
@@ -228,8 +230,9 @@ def _rank_by_graph(
     ranking = Ranking(
         Query(request.query), HitColumns(index.graph.ids, order, boosts[order]), "graph", paths=paths
     )
-    summary = f"{counted(len(order), 'node')} from {counted(min(len(rows), BOOST_SEEDS), 'seed')}, over " + (
-        ", ".join(types) if types else "all edges"
+    summary = (
+        f"{format_count(len(order), 'node')} from {format_count(min(len(rows), BOOST_SEEDS), 'seed')}, over "
+        + (", ".join(types) if types else "all edges")
     )
     return (
         ranking,
@@ -241,7 +244,7 @@ def _rank_by_graph(
 def _has_weight(config: RetrievalConfig, rankings: Mapping[str, Ranking]) -> bool:
     return any(
         value
-        for name, value in asdict(lane_weights(config.weights, *config.retrievers)).items()
+        for name, value in asdict(normalised_weights(config.weights, *config.retrievers)).items()
         if name in rankings
     )
 
@@ -281,7 +284,7 @@ def _rank_by_intent(index: GraphIndex, request: SearchRequest) -> tuple[Ranking,
     return ranking, MethodCall(
         "intent",
         "; ".join(reasons) or "a goal mapping",
-        f"{counted(len(order), 'node')}, confidence {_intent_factor(request):g}",
+        f"{format_count(len(order), 'node')}, confidence {_intent_factor(request):g}",
     )
 
 
@@ -294,7 +297,7 @@ def _intent_factor(request: SearchRequest) -> float:
 
 def _filter_ranking(index: GraphIndex, ranking: Ranking, passing: BoolColumn, name: str) -> Ranking:
     """Select the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
-    rows, scores = columns(ranking, index.graph.ids)
+    rows, scores = rows_and_scores(ranking, index.graph.ids)
     inside = passing[rows]
     return Ranking(
         ranking.query, HitColumns(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths
