@@ -28,9 +28,9 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.text.cleaning import as_typed, counted, harmless
 
 if TYPE_CHECKING:
-    from kgot_lab.memory.claims.claim import Cardinality, Queued
+    from kgot_lab.memory.claims.claim import Cardinality, QueuedClaim
     from kgot_lab.memory.claims.claims import Claims
-    from kgot_lab.memory.claims.ledger import Reviewer, Weighed
+    from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
     from kgot_lab.types import Triple
 
 _LISTED = 10  # facts under a heading
@@ -60,7 +60,7 @@ def list_waiting(
             print_rows(rows, as_json, _line)
             terminal.say(f"{counted(len(rows), 'claim')} to decide on" if rows else reviewer.nothing_waits)
             return
-        id = reviewer.waiting(as_typed(claim, "the id"))
+        id = reviewer.find_waiting(as_typed(claim, "the id"))
         queued = next(each for each in reviewer.queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
     others = {
@@ -87,7 +87,7 @@ def decide_on_one(
         )
     with memory_opened(context) as claims:
         reviewer = _reviewer(claims, by)
-        id = reviewer.waiting(as_typed(claim, "the id"))
+        id = reviewer.find_waiting(as_typed(claim, "the id"))
         told = reviewer.decide(
             id,
             verdict,
@@ -142,7 +142,7 @@ def _in_turn(reviewer: Reviewer) -> None:
     typer.echo(reviewer.nothing_waits if not reviewer.decided else "Nothing waits any more.")
 
 
-def _did(reviewer: Reviewer, key: str, queued: Queued) -> None:
+def _did(reviewer: Reviewer, key: str, queued: QueuedClaim) -> None:
     """Apply a key to the current claim."""
     if key in _MOVES:
         reviewer.move(_MOVES[key])
@@ -159,14 +159,14 @@ def _did(reviewer: Reviewer, key: str, queued: Queued) -> None:
         _override(reviewer, queued)
 
 
-def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) -> None:
+def _decide(reviewer: Reviewer, queued: QueuedClaim, verdict: str, **instead: Any) -> None:
     told = reviewer.decide(queued.claim.id, verdict, **instead)
     typer.echo(harmless(f"{_DONE[verdict]}: {queued.claim.fact}"))
     typer.echo("\n".join(fallen_lines(told)))
     reviewer.reload()
 
 
-def _override(reviewer: Reviewer, queued: Queued) -> None:
+def _override(reviewer: Reviewer, queued: QueuedClaim) -> None:
     """Ask for a replacement of a claim. An empty line leaves it unchanged."""
     try:
         if object := typer.prompt(
@@ -214,7 +214,7 @@ def _looking(claims: Claims, by: str) -> Reviewer:
     return reviewer
 
 
-def _row(queued: Queued) -> dict[str, Any]:
+def _row(queued: QueuedClaim) -> dict[str, Any]:
     claim, span = queued.claim, queued.claim.span
     return {
         "claim": claim.id, **fact_parts(claim.fact), "confidence": claim.confidence, "source": claim.source,
@@ -229,12 +229,12 @@ def _line(row: dict[str, Any]) -> str:
     return f"{row['claim'][:ID_SHOWN]}  {row['confidence']:.2f}  +{len(row['starts'])}  {fact_drawn(row)}  [{row['source']}]"
 
 
-def _card(queued: Queued, weighed: Weighed) -> Iterator[str]:
+def _card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]:
     """Format a claim with its evidence and its effects as printable lines."""
-    from kgot_lab.memory.claims.claim import format_span
+    from kgot_lab.memory.claims.claim import format_period
 
     claim, span = queued.claim, queued.claim.span
-    valid = format_span(claim.valid_from, claim.valid_until)
+    valid = format_period(claim.valid_from, claim.valid_until)
     yield _cut(str(claim.fact))
     yield _cut(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
     where = f", characters {span.start:,} to {span.end:,}" if span else ""

@@ -11,7 +11,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.llm.recorded import Scripted
-from kgot_lab.memory.agent import Agent, AgentConfig, ConversationMemory, EntityMemory, keywords_of
+from kgot_lab.memory.agent import Agent, AgentConfig, ConversationMemory, EntityMemory, message_keywords
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.triple_store import InMemoryTripleStore
 from kgot_lab.types import Message, Triple
@@ -225,10 +225,10 @@ def test_entities_that_nobody_spoke_of_for_longest_go():
 
 
 def test_the_keywords_of_a_message_are_the_words_that_may_name_something():
-    assert keywords_of(ASKED) == ["alice", "company", "operate"]
+    assert message_keywords(ASKED) == ["alice", "company", "operate"]
     assert (
-        keywords_of("Where is 北 in the 2 of us?") == ["北", "us"]
-        and len(keywords_of(" ".join(map(str, range(100, 900))))) == 40
+        message_keywords("Where is 北 in the 2 of us?") == ["北", "us"]
+        and len(message_keywords(" ".join(map(str, range(100, 900))))) == 40
     )
 
 

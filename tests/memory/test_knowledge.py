@@ -75,7 +75,7 @@ RUBBISH = {
 @pytest.mark.parametrize("name", RUBBISH)
 def test_what_the_text_does_not_say_is_refused_and_told(store, name):
     made = memory(store, {"triples": [RUBBISH[name] | {"confidence": 1}, NOTED[0]]})
-    found = made.extracted(TEXT)
+    found = made.extract(TEXT)
     assert found.triples == (WORKS,) and len(found.refused) == 1 and len(found.refused[0]) <= 200
 
 
@@ -120,7 +120,7 @@ def test_grounded_extraction_asks_a_sentence_at_a_time_and_keeps_what_it_says(st
         "Acme Corp | headquartered in | Seattle",
     ]
     made = memory(store, *replies, extraction="grounded")
-    found = made.extracted(TEXT)
+    found = made.extract(TEXT)
     assert found.triples == (
         Triple("Alice", "works at", "Acme Corp"),
         Triple("Acme Corp", "headquartered in", "Seattle"),
@@ -132,7 +132,7 @@ def test_grounded_extraction_asks_a_sentence_at_a_time_and_keeps_what_it_says(st
 
 
 def test_a_text_that_is_too_long_is_read_in_part_and_that_is_told(store):
-    found = memory(store, {"triples": NOTED[:1]}).extracted(TEXT + " And so on." * 10_000)
+    found = memory(store, {"triples": NOTED[:1]}).extract(TEXT + " And so on." * 10_000)
     assert found.triples == (WORKS,) and found.left_out > 20_000
 
 

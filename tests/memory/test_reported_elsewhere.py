@@ -105,7 +105,7 @@ def test_a_keeper_of_copies_that_one_adds_is_told_too(claims):
         def let_go(self, turn, holds):
             log.append((turn, holds(WORKS)))
 
-    agent.config.knowledge_graph.copied_by(Log())
+    agent.config.knowledge_graph.register_copies(Log())
     agent.run("Ada works at Acme.")
     agent.config.knowledge_graph.forget("chat/turn 1")
     agent.config.knowledge_graph.erase("chat/turn 1")
@@ -250,7 +250,7 @@ def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims
 def test_two_memories_on_one_file_wait_for_each_other(path, monkeypatch):
     """mem0ai/mem0#7196: "database is locked" at once when two sessions use one file."""
     # SQLite serves nobody in turn: on a busy machine 30 s pass
-    monkeypatch.setattr("kgot_lab.memory.sqlite_tables.LONGEST_WAIT", 1800.0)
+    monkeypatch.setattr("kgot_lab.memory.sqlite_tables.BUSY_TIMEOUT", 1800.0)
     failed = []
 
     def chat(name):

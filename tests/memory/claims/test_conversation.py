@@ -20,7 +20,7 @@ from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.claims.ledger import ReviewLedger
-from kgot_lab.memory.extraction import stated_time
+from kgot_lab.memory.extraction import parse_stated_time
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 
@@ -99,7 +99,7 @@ def test_a_time_that_the_text_states_is_kept_and_one_it_does_not_state_is_not(me
     ],
 )
 def test_a_date_is_as_exact_as_the_text_and_no_more(told, text, begins, ends):
-    assert (stated_time(told, text), stated_time(told, text, end=True)) == (begins, ends)
+    assert (parse_stated_time(told, text), parse_stated_time(told, text, end=True)) == (begins, ends)
 
 
 def test_what_took_the_place_of_another_is_told_with_the_day_and_the_earlier_one_no_more(memory, clock):
@@ -176,7 +176,7 @@ def test_a_conversation_in_a_file_goes_on_where_it_was_and_two_may_share_it(tmp_
 def test_relations_go_by_their_aliases_with_their_times(memory):
     told = noting("Ada resides_in London", valid_from="2010")
     made = ClaimMemory(memory, Scripted([told]), session="chat", aliases={"resides_in": "lives_in"})
-    found = made.extracted("Ada has lived in London since 2010.")
+    found = made.extract("Ada has lived in London since 2010.")
     assert found.triples == (LONDON,) and found.times == {LONDON: ((year(2010), None),)}
 
 

@@ -11,7 +11,7 @@ from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.claims.claim import Period, Suggested
+from kgot_lab.memory.claims.claim import CardinalitySuggestion, Period
 from kgot_lab.memory.claims.claims import open_claims
 
 LONDON, PARIS = fact("Ada lives_in London"), fact("Ada lives_in Paris")
@@ -148,8 +148,8 @@ def test_cardinalities_are_suggested_with_counts_and_never_applied(memory):
     )
     memory.declare("likes", "many")
     assert memory.suggested_cardinalities() == (
-        Suggested("born_in", "single", 20, 1),
-        Suggested("knows", "many", 1, 1),
+        CardinalitySuggestion("born_in", "single", 20, 1),
+        CardinalitySuggestion("knows", "many", 1, 1),
     )
     assert memory.declared() == {"likes": "many"} and memory.cardinality("born_in") == "many"
     declared = memory.declare("born_in", "single")

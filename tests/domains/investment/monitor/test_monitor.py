@@ -36,7 +36,7 @@ from kgot_lab.domains.investment.monitor.events import (
     TickStarted,
 )
 from kgot_lab.domains.investment.monitor.monitor import Monitor
-from kgot_lab.domains.investment.monitor.news import NewsRead, news_on_file
+from kgot_lab.domains.investment.monitor.news import NewsRead, read_news_file
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
 from kgot_lab.llm.recorded import Scripted
@@ -250,13 +250,13 @@ def test_facts_that_were_written_before_a_kill_are_not_written_again_later(place
     places.journal.storage.rows("UPDATE items SET written_at = NULL WHERE id = 'n7'")
     clock.time += timedelta(days=3)
     (written,) = of(ItemWritten, told.tick())
-    assert (written.nodes, written.edges) == (0, 0) and places.journal.to_write() == ()
+    assert (written.nodes, written.edges) == (0, 0) and places.journal.facts_to_write() == ()
     assert (places.graph.view().graph(), places.graph.storage.rows("SELECT * FROM edges")) == before
 
 
 def test_a_feed_that_cannot_be_reached_holds_nothing_else_up(places, tmp_path):
     told = Told(places, [LANTERN])
-    told.deliver, told.monitor.feed = None, lambda: news_on_file(tmp_path / "nothing.jsonl")
+    told.deliver, told.monitor.feed = None, lambda: read_news_file(tmp_path / "nothing.jsonl")
     events = told.tick()
     assert [each.stage for each in of(StageFailed, events)] == ["gather"] and isinstance(
         events[-1], TickEnded
@@ -290,7 +290,7 @@ def test_a_file_of_news_tells_the_lines_that_are_none_and_leaves_one_that_is_bei
     ]
     with path.open("a") as file:
         file.write("\n".join(bad) + '\n{"id": "n3", "headl')
-    read = news_on_file(path)
+    read = read_news_file(path)
     assert read.items == (LANTERN, ORCHARD)
     assert [line.split(str(path))[0] for line in read.refused] == [
         "line 3 of ",

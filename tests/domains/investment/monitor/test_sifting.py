@@ -13,9 +13,9 @@ from support.small_market import BOND, LANTERN, ORCHARD, SHARE, STRUCTURE, with_
 from support.small_news import FIRST, MULTI_LEVEL, simulated_reader
 
 from kgot_lab.domains.investment.graph import open_investment_graph
-from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsupported_names
 from kgot_lab.domains.investment.monitor.news import NewsItem, StatedNews, facts_from_json, news_prompt
-from kgot_lab.domains.investment.monitor.news_reader import read_item, sifted
+from kgot_lab.domains.investment.monitor.news_reader import read_item, filter_facts
 from kgot_lab.domains.investment.reach import reach
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import LLMError
@@ -37,7 +37,7 @@ def market(clock):
 
 
 def facts_of(graph, item=SAYS, **stated):
-    return sifted(StatedNews.model_validate({"things": [], **stated}), item, graph.view())
+    return filter_facts(StatedNews.model_validate({"things": [], **stated}), item, graph.view())
 
 
 def thing(type, name, symbol=""):
@@ -147,7 +147,7 @@ def test_what_a_text_says_is_told_by_words_and_symbols_by_letters():
     assert contains_symbol("Sell SAL.", "SAL") and not contains_symbol(
         "Sell SAL.MD and SAL-29 and X.SAL", "SAL"
     )
-    assert unsaid_names("apple beat 3 rivals", "The Apple beat 4 Rivals of Sony") == ["4", "Sony"]
+    assert unsupported_names("apple beat 3 rivals", "The Apple beat 4 Rivals of Sony") == ["4", "Sony"]
 
 
 # --- names that are resolved ---
