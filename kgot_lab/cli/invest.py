@@ -67,11 +67,11 @@ def run_monitor(
     from kgot_lab.domains.investment.monitor.events import StageFailed
     from kgot_lab.domains.investment.monitor.monitor import (
         Monitor,
-        stop_on_signals,
-        open_places,
-        run_scheduled,
         deliver_to_address,
         deliver_to_folder,
+        open_places,
+        run_scheduled,
+        stop_on_signals,
     )
     from kgot_lab.domains.investment.monitor.news import read_news_file
 

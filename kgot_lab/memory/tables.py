@@ -172,7 +172,8 @@ NEW_CHANGE = "INSERT INTO changes (id, at, clock, who, action, undoes) VALUES (:
 CHANGES = "SELECT id, at, clock, who, action, undoes, erased FROM changes ORDER BY id"
 CHANGED_SOURCES = """SELECT DISTINCT v.opened, c.source FROM changes x JOIN versions v ON v.opened = x.id AND v.kind = 'drop'
   JOIN claims c ON c.id = v.key WHERE x.action = 'retract source'"""
-CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x JOIN versions v ON v.opened = x.id AND v.kind IN ('drop', 'standing')
+CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x
+  JOIN versions v ON v.opened = x.id AND v.kind IN ('drop', 'standing')
   JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE x.action IN ('retract fact', 'retract claim', 'accept', 'reject', 'override')"""
 CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
@@ -226,7 +227,8 @@ COUNT_ERASED = """UPDATE changes SET erased = erased +
   (SELECT count(*) FROM versions v WHERE (v.opened = changes.id OR v.closed = changes.id) AND {which})
   WHERE id IN (SELECT v.opened FROM versions v WHERE {which} UNION SELECT v.closed FROM versions v WHERE {which})"""
 VERSIONS_OF_CLAIMS = "v.kind IN ('standing', 'drop') AND v.key = ANY(:claims)"
-VERSIONS_OF_NAMES = """v.kind = 'merged' AND (v.key = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.key OR f.object = v.key)
+VERSIONS_OF_NAMES = """v.kind = 'merged' AND (
+  v.key = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.key OR f.object = v.key)
   OR v.value = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.value OR f.object = v.value))"""
 DELETE_VERSIONS = "DELETE FROM versions AS v WHERE {which}"
 DELETE_CLAIMS = (

@@ -6,7 +6,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsupported_names
+from kgot_lab.domains.investment.monitor.entity_resolution import (
+    contains_name,
+    contains_symbol,
+    unsupported_names,
+)
 from kgot_lab.domains.investment.monitor.news import ITEM_EDGE_TYPES, ITEM_NODE_TYPES, NewsItem
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Json

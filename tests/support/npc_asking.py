@@ -43,7 +43,9 @@ def questions(
         "visible_subgraph": [((), {}), *(((id,), {}) for id in ids)],
         "identity_snapshot": [((), {}), *(((id,), {}) for id in ids)],
     }
-    public = {name for name, _ in inspect.getmembers(CharacterView, inspect.isfunction) if not name.startswith("_")}
+    public = {
+        name for name, _ in inspect.getmembers(CharacterView, inspect.isfunction) if not name.startswith("_")
+    }
     assert public == set(asked), "every public method is asked"
     for method, times in asked.items():
         for arguments, options in times:

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
-from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text, normalize_symbol
+from kgot_lab.domains.investment.view import MAX_ID_LENGTH, normalize_symbol, storable_text
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.claim import (
     from_microseconds,
@@ -98,7 +98,9 @@ class Accounts(TableBacked):
         Raises BadInput if there is no such profile.
         """
         with self.storage.reading():
-            ((owner, risk, horizon, goals, preferences),) = self._read_profile(user) or self._refuse_unknown_user()
+            ((owner, risk, horizon, goals, preferences),) = (
+                self._read_profile(user) or self._refuse_unknown_user()
+            )
             user = _check_user(user)
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
@@ -132,7 +134,11 @@ class Accounts(TableBacked):
             }
         except (TypeError, ValueError):
             raise BadInput("goals and preferences are JSON: texts, numbers, lists and dictionaries") from None
-        values = serialized | {"user": user, "risk_tolerance": risk_tolerance, "horizon": storable_text(horizon)}
+        values = serialized | {
+            "user": user,
+            "risk_tolerance": risk_tolerance,
+            "horizon": storable_text(horizon),
+        }
         with self.storage.changing():
             if self._read_profile(user):
                 self.storage.rows(sql.CHANGE_PROFILE, values)
@@ -182,7 +188,9 @@ class Accounts(TableBacked):
             self._read_profile(briefing.user) or self._refuse_unknown_user()
             body = json.dumps(briefing.to_json(), sort_keys=True)
             at = to_microseconds(self.now(), "now")
-            self.storage.rows(sql.POST_BRIEFING, {"key": briefing.key, "user": briefing.user, "body": body, "at": at})
+            self.storage.rows(
+                sql.POST_BRIEFING, {"key": briefing.key, "user": briefing.user, "body": body, "at": at}
+            )
             return True
 
     def outbox(self, *, unsent: bool = False) -> tuple[OutboxEntry, ...]:
@@ -191,7 +199,9 @@ class Accounts(TableBacked):
             OutboxEntry(
                 key, user, json.loads(body), from_microseconds(created), from_microseconds_or_none(sent)
             )
-            for key, user, body, created, sent in self.storage.rows(sql.UNSENT_BRIEFINGS if unsent else sql.POSTED_BRIEFINGS)
+            for key, user, body, created, sent in self.storage.rows(
+                sql.UNSENT_BRIEFINGS if unsent else sql.POSTED_BRIEFINGS
+            )
         )
 
     def sent_briefings(self, user: str) -> frozenset[str]:

@@ -41,7 +41,9 @@ class Wishes:
         try:
             if not isinstance(settings, Mapping) or not settings.keys() <= cls.__dataclass_fields__.keys():
                 raise TypeError
-            set_values = {name: frozenset(map(str, settings[name])) for name in ("muted", "actions") if name in settings}
+            set_values = {
+                name: frozenset(map(str, settings[name])) for name in ("muted", "actions") if name in settings
+            }
             wishes = cls(**dict(settings) | set_values)
             float(wishes.least_strength), float(wishes.least_weight)
             return wishes
@@ -153,11 +155,15 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
     with view.reading():
         insights = [insight for insight in view.nodes("Insight") if Signal(insight).action]
         edges = view.edges_from([insight.node.id for insight in insights], ["derived_from"])
-        sources = {insight.node.id: insight.node for insight in view.nodes_by_id(edge.edge.target for edge in edges)}
+        sources = {
+            insight.node.id: insight.node for insight in view.nodes_by_id(edge.edge.target for edge in edges)
+        }
     by_signal: dict[str, dict[str, Node]] = {}
     for edge in edges:
         by_signal.setdefault(edge.edge.source, {})[edge.edge.target] = sources[edge.edge.target]
-    return tuple(Signal(insight, tuple(by_signal.get(insight.node.id, {}).values()), view.time) for insight in insights)
+    return tuple(
+        Signal(insight, tuple(by_signal.get(insight.node.id, {}).values()), view.time) for insight in insights
+    )
 
 
 def decide(

@@ -18,13 +18,13 @@ from kgot_lab.domains.investment.versions import (
     ExplicitExpiries,
     GraphChange,
     Lifetime,
+    check_owner,
+    check_storable_key,
     edge_key,
-    normalize_edge,
     last_time,
     merge_nodes_by_id,
+    normalize_edge,
     ownership_faults,
-    check_storable_key,
-    check_owner,
 )
 from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView, storable_text
 from kgot_lab.errors import BadInput, described_value, require, shortly
@@ -193,7 +193,9 @@ class InvestmentGraph(TableBacked):
             change = GraphChange(self.storage, "", self.now)
             rows = self.storage.rows(sql.INDICATOR_VALUES_THEN, {"name": name, "at": FOREVER})
             stored = {period: (value, said_by) for period, value, said_by in rows}
-            changed = {period: value for period, value in by_period.items() if stored.get(period) != (value, source)}
+            changed = {
+                period: value for period, value in by_period.items() if stored.get(period) != (value, source)
+            }
             for period, value in changed.items():
                 change.begin()
                 key = {"name": name, "period": period, "at": change.at}
@@ -202,7 +204,11 @@ class InvestmentGraph(TableBacked):
         return len(changed)
 
     def _write_edges(
-        self, change: GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node], explicit: ExplicitExpiries
+        self,
+        change: GraphChange,
+        edges: Sequence[Edge],
+        nodes: Mapping[str, Node],
+        explicit: ExplicitExpiries,
     ) -> tuple[EdgeKey, ...]:
         existing = change.last_edges(edge.source for edge in edges)
         classes_by_asset = change.classes_by_asset(edges, nodes, self.vocabulary)

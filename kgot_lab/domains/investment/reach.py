@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, display_name, normalize_symbol
+from kgot_lab.domains.investment.view import (
+    DatedEdge,
+    DatedNode,
+    InvestmentView,
+    display_name,
+    normalize_symbol,
+)
 from kgot_lab.errors import BadInput, described_value
 from kgot_lab.memory.claims.claim import from_microseconds_or_none
 from kgot_lab.types import Node
@@ -30,7 +36,12 @@ OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "
 # from where a walk may start or pass
 _OUTWARD_EDGES = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}
 _INWARD_EDGES = ("issued_by", "in_sector", "belongs_to")  # walked backwards, from the whole to its parts
-_CROSS_EDGES = ("supplier", "competes_with", "owns", "correlated")  # walked in both directions, once in a path
+_CROSS_EDGES = (
+    "supplier",
+    "competes_with",
+    "owns",
+    "correlated",
+)  # walked in both directions, once in a path
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,9 @@ class ReachedAsset:
     live_until: datetime | None
 
     def __str__(self) -> str:
-        return " ".join([display_name(self.path[0].source if self.path else self.asset), *map(str, self.path)])
+        return " ".join(
+            [display_name(self.path[0].source if self.path else self.asset), *map(str, self.path)]
+        )
 
 
 class _WalkState(NamedTuple):
@@ -97,12 +110,16 @@ def reach(
     """
     for name, decay in decays.items():
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
-            message = f"the decay of {name} is a number more than 0 and at most 1, not {described_value(decay)}"
+            message = (
+                f"the decay of {name} is a number more than 0 and at most 1, not {described_value(decay)}"
+            )
             raise BadInput(f"{message}; leave out what is not to be walked")
     with view.reading():
         first = view.node(start)
         nodes = {start: first}
-        begin = _WalkState(start, first.node.labels[0], institutions=int(first.node.labels[0] == "Institution"))
+        begin = _WalkState(
+            start, first.node.labels[0], institutions=int(first.node.labels[0] == "Institution")
+        )
         best_paths = {begin: _WeightedPath(1.0, ())}
         frontier = [begin]
         while frontier:
@@ -123,7 +140,10 @@ def _next_level(
     """
     edges = _edges_around(view, {state.id for state in frontier}, decays)
     ends = {
-        end for extended in edges.values() for edge, _ in extended for end in (edge.edge.source, edge.edge.target)
+        end
+        for extended in edges.values()
+        for edge, _ in extended
+        for end in (edge.edge.source, edge.edge.target)
     }
     nodes.update({each.node.id: each for each in view.nodes_by_id(ends - nodes.keys())})
     extended: list[tuple[_WalkState, _WeightedPath]] = []
@@ -132,11 +152,15 @@ def _next_level(
         path = best_paths[state]
         for edge, forward in edges.get(state.id, ()):
             id = edge.edge.target if forward else edge.edge.source
-            next_state = _next_state(state, edge.edge.type, forward, id, nodes[id].node.labels[0], with_own_class)
+            next_state = _next_state(
+                state, edge.edge.type, forward, id, nodes[id].node.labels[0], with_own_class
+            )
             if next_state is not None:
                 expires = _earliest_expiry((edge.expires, nodes[id].expires))
                 hop = PathHop(nodes[state.id].node, edge.edge.type, nodes[id].node, forward, expires)
-                extended.append((next_state, _WeightedPath(path.weight * decays[edge.edge.type], (*path.hops, hop))))
+                extended.append(
+                    (next_state, _WeightedPath(path.weight * decays[edge.edge.type], (*path.hops, hop)))
+                )
     improved: dict[_WalkState, None] = {}
     for next_state, path in extended:
         if next_state not in best_paths or path.order < best_paths[next_state].order:
@@ -159,7 +183,9 @@ def _edges_around(
     return around
 
 
-def _next_state(state: _WalkState, edge_type: str, forward: bool, id: str, type: str, with_own_class: set[str]) -> _WalkState | None:
+def _next_state(
+    state: _WalkState, edge_type: str, forward: bool, id: str, type: str, with_own_class: set[str]
+) -> _WalkState | None:
     """Return the state after a hop, or None if the hop is not allowed."""
     if edge_type in _CROSS_EDGES:
         return None if state.across else state._replace(id=id, type=type, across=True)
@@ -183,13 +209,19 @@ def _reached_assets(
 ) -> tuple[ReachedAsset, ...]:
     best_by_asset: dict[str, _WeightedPath] = {}
     for state, path in best_paths.items():
-        if state.type == "Asset" and (state.id not in best_by_asset or path.order < best_by_asset[state.id].order):
+        if state.type == "Asset" and (
+            state.id not in best_by_asset or path.order < best_by_asset[state.id].order
+        ):
             best_by_asset[state.id] = path
     found = []
     for id in sorted(best_by_asset, key=lambda id: best_by_asset[id].order):
         node, path = nodes[id].node, best_by_asset[id]
-        until = from_microseconds_or_none(_earliest_expiry((first.expires, *(hop.expires for hop in path.hops))))
-        found.append(ReachedAsset(node, normalize_symbol(node.properties["symbol"]), path.hops, path.weight, until))
+        until = from_microseconds_or_none(
+            _earliest_expiry((first.expires, *(hop.expires for hop in path.hops)))
+        )
+        found.append(
+            ReachedAsset(node, normalize_symbol(node.properties["symbol"]), path.hops, path.weight, until)
+        )
     return tuple(found)
 
 

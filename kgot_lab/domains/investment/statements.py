@@ -41,8 +41,12 @@ LAST_TIME = "SELECT coalesce(max(at), :least) FROM changes"
 LAST_NUMBER = "SELECT coalesce(max(id), 0) FROM changes"
 ADD_CHANGE = "INSERT INTO changes (id, at, clock) VALUES (:id, :at, :clock)"
 
-_NODE_COLUMNS = "{0}.owner, {0}.id, {0}.type, {0}.properties, {0}.created_at, {0}.expires_at, {0}.opened, {0}.closed"
-_EDGE_COLUMNS = "e.owner, e.source, e.type, e.target, e.properties, e.created_at, e.expires_at, e.opened, e.closed"
+_NODE_COLUMNS = (
+    "{0}.owner, {0}.id, {0}.type, {0}.properties, {0}.created_at, {0}.expires_at, {0}.opened, {0}.closed"
+)
+_EDGE_COLUMNS = (
+    "e.owner, e.source, e.type, e.target, e.properties, e.created_at, e.expires_at, e.opened, e.closed"
+)
 _VISIBLE_TO_OWNER = "{0}.owner IN ('', :owner)"
 _OPEN_THEN = _VISIBLE_TO_OWNER + " AND {0}.opened <= :at AND ({0}.closed IS NULL OR {0}.closed > :at)"
 _LIVE_THEN = _OPEN_THEN + " AND ({0}.expires_at IS NULL OR {0}.expires_at > :at)"
@@ -57,15 +61,12 @@ NODES_BY_NAME = f"{LIVE_NODES} AND n.name = :name"
 EDGES_FROM = f"{LIVE_EDGES} AND e.source = ANY(:ids) AND e.type = ANY(:types)"
 EDGES_TO = f"{LIVE_EDGES} AND e.target = ANY(:ids) AND e.type = ANY(:types)"
 
-NODE_HISTORY = (
-    f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_VISIBLE_TO_OWNER.format('n')} AND n.id = :id ORDER BY n.opened"
-)
-EDGE_HISTORY = f"SELECT {_EDGE_COLUMNS} FROM edges e WHERE {_VISIBLE_TO_OWNER.format('e')} AND (e.source = :id OR e.target = :id) ORDER BY e.opened, e.type"
+NODE_HISTORY = f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_VISIBLE_TO_OWNER.format('n')} AND n.id = :id ORDER BY n.opened"
+EDGE_HISTORY = f"""SELECT {_EDGE_COLUMNS} FROM edges e
+  WHERE {_VISIBLE_TO_OWNER.format("e")} AND (e.source = :id OR e.target = :id) ORDER BY e.opened, e.type"""
 
 OPEN_NODES = f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_VISIBLE_TO_OWNER.format('n')} AND n.closed IS NULL AND n.id = ANY(:ids)"
-OPEN_EDGES = (
-    f"SELECT {_EDGE_COLUMNS} FROM edges e WHERE e.owner = :owner AND e.closed IS NULL AND e.source = ANY(:ids)"
-)
+OPEN_EDGES = f"SELECT {_EDGE_COLUMNS} FROM edges e WHERE e.owner = :owner AND e.closed IS NULL AND e.source = ANY(:ids)"
 CLOSE_NODE = "UPDATE nodes SET closed = :at WHERE id = :id AND closed IS NULL AND owner = :owner"
 CLOSE_EDGE = """UPDATE edges SET closed = :at
   WHERE owner = :owner AND source = :source AND type = :type AND target = :target AND closed IS NULL"""

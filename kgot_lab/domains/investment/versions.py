@@ -16,11 +16,11 @@ from kgot_lab.domains.investment.view import (
     DatedEdge,
     DatedNode,
     InvestmentView,
+    display_name,
     edge_from_row,
     node_from_row,
     normalize_name,
     owned_prefix,
-    display_name,
     symbol_of,
 )
 from kgot_lab.errors import BadInput, described_value, require, shortly
@@ -93,7 +93,9 @@ def edge_expiry(
     `classes` are the asset classes to which the joined assets themselves belong. Expiry counts from the date
     of the source node if it has one, so writing an edge again does not extend it.
     """
-    return _add_days(_expiry_start(source, at), _lifetime_days(lifetimes, edge.type, source.labels[0], classes))
+    return _add_days(
+        _expiry_start(source, at), _lifetime_days(lifetimes, edge.type, source.labels[0], classes)
+    )
 
 
 def _expiry_start(node: Node, at: int) -> int:
@@ -103,13 +105,17 @@ def _expiry_start(node: Node, at: int) -> int:
     return at if date is None else min(at, to_microseconds(date, "the date of a node"))
 
 
-def _lifetime_days(lifetimes: Collection[Lifetime], type: str, source: str, classes: Collection[str]) -> float | None:
+def _lifetime_days(
+    lifetimes: Collection[Lifetime], type: str, source: str, classes: Collection[str]
+) -> float | None:
     """Return the lifetime in days, or None if it is unlimited, as for a type without a row.
 
     It is the shortest one for a class, else that for the source, else that for the type.
     """
     of_type = [lifetime for lifetime in lifetimes if lifetime.type == type]
-    of_classes = [lifetime.days for lifetime in of_type if lifetime.asset_class in classes and lifetime.asset_class]
+    of_classes = [
+        lifetime.days for lifetime in of_type if lifetime.asset_class in classes and lifetime.asset_class
+    ]
     if of_classes:
         return min((days for days in of_classes if days is not None), default=None)
     days_by_source = {lifetime.source: lifetime.days for lifetime in of_type if not lifetime.asset_class}
@@ -158,7 +164,11 @@ class GraphChange:
             self._storage.rows(sql.ADD_CHANGE, {"id": number, "at": self.at, "clock": self._clock})
 
     def write_node(
-        self, node: Node, previous: DatedNode | None, lifetimes: Collection[Lifetime], explicit: ExplicitExpiries
+        self,
+        node: Node,
+        previous: DatedNode | None,
+        lifetimes: Collection[Lifetime],
+        explicit: ExplicitExpiries,
     ) -> bool:
         """Open a new version of a node if anything is new, and return whether it was."""
         expires = explicit[node.id] if node.id in explicit else node_expiry(node, self.at, lifetimes)
@@ -183,13 +193,19 @@ class GraphChange:
         `classes` are the asset classes to which assets at its ends themselves belong.
         """
         identity = edge_key(edge)
-        edge = Edge(*identity, merged_properties(previous.edge.properties if previous else {}, edge.properties))
+        edge = Edge(
+            *identity, merged_properties(previous.edge.properties if previous else {}, edge.properties)
+        )
         expires = edge_expiry(edge, source, classes, self.at, lifetimes)
         if identity in explicit:
             expires = explicit[identity]
         elif previous is not None:
             expires = later_expiry(expires, previous.expires)
-        if previous is not None and previous.edge.properties == edge.properties and previous.expires == expires:
+        if (
+            previous is not None
+            and previous.edge.properties == edge.properties
+            and previous.expires == expires
+        ):
             return None
         created = previous.created if previous else self.at
         self._open_edge_version(edge, created, expires)
@@ -341,8 +357,13 @@ def ownership_faults(nodes: Sequence[Node], existing: Mapping[str, DatedNode], o
                 else "write it without / in its id, or give its owner"
             )
             yield Fault(
-                "error", "its id does not say whose it is", location, advice + "; investment_node makes such ids"
+                "error",
+                "its id does not say whose it is",
+                location,
+                advice + "; investment_node makes such ids",
             )
         elif node.id in existing and node.labels != existing[node.id].node.labels:
             advice = "give the new one another id, or expire this one"
-            yield Fault("error", f"it is there with the type {existing[node.id].node.labels[0]}", location, advice)
+            yield Fault(
+                "error", f"it is there with the type {existing[node.id].node.labels[0]}", location, advice
+            )

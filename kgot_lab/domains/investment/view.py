@@ -48,7 +48,9 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     if type == "Asset":
         key = normalize_symbol(name)
     elif type in ("MarketEvent", "News", "Insight"):
-        identity = json.dumps([type, properties.get("type"), key, [properties.get(date) for date in _DATE_PROPERTIES]])
+        identity = json.dumps(
+            [type, properties.get("type"), key, [properties.get(date) for date in _DATE_PROPERTIES]]
+        )
         key = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
     # a / ends the owner prefix of an id
     return Node(f"{owned_prefix(owner)}{type}:{key.replace('/', '|')}", (type,), properties)
@@ -302,7 +304,9 @@ class InvestmentView:
         for type in SYMBOL_PROPERTIES:
             if found := self._nodes_by_symbol(type, text):
                 return self._require_one(
-                    found, f"the {SYMBOL_PROPERTIES[type]} {shortly(text)}", "give the id of the one that is meant"
+                    found,
+                    f"the {SYMBOL_PROPERTIES[type]} {shortly(text)}",
+                    "give the id of the one that is meant",
                 )
         return self.by_name(text)
 
@@ -310,17 +314,25 @@ class InvestmentView:
         if not normalize_symbol(symbol):
             raise BadInput(f"to look for a node of type {type}, give its {SYMBOL_PROPERTIES[type]}")
         what = f"the {SYMBOL_PROPERTIES[type]} {shortly(normalize_symbol(symbol))}"
-        return self._require_one(self._nodes_by_symbol(type, symbol), what, "give the id of the one that is meant")
+        return self._require_one(
+            self._nodes_by_symbol(type, symbol), what, "give the id of the one that is meant"
+        )
 
     def _nodes_by_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
-        return self._nodes(sql.NODES_BY_SYMBOL, symbol=normalize_symbol(symbol), type=type) if normalize_symbol(symbol) else ()
+        return (
+            self._nodes(sql.NODES_BY_SYMBOL, symbol=normalize_symbol(symbol), type=type)
+            if normalize_symbol(symbol)
+            else ()
+        )
 
     def _require_one(self, candidates: Sequence[DatedNode], what: str, advice: str) -> DatedNode:
         if len(candidates) == 1:
             return candidates[0]
         if not candidates:
             raise BadInput(f"nothing that is live has {what}; see how it is spelt, or write its node first")
-        raise BadInput(f"{what} is shared by {' and '.join(_name_and_id(each.node) for each in candidates)}: {advice}")
+        raise BadInput(
+            f"{what} is shared by {' and '.join(_name_and_id(each.node) for each in candidates)}: {advice}"
+        )
 
     def _nodes(self, statement: str, **values: Any) -> tuple[DatedNode, ...]:
         rows = self.storage.rows(f"{statement} ORDER BY n.id", {"owner": self.owner, "at": self.at} | values)

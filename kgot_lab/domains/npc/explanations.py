@@ -105,15 +105,21 @@ def why_not(
     if thing_id in (npc_id, *walk.own, *walk.spread):
         return Knowing(npc, thing, scope, scope, _path_to(walk, npc_id, thing_id), names=names)
     hidden = [candidate for candidate in index.untold if index.makes_known(candidate)]
-    breaks = [PathBreak(candidate, _hidden_reason(candidate)) for candidate in hidden] + list(index.broken(walk))
+    breaks = [PathBreak(candidate, _hidden_reason(candidate)) for candidate in hidden] + list(
+        index.broken(walk)
+    )
     candidates = [
         *map(_public_confirmed, hidden),
         Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True)),
     ]
-    candidates += [candidate for candidate in index.joining_relationships(entities) if index.makes_known(candidate)]
+    candidates += [
+        candidate for candidate in index.joining_relationships(entities) if index.makes_known(candidate)
+    ]
     missing: dict[tuple[str, str, str], Relationship] = {}
     for candidate in candidates:
-        missing.setdefault(candidate.key, candidate)  # an existing one in public form is not added a second time
+        missing.setdefault(
+            candidate.key, candidate
+        )  # an existing one in public form is not added a second time
     return Knowing(
         npc, thing, False, scope, (), tuple(breaks), tuple(missing.values()) if scope else (), names
     )
@@ -178,7 +184,9 @@ class _RelationshipIndex:
         pending = {self.thing_id}
         while pending:
             leading |= pending
-            pending = {relationship.source_id for relationship in followed if relationship.target_id in pending} - leading
+            pending = {
+                relationship.source_id for relationship in followed if relationship.target_id in pending
+            } - leading
         return leading
 
     def _break_reason(self, relationship: Relationship) -> BreakReason:

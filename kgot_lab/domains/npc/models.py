@@ -123,7 +123,9 @@ RELATIONSHIP_TYPES = (
     *("KNOWS", "LOCATED_AT", "OWNS", "MEMBER_OF", "ALLIED_WITH"),
     *("HOSTILE_TO", "PARTICIPATED_IN", "QUEST_GIVER", "CHILD_OF", "EMPLOYED_BY"),
 )
-SYMMETRIC_TYPES = frozenset({"ALLIED_WITH", "HOSTILE_TO"})  # adding or deleting one direction does it for both
+SYMMETRIC_TYPES = frozenset(
+    {"ALLIED_WITH", "HOSTILE_TO"}
+)  # adding or deleting one direction does it for both
 # boolean attributes of a relationship: with one of them, it is shown to nobody in the world
 SECRET_MARKS = ("secret", "hidden")
 
@@ -236,7 +238,9 @@ class EntityFilter:
         return (
             name_matches
             and type_matches
-            and all(_equal_values(entity.attributes.get(name), value) for name, value in self.attributes.items())
+            and all(
+                _equal_values(entity.attributes.get(name), value) for name, value in self.attributes.items()
+            )
         )
 
 
@@ -320,9 +324,9 @@ class EntityReads(Protocol):
     """Reading methods of a world. Each raises BadInput for an entity that does not exist."""
 
     def get_entity(self, id: str) -> Entity: ...
-    def find_entities(self, wanted: EntityFilter = ...) -> tuple[Entity, ...]: ...
+    def find_entities(self, entity_filter: EntityFilter = ...) -> tuple[Entity, ...]: ...
     def get_relationships(
-        self, entity_id: str, wanted: RelationshipFilter = ...
+        self, entity_id: str, relationship_filter: RelationshipFilter = ...
     ) -> tuple[Relationship, ...]: ...
     def neighbours(
         self, entity_id: str, depth: int = ..., *, types: tuple[str, ...] = ..., direction: Direction = ...

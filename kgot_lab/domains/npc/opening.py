@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, to_sqlite, to_plain_column
-from kgot_lab.domains.npc.visibility import VISIBLE, policy_parameters, visible_in_python, visible_world_from_rows
+from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, to_plain_column, to_sqlite
+from kgot_lab.domains.npc.visibility import (
+    VISIBLE,
+    policy_parameters,
+    visible_in_python,
+    visible_world_from_rows,
+)
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claim import check_probability, utc_now

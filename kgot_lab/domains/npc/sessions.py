@@ -44,14 +44,20 @@ def import_statements(world: NpcWorld, triples: Iterable[Triple], provenance: Pr
     for triple in triples:
         require(triple, Triple, "what was heard is a Triple(subject, relation, object)")
     by_triple = {triple: resolve_relationship(triple, entities, provenance) for triple in triples}
-    resolved = {relationship.key: relationship for relationship in by_triple.values() if relationship is not None}.values()
+    resolved = {
+        relationship.key: relationship for relationship in by_triple.values() if relationship is not None
+    }.values()
     known = tuple(relationship for relationship in resolved if _is_recorded(world, relationship))
     new = tuple(relationship for relationship in resolved if relationship not in known)
     world.add([], new)
-    return ImportedFacts(new, known, tuple(triple for triple, relationship in by_triple.items() if relationship is None))
+    return ImportedFacts(
+        new, known, tuple(triple for triple, relationship in by_triple.items() if relationship is None)
+    )
 
 
-def resolve_relationship(triple: Triple, entities: Iterable[Entity], provenance: Provenance) -> Relationship | None:
+def resolve_relationship(
+    triple: Triple, entities: Iterable[Entity], provenance: Provenance
+) -> Relationship | None:
     """Resolve a triple to a relationship between entities.
 
     Returns None if an end names none of them, or several.
@@ -67,7 +73,9 @@ def _find_by_name(name: str, entities: Iterable[Entity]) -> Entity | None:
     """Return the entity that a name means, or None if it matches none or several."""
     words = _name_words(name)
     exact_matches = [each for each in entities if _name_words(each.name) == words]
-    candidates = exact_matches or [each for each in entities if words and set(words) <= set(_name_words(each.name))]
+    candidates = exact_matches or [
+        each for each in entities if words and set(words) <= set(_name_words(each.name))
+    ]
     return candidates[0] if len(candidates) == 1 else None
 
 
@@ -77,9 +85,13 @@ def _name_words(name: str) -> list[str]:
 
 def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:
     """Return whether the session has already stated this relationship."""
-    exists = any(recorded.key == relationship.key for recorded in world.get_relationships(relationship.source_id, _ANY_RELATIONSHIP))
+    exists = any(
+        recorded.key == relationship.key
+        for recorded in world.get_relationships(relationship.source_id, _ANY_RELATIONSHIP)
+    )
     return exists and any(
-        recorded.session_id == relationship.provenance.session_id for recorded, _ in world.support(*relationship.key)
+        recorded.session_id == relationship.provenance.session_id
+        for recorded, _ in world.support(*relationship.key)
     )
 
 

@@ -104,9 +104,7 @@ RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE
 _AMONG_CONDITION = "r.source_id = ANY(:sources) AND r.target_id = ANY(:targets) AND r.rel_type = ANY(:types)"
 RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE {_AMONG_CONDITION}"
 SUPPORT_AMONG = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE {_AMONG_CONDITION.replace('r.', 's.')}"
-SUPPORT_OF = (
-    f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE s.{_KEY_CONDITION.replace(' AND ', ' AND s.')} ORDER BY s.session_id"
-)
+SUPPORT_OF = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE s.{_KEY_CONDITION.replace(' AND ', ' AND s.')} ORDER BY s.session_id"
 
 SUPPORT_QUEUED = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE s.standing = 'queued'"
 
@@ -132,16 +130,18 @@ WITH RECURSIVE visible (id) AS (
 SELECT {_ENTITY_COLUMNS} FROM entities e JOIN visible v ON v.id = e.id"""  # as the document has it
 
 
-def select_entities(wanted: EntityFilter) -> str:
+def select_entities(entity_filter: EntityFilter) -> str:
     """Build the statement that reads the entities of the types and the name of a filter.
 
     The rest of the filter is not in the statement.
     """
-    parts = ["e.type = ANY(:types)"] * bool(wanted.types) + ["e.name = :name"] * bool(wanted.name)
+    parts = ["e.type = ANY(:types)"] * bool(entity_filter.types) + ["e.name = :name"] * bool(
+        entity_filter.name
+    )
     return f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE {' AND '.join(['true', *parts])}"
 
 
-def select_relationships(wanted: RelationshipFilter) -> str:
+def select_relationships(relationship_filter: RelationshipFilter) -> str:
     """Build the statement that reads an entity with its relationships that match a filter.
 
     An entity without any has one row.
@@ -151,11 +151,11 @@ def select_relationships(wanted: RelationshipFilter) -> str:
         "in": "r.target_id = e.id",
         "both": "(r.source_id = e.id OR r.target_id = e.id)",
     }
-    parts = [ends[wanted.direction]]
-    parts += ["r.rel_type = ANY(:types)"] * bool(wanted.types)
-    parts += ["r.standing = :standing"] * bool(wanted.standing)
-    parts += [f"{CONFIDENCE} >= :least"] * bool(wanted.min_confidence)
-    return f"SELECT {_RELATIONSHIP_COLUMNS} FROM entities e LEFT JOIN relationships r ON {' AND '.join(parts)} WHERE e.id = :id"
+    conditions = [ends[relationship_filter.direction]]
+    conditions += ["r.rel_type = ANY(:types)"] * bool(relationship_filter.types)
+    conditions += ["r.standing = :standing"] * bool(relationship_filter.standing)
+    conditions += [f"{CONFIDENCE} >= :least"] * bool(relationship_filter.min_confidence)
+    return f"SELECT {_RELATIONSHIP_COLUMNS} FROM entities e LEFT JOIN relationships r ON {' AND '.join(conditions)} WHERE e.id = :id"
 
 
 def select_steps(direction: Direction, types: tuple[str, ...]) -> str:
@@ -213,7 +213,9 @@ def entity_from_row(row: WorldRow) -> Entity:
     """Convert a row to an entity."""
     id, type, name, attributes, created_at, updated_at = row
     times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
-    return build_unchecked(Entity, type=type, name=name, attributes=parse_json_column(attributes), id=str(id), **times)
+    return build_unchecked(
+        Entity, type=type, name=name, attributes=parse_json_column(attributes), id=str(id), **times
+    )
 
 
 def relationship_from_row(row: WorldRow) -> Relationship:
@@ -237,7 +239,9 @@ def relationship_from_row(row: WorldRow) -> Relationship:
 
 def _provenance_from_json(data: Mapping[str, Json]) -> Provenance:
     return (
-        build_unchecked(Provenance, **{**data, "timestamp": to_utc(data["timestamp"])}) if data else Provenance()
+        build_unchecked(Provenance, **{**data, "timestamp": to_utc(data["timestamp"])})
+        if data
+        else Provenance()
     )
 
 

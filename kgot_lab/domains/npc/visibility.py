@@ -30,12 +30,18 @@ from kgot_lab.domains.npc.policy import (
     DEFAULT_POLICY,
     NEVER_PUBLIC,
     VisibilityPolicy,
-    public_form_of_entity,
     is_in_scope,
     is_public_relationship,
+    public_form_of_entity,
     public_form_of_relationship,
 )
-from kgot_lab.domains.npc.statements import WorldRow, WorldStorage, entity_from_row, relationship_from_row, uuids
+from kgot_lab.domains.npc.statements import (
+    WorldRow,
+    WorldStorage,
+    entity_from_row,
+    relationship_from_row,
+    uuids,
+)
 from kgot_lab.errors import BadInput, LabError, ToolFailed, require, require_count
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.stores.lookup import reached
@@ -78,8 +84,13 @@ def steps_over(
     targets: dict[str, list[tuple[str, str]]] = {}
     for relationship in relationships:
         if not types or relationship.type in types:
-            directions = {"out": [(relationship.source_id, relationship.target_id)], "in": [(relationship.target_id, relationship.source_id)]}
-            for source, target in directions[direction] if direction != "both" else directions["out"] + directions["in"]:
+            directions = {
+                "out": [(relationship.source_id, relationship.target_id)],
+                "in": [(relationship.target_id, relationship.source_id)],
+            }
+            for source, target in (
+                directions[direction] if direction != "both" else directions["out"] + directions["in"]
+            ):
                 targets.setdefault(source, []).append((source, target))
     return lambda ids: [step for id in ids for step in targets.get(id, ())]
 
@@ -105,31 +116,37 @@ class CharacterView(EntityReads):
         """
         return _visible_entity(self._visible_world(), check_id(id))
 
-    def find_entities(self, wanted: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
+    def find_entities(self, entity_filter: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the visible entities that match a filter, by name.
 
         The filter is applied to visible attributes only.
         """
         require(
-            wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)"
+            entity_filter,
+            EntityFilter,
+            "a filter of entities is an EntityFilter(types, name, contains, attributes)",
         )
-        return tuple(entity for entity in self._visible_world().entities if wanted.matches(entity))
+        return tuple(entity for entity in self._visible_world().entities if entity_filter.matches(entity))
 
     def get_relationships(
-        self, entity_id: str, wanted: RelationshipFilter = OUTGOING_RELATIONSHIPS
+        self, entity_id: str, relationship_filter: RelationshipFilter = OUTGOING_RELATIONSHIPS
     ) -> tuple[Relationship, ...]:
         """Return the visible relationships of an entity that match a filter.
 
         Raises BadInput if the entity does not exist or is not visible.
         """
         require(
-            wanted,
+            relationship_filter,
             RelationshipFilter,
             "a filter of relationships is a RelationshipFilter(direction, types, …)",
         )
         seen, id = self._visible_world(), check_id(entity_id)
         _visible_entity(seen, id)
-        return tuple(relationship for relationship in seen.relationships if wanted.matches(relationship, id))
+        return tuple(
+            relationship
+            for relationship in seen.relationships
+            if relationship_filter.matches(relationship, id)
+        )
 
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
@@ -143,8 +160,10 @@ class CharacterView(EntityReads):
         _visible_entity(seen, id)
         steps = steps_over(seen.relationships, check_types(types), direction)
         depths = reached(id, check_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
-        there = [Neighbour(entity, depths[entity.id]) for entity in seen.entities if depths.get(entity.id)]
-        return tuple(sorted(there, key=lambda each: each.depth))
+        reached_neighbours = [
+            Neighbour(entity, depths[entity.id]) for entity in seen.entities if depths.get(entity.id)
+        ]
+        return tuple(sorted(reached_neighbours, key=lambda each: each.depth))
 
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
@@ -193,7 +212,9 @@ def visible_world(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) 
     seen = storage.visible_world(npc_id, policy)
     if seen is None:
         raise missing_entity_error(npc_id)
-    return VisibleWorld(sort_by_name(seen.entities), tuple(sorted(seen.relationships, key=lambda each: each.key)))
+    return VisibleWorld(
+        sort_by_name(seen.entities), tuple(sorted(seen.relationships, key=lambda each: each.key))
+    )
 
 
 def sort_by_name(entities: tuple[Entity, ...] | list[Entity]) -> tuple[Entity, ...]:
@@ -251,7 +272,9 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
         ids = {entity.id for entity in entities}
         relationships = [entity for entity in _public_relationships(storage, ids) if entity.target_id in ids]
     return VisibleWorld(
-        tuple(entity if entity.id == npc_id else public_form_of_entity(entity, policy) for entity in entities),
+        tuple(
+            entity if entity.id == npc_id else public_form_of_entity(entity, policy) for entity in entities
+        ),
         tuple(
             entity if entity.source_id == npc_id else public_form_of_relationship(entity)
             for entity in relationships
@@ -265,7 +288,11 @@ def policy_walk(public_edges: PublicEdges, npc_id: str, policy: VisibilityPolicy
     spread: dict[str, Relationship] = {}
 
     def follow(found: Iterable[Relationship], *, knows: bool) -> set[str]:
-        followed = [relationship for relationship in found if relationship.type in policy.spreading and (knows or relationship.type != "KNOWS")]
+        followed = [
+            relationship
+            for relationship in found
+            if relationship.type in policy.spreading and (knows or relationship.type != "KNOWS")
+        ]
         for relationship in followed:
             spread.setdefault(relationship.target_id, relationship)
         return {relationship.target_id for relationship in followed}
@@ -376,11 +403,13 @@ def query_entities(sight: CharacterView, *, most: int = 20) -> TextTool:
     def run(name: str = "", type: str = "", near: str = "") -> Result:
         try:
             seen = sight.visible_subgraph()
-            wanted = EntityFilter(types=(type.lower(),) if type else (), contains=name)
+            entity_filter = EntityFilter(types=(type.lower(),) if type else (), contains=name)
         except LabError as error:
             raise ToolFailed(f"{_TOOL_NAME}: {error}") from None
         nearby = _ids_near(seen, near) if near else {entity.id for entity in seen.entities}
-        matching = [entity for entity in seen.entities if entity.id in nearby and wanted.matches(entity)]
+        matching = [
+            entity for entity in seen.entities if entity.id in nearby and entity_filter.matches(entity)
+        ]
         if not matching:
             raise ToolFailed(f"{_TOOL_NAME}: nothing that is known fits; ask for less, or in other words")
         return Result(_format_entities(seen, matching[:most], len(matching) - most))
@@ -399,14 +428,26 @@ def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
 
 
 def _format_entities(seen: VisibleWorld, entities: list[Entity], omitted: int) -> str:
-    names, listed = {entity.id: _single_line(entity.name) for entity in seen.entities}, {entity.id for entity in entities}
-    lines = [f"{names[entity.id]} ({_single_line(entity.type)}){_format_attributes(entity.attributes)}" for entity in entities]
-    lines += [_format_relationship(entity, names) for entity in seen.relationships if listed & {entity.source_id, entity.target_id}]
+    names, listed = (
+        {entity.id: _single_line(entity.name) for entity in seen.entities},
+        {entity.id for entity in entities},
+    )
+    lines = [
+        f"{names[entity.id]} ({_single_line(entity.type)}){_format_attributes(entity.attributes)}"
+        for entity in entities
+    ]
+    lines += [
+        _format_relationship(relationship, names)
+        for relationship in seen.relationships
+        if listed & {relationship.source_id, relationship.target_id}
+    ]
     return "\n".join([*lines, *([f"and {omitted} more: ask by name, type or near"] if omitted > 0 else [])])
 
 
 def _format_relationship(relationship: Relationship, names: Mapping[str, str]) -> str:
-    return f"{names[relationship.source_id]} {_single_line(relationship.type)} {names[relationship.target_id]}{_format_attributes(relationship.attributes)}"
+    source, target = names[relationship.source_id], names[relationship.target_id]
+    type = _single_line(relationship.type)
+    return f"{source} {type} {target}{_format_attributes(relationship.attributes)}"
 
 
 def _format_attributes(attributes: Mapping[str, Json]) -> str:

@@ -41,10 +41,10 @@ from kgot_lab.domains.npc.visibility import (
     ANY_ENTITY,
     OUTGOING_RELATIONSHIPS,
     CharacterView,
-    sort_by_name,
     missing_entity_error,
-    visible_world,
     shortest_path,
+    sort_by_name,
+    visible_world,
 )
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph.changes import merged_properties
@@ -90,7 +90,10 @@ def put_relationships(
     Raises BadInput if an end does not exist.
     """
     directed = [direction for relationship in relationships for direction in _both_directions(relationship)]
-    require_entities(storage, {end for relationship in directed for end in (relationship.source_id, relationship.target_id)})
+    require_entities(
+        storage,
+        {end for relationship in directed for end in (relationship.source_id, relationship.target_id)},
+    )
     attributes, supports = _read_existing(storage, directed)
     new: dict[tuple[_RelationshipKey, str], tuple[Provenance, RelationshipStanding]] = {}
     for relationship in directed:
@@ -100,13 +103,17 @@ def put_relationships(
             else replace(relationship.provenance, timestamp=at.astimezone(UTC))
         )
         session_supports = supports.setdefault(relationship.key, {})
-        session_supports[provenance.session_id] = new[relationship.key, provenance.session_id] = _support_with_standing(
-            provenance, session_supports.get(provenance.session_id), accept_from
+        session_supports[provenance.session_id] = new[relationship.key, provenance.session_id] = (
+            _support_with_standing(provenance, session_supports.get(provenance.session_id), accept_from)
         )
-        attributes[relationship.key] = merged_properties(attributes.get(relationship.key, {}), relationship.attributes)
+        attributes[relationship.key] = merged_properties(
+            attributes.get(relationship.key, {}), relationship.attributes
+        )
     keys = dict.fromkeys(relationship.key for relationship in directed)
     _put_rows(
-        storage, statements.PUT_RELATIONSHIP, [_relationship_row(key, attributes[key], supports[key], at) for key in keys]
+        storage,
+        statements.PUT_RELATIONSHIP,
+        [_relationship_row(key, attributes[key], supports[key], at) for key in keys],
     )
     _put_rows(
         storage, statements.PUT_SUPPORT, [_support_row(key, *support) for (key, _), support in new.items()]
@@ -129,8 +136,15 @@ def store_decision(
             raise BadInput(
                 f"the session {shortly(session)} tells of no relationship {shortly(directed.type)} {ends}"
             )
-        session_supports[session] = replace(session_supports[session][0], dm_confirmed=standing == "accepted"), standing
-        _put_rows(storage, statements.PUT_RELATIONSHIP, [_relationship_row(directed.key, attributes[directed.key], session_supports, at)])
+        session_supports[session] = (
+            replace(session_supports[session][0], dm_confirmed=standing == "accepted"),
+            standing,
+        )
+        _put_rows(
+            storage,
+            statements.PUT_RELATIONSHIP,
+            [_relationship_row(directed.key, attributes[directed.key], session_supports, at)],
+        )
         _put_rows(storage, statements.PUT_SUPPORT, [_support_row(directed.key, *session_supports[session])])
 
 
@@ -213,7 +227,9 @@ def strongest_support(supports: Supports) -> tuple[Provenance, RelationshipStand
     )
 
 
-def _relationship_row(key: _RelationshipKey, attributes: Mapping[str, Json], supports: Supports, at: datetime) -> dict[str, Any]:
+def _relationship_row(
+    key: _RelationshipKey, attributes: Mapping[str, Json], supports: Supports, at: datetime
+) -> dict[str, Any]:
     provenance, standing = strongest_support(supports)
     values = {
         "attributes": attributes_text(attributes),
@@ -224,7 +240,9 @@ def _relationship_row(key: _RelationshipKey, attributes: Mapping[str, Json], sup
     return {**_key_parameters(key), **values}
 
 
-def _support_row(key: _RelationshipKey, provenance: Provenance, standing: RelationshipStanding) -> dict[str, Any]:
+def _support_row(
+    key: _RelationshipKey, provenance: Provenance, standing: RelationshipStanding
+) -> dict[str, Any]:
     values = {
         "session": provenance.session_id,
         "said_at": provenance.timestamp,
@@ -239,7 +257,9 @@ def _key_parameters(key: _RelationshipKey) -> dict[str, Any]:
     return {"source": source, "target": target, "type": key[2]}
 
 
-_MAX_DEPTH_IN_ONE_QUERY = 8  # steps that one statement walks: it visits an entity once for each number of steps, so a cycle would be followed for every step
+# Steps that one statement walks. It visits an entity once for each number of steps, so it would follow a cycle
+# for every step.
+_MAX_DEPTH_IN_ONE_QUERY = 8
 
 
 class NpcWorld(TableBacked, EntityGraph):
@@ -334,45 +354,53 @@ class NpcWorld(TableBacked, EntityGraph):
             return entity_from_row(row)
         raise missing_entity_error(id)
 
-    def find_entities(self, wanted: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
+    def find_entities(self, entity_filter: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the entities that match a filter, by name."""
         require(
-            wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)"
+            entity_filter,
+            EntityFilter,
+            "a filter of entities is an EntityFilter(types, name, contains, attributes)",
         )
-        parameters = {"types": wanted.types} if wanted.types else {}
+        parameters = {"types": entity_filter.types} if entity_filter.types else {}
         rows = self.storage.rows(
-            statements.select_entities(wanted),
-            {**parameters, **({"name": wanted.name} if wanted.name else {})},
+            statements.select_entities(entity_filter),
+            {**parameters, **({"name": entity_filter.name} if entity_filter.name else {})},
         )
-        return sort_by_name([entity for entity in map(entity_from_row, rows) if wanted.matches(entity)])
+        return sort_by_name(
+            [entity for entity in map(entity_from_row, rows) if entity_filter.matches(entity)]
+        )
 
     def get_relationships(
-        self, entity_id: str, wanted: RelationshipFilter = OUTGOING_RELATIONSHIPS
+        self, entity_id: str, relationship_filter: RelationshipFilter = OUTGOING_RELATIONSHIPS
     ) -> tuple[Relationship, ...]:
         """Return the relationships of an entity that match a filter, ordered by ends and types.
 
         Raises BadInput if the entity does not exist.
         """
         require(
-            wanted,
+            relationship_filter,
             RelationshipFilter,
             "a filter of relationships is a RelationshipFilter(direction, types, …)",
         )
         id = check_id(entity_id)
         parameters = {
             "id": uuids(id)[0],
-            "types": wanted.types,
-            "standing": wanted.standing,
-            "least": wanted.min_confidence,
+            "types": relationship_filter.types,
+            "standing": relationship_filter.standing,
+            "least": relationship_filter.min_confidence,
         }
         rows = self.storage.rows(
-            statements.select_relationships(wanted),
+            statements.select_relationships(relationship_filter),
             {name: value for name, value in parameters.items() if value},
         )
         if not rows:
             raise missing_entity_error(id)
         found = (relationship_from_row(row) for row in rows if row[0] is not None)
-        return tuple(sorted((each for each in found if wanted.matches(each, id)), key=lambda each: each.key))
+        return tuple(
+            sorted(
+                (each for each in found if relationship_filter.matches(each, id)), key=lambda each: each.key
+            )
+        )
 
     def support(
         self, source_id: str, target_id: str, type: str
@@ -423,7 +451,9 @@ class NpcWorld(TableBacked, EntityGraph):
             path = shortest_path(start, end, lambda ids: self._read_steps(ids, direction, ()), depth)
             found = {
                 entity.id: entity
-                for entity in map(entity_from_row, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)}))
+                for entity in map(
+                    entity_from_row, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)})
+                )
             }
         return tuple(found[id] for id in path)
 
@@ -484,7 +514,9 @@ class NpcWorld(TableBacked, EntityGraph):
             rows = self.storage.rows(statements.ENTITIES, {"ids": uuids(*depths)})
         return {entity.id: Neighbour(entity, depths[entity.id]) for entity in map(entity_from_row, rows)}
 
-    def _read_steps(self, ids: list[str], direction: Direction, types: tuple[str, ...]) -> list[tuple[str, str]]:
+    def _read_steps(
+        self, ids: list[str], direction: Direction, types: tuple[str, ...]
+    ) -> list[tuple[str, str]]:
         parameters = {"ids": uuids(*ids), **({"types": types} if types else {})}
         rows = self.storage.rows(statements.select_steps(direction, types), parameters)
         return [(str(source), str(target)) for source, target in rows]

@@ -191,9 +191,7 @@ class Beliefs:
         """
         with self.storage.reading():
             names = self.names()
-            wanted = dict.fromkeys(
-                names.canonical_fact(check_triple(fact, "a fact")) for fact in facts
-            )
+            wanted = dict.fromkeys(names.canonical_fact(check_triple(fact, "a fact")) for fact in facts)
             held = self._held_facts(wanted)
             confidence = {claim.id: claim.confidence for fact in wanted for claim in held.get(fact, ())}
             by_id = {claim.id: claim for claim in claims_by_id(self.storage, confidence, confidence)}

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from kgot_lab.domains.investment.monitor.news import ITEM_NODE_TYPES
 from kgot_lab.domains.investment.view import (
     InvestmentView,
-    normalize_name,
-    investment_node,
     display_name,
-    symbol_of,
+    investment_node,
+    normalize_name,
     normalize_symbol,
+    symbol_of,
 )
 from kgot_lab.errors import BadInput, UnknownName, shortly
 from kgot_lab.text.cleaning import whole
@@ -97,7 +97,10 @@ def find_described_nodes(words: str, view: InvestmentView, types: Sequence[str])
     Types are events, and also observations if `types` includes them. Returns several if they match equally
     well, and none if nothing matches.
     """
-    query_words, query_names = set(content_words(words)), set(content_words(" ".join(distinctive_names(words))))
+    query_words, query_names = (
+        set(content_words(words)),
+        set(content_words(" ".join(distinctive_names(words)))),
+    )
     candidates = [each.node for each in view.nodes(*types) if not each.node.properties.get("action")]
     edges = view.edges_from([node.id for node in candidates], _AFFECTED_EDGES)
     affected = {each.node.id: each.node for each in view.nodes_by_id(each.edge.target for each in edges)}
@@ -106,9 +109,15 @@ def find_described_nodes(words: str, view: InvestmentView, types: Sequence[str])
         affected_words = _content_words_of(
             display_name(affected[each.edge.target]) for each in edges if each.edge.source == node.id
         )
-        event_words = _content_words_of([str(node.properties["summary"]), str(node.properties["type"]).replace("_", " ")])
+        event_words = _content_words_of(
+            [str(node.properties["summary"]), str(node.properties["type"]).replace("_", " ")]
+        )
         shared = query_words & (event_words | affected_words)
-        if query_names <= shared and 2 * len(shared) > len(query_words) and query_words & (event_words - affected_words):
+        if (
+            query_names <= shared
+            and 2 * len(shared) > len(query_words)
+            and query_words & (event_words - affected_words)
+        ):
             by_overlap.setdefault(len(shared), []).append(node)
     return by_overlap[max(by_overlap)] if by_overlap else []
 
@@ -136,7 +145,9 @@ class ItemNames:
             if contains_name(self._text, text) or contains_symbol(self._text, text)
             else ()
         )
-        found = {each.node.id: each.node for each in graph_nodes if each.node.labels[0] not in ITEM_NODE_TYPES}
+        found = {
+            each.node.id: each.node for each in graph_nodes if each.node.labels[0] not in ITEM_NODE_TYPES
+        }
         self._there |= found
         found |= {
             id: node for id, node in self.taken.items() if node.labels != ("News",) and _has_name(node, text)
@@ -170,24 +181,36 @@ class ItemNames:
             each for each in self.meant(symbol) if each.labels == (type,) and _has_symbol(each, symbol)
         ]
         if type == "Asset":
-            return require_one_node(by_symbol) if by_symbol else make_node(type, symbol=normalize_symbol(symbol))
-        is_symbol = normalize_symbol(name) == normalize_symbol(symbol)  # the item calls the company by its ticker
+            return (
+                require_one_node(by_symbol) if by_symbol else make_node(type, symbol=normalize_symbol(symbol))
+            )
+        is_symbol = normalize_symbol(name) == normalize_symbol(
+            symbol
+        )  # the item calls the company by its ticker
         same_name = [
-            each for each in by_symbol if is_symbol or set(strip_legal_form(display_name(each))) & set(strip_legal_form(name))
+            each
+            for each in by_symbol
+            if is_symbol or set(strip_legal_form(display_name(each))) & set(strip_legal_form(name))
         ]
         if by_symbol and not same_name:
             raise BadInput(
                 f"the symbol {normalize_symbol(symbol)} is that of {_list_nodes(by_symbol)}: which is meant is not said"
             )
         found = (
-            same_name or [each for each in self.meant(name) if each.labels == (type,)] or self._same_bare_name(type, name)
+            same_name
+            or [each for each in self.meant(name) if each.labels == (type,)]
+            or self._same_bare_name(type, name)
         )
         ticker = {"ticker": symbol} if type == "Company" and symbol else {}
         if not found:
             return make_node(type, name=name, **ticker)
         node_found = require_one_node(found)
-        if ticker and normalize_symbol(node_found.properties.get("ticker", symbol)) != normalize_symbol(symbol):
-            raise BadInput(f"{_list_nodes([node_found])} has another ticker, {shortly(node_found.properties['ticker'])}")
+        if ticker and normalize_symbol(node_found.properties.get("ticker", symbol)) != normalize_symbol(
+            symbol
+        ):
+            raise BadInput(
+                f"{_list_nodes([node_found])} has another ticker, {shortly(node_found.properties['ticker'])}"
+            )
         return Node(node_found.id, node_found.labels, ticker | dict(node_found.properties))
 
     def edges_between(self, sources: Sequence[str], type: str, targets: Sequence[str]) -> list[Edge]:
@@ -209,13 +232,18 @@ class ItemNames:
 
     def calls(self, said_by: str, action: str, about: Sequence[Node]) -> list[Node]:
         """Return the live insights of a person with an action on at least one of some nodes."""
-        about_edges = self._view.edges_to([each.id for each in about], ["about"]) if said_by and action else ()
+        about_edges = (
+            self._view.edges_to([each.id for each in about], ["about"]) if said_by and action else ()
+        )
         insights = [each.node for each in self._view.nodes_by_id(each.edge.source for each in about_edges)]
         wanted = {"said_by": said_by, "action": action}
         found = {
             each.id: each
             for each in insights
-            if all(normalize_name(each.properties.get(name, "")) == normalize_name(wanted[name]) for name in wanted)
+            if all(
+                normalize_name(each.properties.get(name, "")) == normalize_name(wanted[name])
+                for name in wanted
+            )
         }
         self._there |= found
         return list(found.values())
@@ -228,7 +256,9 @@ class ItemNames:
             new_properties = (
                 node.properties
                 if existing is None
-                else {name: value for name, value in node.properties.items() if name not in existing.properties}
+                else {
+                    name: value for name, value in node.properties.items() if name not in existing.properties
+                }
             )
             if new_properties:
                 found.append(Node(id, node.labels, new_properties))
@@ -285,7 +315,9 @@ def _has_name(node: Node, text: str) -> bool:
 
 
 def _has_symbol(node: Node, text: str) -> bool:
-    return bool(normalize_symbol(text)) and symbol_of(node.labels[0], node.properties) == normalize_symbol(text)
+    return bool(normalize_symbol(text)) and symbol_of(node.labels[0], node.properties) == normalize_symbol(
+        text
+    )
 
 
 def _list_nodes(nodes: Sequence[Node]) -> str:

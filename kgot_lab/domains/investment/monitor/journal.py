@@ -53,7 +53,9 @@ ITEMS_TO_READ = "SELECT body FROM items WHERE facts IS NULL ORDER BY failed, pub
 COUNT_TO_READ = "SELECT count(*) FROM items WHERE facts IS NULL"
 COUNT_FAILURE = "UPDATE items SET failed = failed + 1 WHERE id = :id"
 STORE_FACTS = "UPDATE items SET facts = :facts WHERE id = :id AND facts IS NULL"
-FACTS_TO_WRITE = "SELECT facts FROM items WHERE facts IS NOT NULL AND written_at IS NULL ORDER BY published_at, id"
+FACTS_TO_WRITE = (
+    "SELECT facts FROM items WHERE facts IS NOT NULL AND written_at IS NULL ORDER BY published_at, id"
+)
 MARK_WRITTEN = "UPDATE items SET written_at = :at WHERE id = :id AND written_at IS NULL"
 FACTS = "SELECT facts FROM items WHERE facts IS NOT NULL ORDER BY published_at, id"
 
@@ -123,7 +125,10 @@ class NewsJournal(TableBacked):
 
         Those with fewer failures come first, then the earliest.
         """
-        return tuple(news_item_from_json(json.loads(body)) for (body,) in self.storage.rows(ITEMS_TO_READ, {"most": most}))
+        return tuple(
+            news_item_from_json(json.loads(body))
+            for (body,) in self.storage.rows(ITEMS_TO_READ, {"most": most})
+        )
 
     def record_failure(self, item: NewsItem) -> None:
         """Record that an item could not be read. Others go first now, so that it blocks nothing."""
@@ -134,7 +139,7 @@ class NewsJournal(TableBacked):
         """Return the number of items that wait for a model."""
         return int(self.storage.rows(COUNT_TO_READ)[0][0])
 
-    def keep_facts(self, facts: NewsFacts) -> None:
+    def store_facts(self, facts: NewsFacts) -> None:
         """Store the facts of an item. The first ones count."""
         with self.storage.changing():
             self.storage.rows(STORE_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})

@@ -114,7 +114,8 @@ def deliver_to_address(url: str) -> DeliveryFunction:
         if not 200 <= status < 300:
             is_temporary = status >= 500 or status in (408, 429)
             raise ToolFailed(
-                f"{address} answers a briefing with {status}" + (": it may take it later" if is_temporary else ""),
+                f"{address} answers a briefing with {status}"
+                + (": it may take it later" if is_temporary else ""),
                 again=is_temporary,
             )
 
@@ -213,7 +214,7 @@ class Monitor:
             except LLMError:
                 journal.record_failure(item)
                 raise
-            journal.keep_facts(facts)
+            journal.store_facts(facts)
             yield self._write_once(facts)
         if waiting := journal.count_to_read():
             yield ItemsWait(waiting)
@@ -255,7 +256,9 @@ class Monitor:
                 holdings = Holdings(user, account.held, frozenset(account.watchlist))
                 wishes = Wishes.of(account.preferences)
                 view, posted_keys = graph.view(account.owner), accounts.sent_briefings(user)
-                for briefing in briefings(view, holdings, wishes, decays=self.decays, posted_keys=posted_keys):
+                for briefing in briefings(
+                    view, holdings, wishes, decays=self.decays, posted_keys=posted_keys
+                ):
                     if accounts.post(briefing):
                         yield BriefingPosted(briefing.key)
             except LabError as error:

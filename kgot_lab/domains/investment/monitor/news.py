@@ -199,7 +199,9 @@ class _Stated(BaseModel):
 class StatedThing(_Stated):
     """A thing as a model names it, with its symbol or ticker where the item gives one."""
 
-    type: _one_of(each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in ITEM_NODE_TYPES)  # type: ignore[valid-type]
+    type: _one_of(
+        each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in ITEM_NODE_TYPES
+    )  # type: ignore[valid-type]
     name: str
     symbol: str = ""
 
@@ -217,7 +219,9 @@ class StatedLink(_Stated):
     """An edge between two things, by their names."""
 
     source: str
-    type: _one_of(each.name for each in INVESTMENT_WITH_COMPANIES.edge_types if each.name not in ITEM_EDGE_TYPES)  # type: ignore[valid-type]
+    type: _one_of(
+        each.name for each in INVESTMENT_WITH_COMPANIES.edge_types if each.name not in ITEM_EDGE_TYPES
+    )  # type: ignore[valid-type]
     target: str
 
 
@@ -280,7 +284,9 @@ def _system(vocabulary: Vocabulary) -> str:
         f"{each.name} ({each.meaning})" for each in vocabulary.node_types if each.name not in ITEM_NODE_TYPES
     ]
     links = [
-        f"{each.name} ({_format_ends(each)})" for each in vocabulary.edge_types if each.name not in ITEM_EDGE_TYPES
+        f"{each.name} ({_format_ends(each)})"
+        for each in vocabulary.edge_types
+        if each.name not in ITEM_EDGE_TYPES
     ]
     return (
         "You note what an item of financial news states, for a graph. things: what it names, each with its type, its name as the item "

@@ -74,7 +74,9 @@ class FactFilter:
         }
         self._news = make_node("News", **properties)
         if not self._refuse_if_faulty(
-            node_faults(self._vocabulary, with_sentiment := make_node("News", **properties, sentiment=sentiment)),
+            node_faults(
+                self._vocabulary, with_sentiment := make_node("News", **properties, sentiment=sentiment)
+            ),
             "its sentiment",
         ):
             self._news = with_sentiment
@@ -82,9 +84,9 @@ class FactFilter:
 
     def facts(self, other_refusals: Iterable[str] = ()) -> NewsFacts:
         """Return everything that was accepted, and everything that was refused."""
-        truncation = [f"about {self._item.tokens_left_out} tokens at the end of the item were not read"] * bool(
-            self._item.tokens_left_out
-        )
+        truncation = [
+            f"about {self._item.tokens_left_out} tokens at the end of the item were not read"
+        ] * bool(self._item.tokens_left_out)
         refused = tuple(whole(line) for line in (*self._refused, *other_refusals, *truncation))
         nodes, edges = self._names.changed_nodes(), tuple(self._edges.values())
         expires = {node.id: self._expires[node.id] for node in nodes if node.id in self._expires}
@@ -99,7 +101,11 @@ class FactFilter:
 
         An edge records that the item mentions it.
         """
-        name, symbol, what = clean_text(thing.name), clean_text(thing.symbol), f"{thing.type} {shortly(thing.name)}"
+        name, symbol, what = (
+            clean_text(thing.name),
+            clean_text(thing.symbol),
+            f"{thing.type} {shortly(thing.name)}",
+        )
         if thing.type == "Asset":
             symbol = symbol or name
         if symbol and not contains_symbol(self._text, symbol):
@@ -122,8 +128,13 @@ class FactFilter:
 
     def accept_event(self, event: StatedEvent) -> Node | None:
         """Accept an event with what it affects, if at least one of that is known or named in the item."""
-        what, type = f"event {shortly(event.summary)}", normalize_name(clean_text(event.type)).replace(" ", "_")
-        node = self._make_summarized_node("MarketEvent", what, summary=event.summary, type=type, date=self._published)
+        what, type = (
+            f"event {shortly(event.summary)}",
+            normalize_name(clean_text(event.type)).replace(" ", "_"),
+        )
+        node = self._make_summarized_node(
+            "MarketEvent", what, summary=event.summary, type=type, date=self._published
+        )
         if node is None:
             return None
         roles = dict.fromkeys(event.affects[:MAX_STATED], "") | (
@@ -132,7 +143,11 @@ class FactFilter:
         properties_by_name = {name: {"role": role} if role else {} for name, role in roles.items()}
         joined = [
             self._accept_edge(
-                [node], "affects", self._names.meant(name), f"{what} -affects-> {shortly(name)}", **properties_by_name[name]
+                [node],
+                "affects",
+                self._names.meant(name),
+                f"{what} -affects-> {shortly(name)}",
+                **properties_by_name[name],
             )
             for name in properties_by_name
         ]
@@ -156,7 +171,9 @@ class FactFilter:
             name: self._names.meant(name) or self._find_earlier(name, what, "MarketEvent")
             for name in insight.about[:MAX_STATED]
         }
-        node = self._find_or_make_insight(insight, what, [each for candidates in nodes_by_name.values() for each in candidates[:1]])
+        node = self._find_or_make_insight(
+            insight, what, [each for candidates in nodes_by_name.values() for each in candidates[:1]]
+        )
         if node is None:
             return
         joined = [
@@ -189,7 +206,9 @@ class FactFilter:
 
     def accept_denial(self, words: str) -> None:
         """Accept that an event or an observation did not happen. It ends when the facts are written."""
-        self._ends |= dict.fromkeys(each.id for each in self._find_earlier(words, "untrue", "MarketEvent", "Insight"))
+        self._ends |= dict.fromkeys(
+            each.id for each in self._find_earlier(words, "untrue", "MarketEvent", "Insight")
+        )
 
     def accept_ended_link(self, link: StatedLink) -> None:
         """Accept that a link is over. It ends when the facts are written."""
@@ -223,7 +242,10 @@ class FactFilter:
             each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends
         ]:
             return live_calls[0]
-        given, ends = self._parse_stated_time(insight.date, what), self._parse_stated_time(insight.until, what)
+        given, ends = (
+            self._parse_stated_time(insight.date, what),
+            self._parse_stated_time(insight.until, what),
+        )
         properties = {
             "type": insight.type,
             "action": insight.action,
@@ -253,7 +275,9 @@ class FactFilter:
 
     # --- acceptance and refusal ---
 
-    def _make_summarized_node(self, kind: str, what: str, /, *, summary: str, **properties: Json) -> Node | None:
+    def _make_summarized_node(
+        self, kind: str, what: str, /, *, summary: str, **properties: Json
+    ) -> Node | None:
         """Create an event or insight if the item contains the names and numbers of its summary."""
         if not summary.strip() or len(summary) > 3 * MAX_NAME_LENGTH:
             self._refuse(what, "its summary is no sentence")

@@ -69,7 +69,12 @@ class SemanticIndex:
         with self.world.storage.changing():
             self._refuse_other_embedders()
             require_entities(
-                self.world.storage, {id for chunk_added in chunks for id in (chunk_added.entity_id, *(chunk_added.audience or ()))}
+                self.world.storage,
+                {
+                    id
+                    for chunk_added in chunks
+                    for id in (chunk_added.entity_id, *(chunk_added.audience or ()))
+                },
             )
             for chunk_added, vector in zip(chunks, vectors, strict=True):
                 id, entity = uuids(chunk_added.id, chunk_added.entity_id)
@@ -79,7 +84,8 @@ class SemanticIndex:
                     "embedder": self.embedder.digest,
                 }
                 self.storage.rows(
-                    sql.PUT_CHUNK, {"id": id, "entity": entity, "vector": self.storage.vector(vector), **values}
+                    sql.PUT_CHUNK,
+                    {"id": id, "entity": entity, "vector": self.storage.vector(vector), **values},
                 )
 
     def delete(self, id: str) -> None:
@@ -109,7 +115,9 @@ class SemanticIndex:
             raise BadInput(
                 f"effort is {MAX_EFFORT:,} at most, not {effort:,}: without one every text is looked at"
             )
-        return self._require_vector_index().nearest_by_index(self.embed_query(query), self.embedder.digest, limit, effort)
+        return self._require_vector_index().nearest_by_index(
+            self.embed_query(query), self.embedder.digest, limit, effort
+        )
 
     def index(self) -> None:
         """Create the index for searches with an effort, unless it exists. Later chunks are included.
@@ -174,7 +182,9 @@ class SessionLog:
                     "words": words,
                 }
                 speaker = uuids(each.speaker_id)[0] if each.speaker_id else None
-                self.storage.rows(sql.APPEND, {**values, "speaker": speaker, "at": each.at or self.world.now()})
+                self.storage.rows(
+                    sql.APPEND, {**values, "speaker": speaker, "at": each.at or self.world.now()}
+                )
 
     def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
         """Return the entries with any of the words: those with more of them first, then the latest.
@@ -197,7 +207,9 @@ class SessionLog:
         # in quotes FTS5 treats none as an operator
         terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MAX_QUERY_WORDS]
         rows = (
-            self.storage.rows(sql.select_entries_with_words(who), {"terms": terms, "limit": limit, **npc}) if terms else []
+            self.storage.rows(sql.select_entries_with_words(who), {"terms": terms, "limit": limit, **npc})
+            if terms
+            else []
         )
         return tuple(map(entry_from_row, rows))
 
@@ -232,7 +244,9 @@ class CharacterLog:
 
         Raises BadInput if the character does not exist.
         """
-        return self._as_heard(self._log._last(sql.HEARD_CONDITION, limit, session_id, npc=uuids(self.npc_id)[0]))
+        return self._as_heard(
+            self._log._last(sql.HEARD_CONDITION, limit, session_id, npc=uuids(self.npc_id)[0])
+        )
 
     def _as_heard(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
         self._log.world.get_entity(self.npc_id)
@@ -380,7 +394,9 @@ def hot_context(
     parts_ready, seconds = dict(ready), clock() - began
     if failed:
         raise failed[0]
-    return HotContext(parts_ready.get("identity"), parts_ready.get("scene"), parts_ready.get("passages"), seconds, budget)
+    return HotContext(
+        parts_ready.get("identity"), parts_ready.get("scene"), parts_ready.get("passages"), seconds, budget
+    )
 
 
 def _read_scene(memory: NpcMemory, session_id: str) -> NpcScene:
@@ -388,5 +404,9 @@ def _read_scene(memory: NpcMemory, session_id: str) -> NpcScene:
     located = [(item.source_id, item.target_id) for item in seen.relationships if item.type == "LOCATED_AT"]
     places = {place for entity_id, place in located if entity_id == memory.npc_id}
     present = {entity_id for entity_id, place in located if place in places} - {memory.npc_id}
-    place_entities, present_entities = ([item for item in seen.entities if item.id in ids] for ids in (places, present))
-    return NpcScene(sort_by_name(place_entities), sort_by_name(present_entities), memory.log.last(session_id=session_id))
+    place_entities, present_entities = (
+        [item for item in seen.entities if item.id in ids] for ids in (places, present)
+    )
+    return NpcScene(
+        sort_by_name(place_entities), sort_by_name(present_entities), memory.log.last(session_id=session_id)
+    )

@@ -25,9 +25,9 @@ from kgot_lab.domains.npc.opening import PostgresWorld, SQLiteWorld
 from kgot_lab.domains.npc.statements import (
     WorldRow,
     WorldStorage,
+    build_unchecked,
     entity_from_row,
     parse_json_column,
-    build_unchecked,
     to_utc,
     uuids,
 )
@@ -37,8 +37,8 @@ from kgot_lab.domains.npc.visibility import (
     SEEN_RELATIONSHIPS,
     missing_entity_error,
     policy_parameters,
-    visible_world,
     steps_over,
+    visible_world,
 )
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
@@ -130,7 +130,10 @@ def select_entries_with_words(condition: str) -> str:
 
 def select_last_entries(condition: str, *, of_session: bool) -> str:
     """Build the statement that finds the last entries."""
-    return f"SELECT {_ENTRY_COLUMNS} FROM log x WHERE {condition}{' AND x.session_id = :session' * of_session} ORDER BY x.number DESC LIMIT :limit"
+    session = " AND x.session_id = :session" * of_session
+    return (
+        f"SELECT {_ENTRY_COLUMNS} FROM log x WHERE {condition}{session} ORDER BY x.number DESC LIMIT :limit"
+    )
 
 
 # Conversion of rows to entries and chunks.
@@ -139,14 +142,21 @@ def select_last_entries(condition: str, *, of_session: bool) -> str:
 def entry_from_row(row: WorldRow) -> LogEntry:
     """Convert a row to an entry."""
     _, session, speaker, text, audience, at = row
-    values = {"session_id": session, "text": text, "audience": _audience_from_column(audience), "at": to_utc(at)}
+    values = {
+        "session_id": session,
+        "text": text,
+        "audience": _audience_from_column(audience),
+        "at": to_utc(at),
+    }
     return build_unchecked(LogEntry, **values, speaker_id=speaker and str(speaker))
 
 
 def chunk_from_row(row: WorldRow) -> Chunk:
     """Convert the first columns of a row to a chunk."""
     id, entity, text, audience = row[:4]
-    return build_unchecked(Chunk, entity_id=str(entity), text=text, audience=_audience_from_column(audience), id=str(id))
+    return build_unchecked(
+        Chunk, entity_id=str(entity), text=text, audience=_audience_from_column(audience), id=str(id)
+    )
 
 
 def audience_text(audience: Audience) -> str | None:
@@ -172,7 +182,9 @@ def graphrag_in_python(
         seen = visible_world(graph, query.npc_id, query.policy)
         steps = steps_over(seen.relationships, (), "out")
         hops_by_id = reached(query.npc_id, query.ranking.steps, lambda id: (to for _, to in steps([id])))
-        entities = {each.id: each for each in seen.entities if query.ranking.hops is None or each.id in hops_by_id}
+        entities = {
+            each.id: each for each in seen.entities if query.ranking.hops is None or each.id in hops_by_id
+        }
         if query.scope is not None:
             entities = {id: entity for id, entity in entities.items() if id in query.scope}
         rows = texts.rows(CHUNKS_OF, {"embedder": query.embedder, "ids": uuids(*entities)})

@@ -244,7 +244,7 @@ def test_facts_that_were_written_before_a_kill_are_not_written_again_later(place
         edges=(undated,),
     )
     places.journal.add([replace(LANTERN, id="n7")])
-    places.journal.keep_facts(more)
+    places.journal.store_facts(more)
     told.tick()
     before = places.graph.view().graph(), places.graph.storage.rows("SELECT * FROM edges")
     places.journal.storage.rows("UPDATE items SET written_at = NULL WHERE id = 'n7'")

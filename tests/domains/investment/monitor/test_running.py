@@ -22,7 +22,13 @@ from kgot_lab.domains.investment.monitor.events import (
     TickStarted,
 )
 from kgot_lab.domains.investment.monitor.journal import Tick, next_tick_after
-from kgot_lab.domains.investment.monitor.monitor import StopRequest, Monitor, stop_on_signals, open_places, run_scheduled
+from kgot_lab.domains.investment.monitor.monitor import (
+    Monitor,
+    StopRequest,
+    open_places,
+    run_scheduled,
+    stop_on_signals,
+)
 from kgot_lab.domains.investment.monitor.news import NewsRead
 from kgot_lab.errors import BadInput
 from kgot_lab.llm.recorded import Scripted

@@ -13,9 +13,13 @@ from support.small_market import BOND, LANTERN, ORCHARD, SHARE, STRUCTURE, with_
 from support.small_news import FIRST, MULTI_LEVEL, simulated_reader
 
 from kgot_lab.domains.investment.graph import open_investment_graph
-from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsupported_names
+from kgot_lab.domains.investment.monitor.entity_resolution import (
+    contains_name,
+    contains_symbol,
+    unsupported_names,
+)
 from kgot_lab.domains.investment.monitor.news import NewsItem, StatedNews, facts_from_json, news_prompt
-from kgot_lab.domains.investment.monitor.news_reader import read_item, filter_facts
+from kgot_lab.domains.investment.monitor.news_reader import filter_facts, read_item
 from kgot_lab.domains.investment.reach import reach
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import LLMError
