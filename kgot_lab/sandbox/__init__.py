@@ -5,6 +5,7 @@ from __future__ import annotations
 from kgot_lab.errors import BadInput, LabError, NoSandbox, SandboxError, UnknownName
 from kgot_lab.sandbox.launchers import KINDS, LANGUAGES
 from kgot_lab.sandbox.process import Launch, Sandbox
+from kgot_lab.types import STATEMENT_SECONDS
 
 _INSTALL_HINT = (
     "no sandbox works on this machine, and a statement written by a model is never run without one. Install one of these: "
@@ -30,7 +31,7 @@ def open_sandbox(
     kind: str = "auto",
     *,
     language: str = "python",
-    seconds: float = 5.0,
+    seconds: float = STATEMENT_SECONDS,
     memory_mb: int = 512,
     unsafe: bool = False,
 ) -> Sandbox:
@@ -88,7 +89,7 @@ class Calculator:
     does not isolate.
     """
 
-    def __init__(self, *, unsafe: bool = False, seconds: float = 5.0):
+    def __init__(self, *, unsafe: bool = False, seconds: float = STATEMENT_SECONDS):
         self._unsafe, self.seconds = unsafe, seconds
         self._sandbox: Sandbox | None = None
 

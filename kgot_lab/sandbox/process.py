@@ -29,7 +29,7 @@ from kgot_lab.errors import BadInput, QueryFailed, SandboxError
 from kgot_lab.graph.changes import Truth
 from kgot_lab.io.processes import tell_of_forks
 from kgot_lab.sandbox.replies import MalformedReply, encode_element, encode_removal, parse_changes, parse_part
-from kgot_lab.types import Diff, Edge, Json, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
 # The memory of a sandbox: of all its processes together, because the limit of one does not bound their
 # number.
@@ -146,7 +146,7 @@ class Sandbox:
     together may use `memory_mb` on top of twice what they use between statements.
     """
 
-    def __init__(self, launch: Launch, *, seconds: float = 5.0, memory_mb: int = 512):
+    def __init__(self, launch: Launch, *, seconds: float = STATEMENT_SECONDS, memory_mb: int = 512):
         self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
         self._truth = Truth()
         # changes that the worker does not know yet; None if it needs the whole graph

@@ -23,7 +23,7 @@ from kgot_lab.stores.lookup import HeldValues, WordIndex, edges_among, path_betw
 from kgot_lab.stores.protocol import Dialect, Execute, Fact, Scalar, Schema
 from kgot_lab.stores.statements import python_paths, python_words, require_statement, require_words
 from kgot_lab.text.words import folded_words
-from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows, Triple
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -66,7 +66,7 @@ class EmbeddedStore:
         *,
         open: Callable[[], Execute] | None = None,
         path: Path | str | None = None,
-        seconds: float = 5.0,
+        seconds: float = STATEMENT_SECONDS,
         unsafe: bool = False,
     ):
         self._alone = RLock()

@@ -151,11 +151,9 @@ def test_times_are_compared_as_moments_and_kept_in_utc(store):
 
 def test_the_newest_are_those_added_last(store):
     store.add(OFFICE)
-    assert (
-        newest_triples(store, 2) == OFFICE[2:]
-        and newest_triples(store, 0) == []
-        and newest_triples(store, 99) == OFFICE
-    )
+    assert newest_triples(store, 2) == OFFICE[2:]
+    assert newest_triples(store, 0) == []
+    assert newest_triples(store, 99) == OFFICE
 
 
 BAD = {

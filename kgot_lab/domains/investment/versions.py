@@ -286,8 +286,12 @@ def last_time(storage: TableStorage, clock: int) -> int:
 
 
 def edge_key(edge: Edge) -> EdgeKey:
-    """Return the fields that identify an edge among those of its owner."""
-    return edge.source, edge.type, edge.target
+    """Return the fields that identify an edge among those of its owner: its identity without its key.
+
+    The key is the owner in this graph, and callers name an edge without it.
+    """
+    source, type, target, _ = edge.identity
+    return source, type, target
 
 
 def _properties_json(properties: Mapping[str, Json]) -> str:

@@ -56,7 +56,9 @@ from kgot_lab.types import Json
 # Writing entities and relationships to the tables: attributes by key, a row of support for each session, and
 # their summary.
 
-_RelationshipKey = tuple[str, str, str]  # the ids of the ends of a relationship, and its type
+# `Relationship.key`: the ids of its ends, and its type, as in the primary key of its table. It is no
+# `Edge.identity`: relationships have no parallel edges, and so no key of their own.
+_RelationshipKey = tuple[str, str, str]
 Supports = dict[str, tuple[Provenance, RelationshipStanding]]  # by session
 
 
@@ -340,7 +342,7 @@ class NpcWorld(TableBacked, EntityGraph):
             for one, other in (
                 {(source, target), (target, source)} if type in SYMMETRIC_TYPES else {(source, target)}
             ):
-                self.storage.rows(statements.DELETE_RELATIONSHIP, _delete_parameters(one, other, type))
+                self.storage.rows(statements.DELETE_RELATIONSHIP, _key_parameters((one, other, type)))
 
     # --- queries ---
 
@@ -496,7 +498,7 @@ class NpcWorld(TableBacked, EntityGraph):
     def _read_support(
         self, source: str, target: str, type: str
     ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
-        rows = self.storage.rows(statements.SUPPORT_OF, _delete_parameters(source, target, type))
+        rows = self.storage.rows(statements.SUPPORT_OF, _key_parameters((source, target, type)))
         if not rows:
             raise BadInput(f"there is no relationship {shortly(type)} from {source} to {target}")
         return tuple(map(support_from_row, rows))
@@ -520,8 +522,3 @@ class NpcWorld(TableBacked, EntityGraph):
         parameters = {"ids": uuids(*ids), **({"types": types} if types else {})}
         rows = self.storage.rows(statements.select_steps(direction, types), parameters)
         return [(str(source), str(target)) for source, target in rows]
-
-
-def _delete_parameters(source: str, target: str, type: str) -> dict[str, object]:
-    ends = uuids(source, target)
-    return {"source": ends[0], "target": ends[1], "type": type}

@@ -35,7 +35,7 @@ from kgot_lab.stores.sparql.connection import (
 from kgot_lab.stores.sparql.dialect import SPARQL, refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
 from kgot_lab.stores.statements import LostStatements, require_words
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -80,7 +80,7 @@ class SparqlServer(EmbeddedStore):
         update_url: str | None = None,
         *,
         namespace: str = "kgot",
-        seconds: float = 5.0,
+        seconds: float = STATEMENT_SECONDS,
         token: str | None = None,
         execute: Execute | None = None,
         open: Callable[[], Execute] | None = None,

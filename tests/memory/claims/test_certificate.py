@@ -33,19 +33,16 @@ def test_a_fact_of_two_sources_holds_and_the_answer_is_told_as_it_is(memory):
     memory.learn([said("Ada lives_in London", "book"), said("Ada lives_in London", "page")])
     certificate = certify(memory, [LONDON])
     assert states(certificate) == ["holds"] and certificate.ruling == "passes"
-    assert (
-        certificate.facts[0].sources == ("book", "page") and hedge_answer("London", certificate) == "London"
-    )
+    assert certificate.facts[0].sources == ("book", "page")
+    assert hedge_answer("London", certificate) == "London"
 
 
 def test_a_fact_of_one_source_says_so_and_passes_unless_the_rules_are_stricter(memory):
     memory.learn(said("Ada lives_in London", "book"))
     certificate = certify(memory, [LONDON])
-    assert (
-        states(certificate) == ["one source"]
-        and certificate.facts[0].sole_sources == ("book",)
-        and certificate.ruling == "passes"
-    )
+    assert states(certificate) == ["one source"]
+    assert certificate.facts[0].sole_sources == ("book",)
+    assert certificate.ruling == "passes"
     strict = certify(memory, [LONDON], rules=CertificateRules(one_source="hedged"))
     assert (
         hedge_answer("London", strict)
@@ -113,10 +110,8 @@ def test_a_withheld_answer_is_not_told_by_its_facts_reasons_sources_or_rivals(me
     )
     assert states(strict) == ["one source", "contested", "missing"]
     parts = certificate_to_json("Where is Ada?", answer, strict)
-    assert (
-        parts["answer"] is None
-        and "london" not in f"{parts}{hedge_answer(answer, strict)}{strict.redacted(answer)!r}".casefold()
-    )
+    assert parts["answer"] is None
+    assert "london" not in f"{parts}{hedge_answer(answer, strict)}{strict.redacted(answer)!r}".casefold()
     assert (
         parts["told"]
         == "No answer is given: Ada – lives_in – ? is contested: others say ?; nothing says: ? – rules – Ada."
@@ -150,9 +145,8 @@ def test_what_an_answer_shares_no_words_with_stays_in_the_reasons_of_one_that_is
         == "No answer is given: nothing says: Ada – sign – ?."
     )
     passing = certify(memory, [LONDON], rules=CertificateRules(missing="hedged"))
-    assert passing.redacted("London") is passing and hedge_answer("London", passing).startswith(
-        "London (not certain: nothing says: Ada"
-    )
+    assert passing.redacted("London") is passing
+    assert hedge_answer("London", passing).startswith("London (not certain: nothing says: Ada")
 
 
 # --- chains ---
@@ -198,10 +192,8 @@ def test_the_weakest_fact_decides(memory):
 
 def test_an_answer_that_needs_no_fact_is_withheld(memory):
     certificate = certify(memory, [])
-    assert (
-        certificate.ruling == "withheld"
-        and hedge_answer("yes", certificate) == "No answer is given: it rests on no fact."
-    )
+    assert certificate.ruling == "withheld"
+    assert hedge_answer("yes", certificate) == "No answer is given: it rests on no fact."
 
 
 def test_no_rules_let_a_missing_fact_pass():

@@ -25,13 +25,11 @@ def test_accepting_lets_a_claim_count_and_undo_queues_it_again(memory):
     ledger = ReviewLedger(memory)
     memory.learn([UNSURE, inferred("Ada lives_in England", "Ada lives_in London")])
     accepted = ledger.accept(UNSURE.id, by="Grace")
-    assert (
-        accepted.risen == (fact("Ada lives_in England"), fact("Ada lives_in London")) and ledger.queue() == ()
-    )
+    assert accepted.risen == (fact("Ada lives_in England"), fact("Ada lives_in London"))
+    assert ledger.queue() == ()
     assert memory.history(UNSURE.id)[-1].by == "Grace"
-    assert memory.undo(accepted.change).facts == accepted.risen and [
-        each.claim for each in ledger.queue()
-    ] == [UNSURE]
+    assert memory.undo(accepted.change).facts == accepted.risen
+    assert [each.claim for each in ledger.queue()] == [UNSURE]
 
 
 def test_what_was_rejected_stays_so_when_it_is_learnt_again(memory):
@@ -53,9 +51,8 @@ def test_an_override_gives_another_confidence_or_another_object(memory):
     corrected = ledger.override(UNSURE.id, object="Paris")
     assert memory.facts() == (fact("Ada lives_in Paris"),)
     memory.undo(corrected.change)
-    assert memory.graph_hash(claims=True) == before and ledger.reliability() == {
-        "lives_in": AcceptanceCount(1, 1)
-    }
+    assert memory.graph_hash(claims=True) == before
+    assert ledger.reliability() == {"lives_in": AcceptanceCount(1, 1)}
 
 
 def test_a_decision_that_was_overtaken_is_not_undone_before_the_later_one(memory):
@@ -139,10 +136,8 @@ def test_decisions_calibrate_a_relation_and_few_of_them_are_pooled(memory):
             memory.learn(claim)
             (ledger.accept if good else ledger.reject)(claim.id)
     assert ledger.reliability() == {"born_in": AcceptanceCount(8, 8), "lives_in": AcceptanceCount(16, 8)}
-    assert (
-        ledger.calibrated(0.4, "lives_in", least=10) == 0.25
-        and ledger.calibrated(0.6, "lives_in", least=10) == 0.75
-    )
+    assert ledger.calibrated(0.4, "lives_in", least=10) == 0.25
+    assert ledger.calibrated(0.6, "lives_in", least=10) == 0.75
     assert ledger.calibrated(0.5, "lives_in", least=10) == pytest.approx(0.5)
     assert ledger.calibrated(0.6, "born_in", least=10) == pytest.approx(14 / 16)  # of all relations
     assert ledger.calibrated(0.6, "born_in") == 0.6

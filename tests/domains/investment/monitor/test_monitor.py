@@ -85,13 +85,11 @@ def test_a_tick_gathers_reads_writes_decides_and_delivers(places, clock):
     ]
     assert len(told.model.asked) == 3 and of(StageFailed, events) == []
     buy = next(entry.body for entry in told.sent if entry.body["action"] == "buy")
-    assert (
-        buy["symbols"] == ["LNTN"]
-        and len(buy["evidence"]) == 2
-        and buy["paths"]
-        and buy["live_until"]
-        and DISCLAIMER in buy["text"]
-    )
+    assert buy["symbols"] == ["LNTN"]
+    assert len(buy["evidence"]) == 2
+    assert buy["paths"]
+    assert buy["live_until"]
+    assert DISCLAIMER in buy["text"]
     assert {entry.user for entry in told.sent} == {"ada"} and places.accounts.outbox(unsent=True) == ()
 
 
@@ -119,11 +117,9 @@ def test_of_two_items_with_one_id_that_come_together_the_first_is_taken_and_the_
     told = Told(places, [LANTERN, LANTERN, replace(ORCHARD, id=LANTERN.id)])
     for new in (1, 0):
         (gathered,) = of(NewsGathered, told.tick())
-        assert (
-            gathered.new == new
-            and len(gathered.refused) == 1
-            and "give it one of its own" in gathered.refused[0]
-        )
+        assert gathered.new == new
+        assert len(gathered.refused) == 1
+        assert "give it one of its own" in gathered.refused[0]
     (asked,) = told.model.asked
     assert LANTERN.headline in str(asked) and ORCHARD.headline not in str(asked)
 
@@ -194,11 +190,9 @@ def test_a_briefing_that_was_not_sent_while_it_was_fresh_is_not_sent(places, clo
     told.tick()
     told.down = None
     clock.time += timedelta(days=30)
-    assert (
-        of(BriefingsStale, told.tick()) == [BriefingsStale(1)]
-        and told.sent == []
-        and len(places.accounts.outbox()) == 1
-    )
+    assert of(BriefingsStale, told.tick()) == [BriefingsStale(1)]
+    assert told.sent == []
+    assert len(places.accounts.outbox()) == 1
 
 
 def test_old_news_after_a_long_pause_is_read_and_briefs_nobody(places, clock):
@@ -258,9 +252,8 @@ def test_a_feed_that_cannot_be_reached_holds_nothing_else_up(places, tmp_path):
     told = Told(places, [LANTERN])
     told.deliver, told.monitor.feed = None, lambda: read_news_file(tmp_path / "nothing.jsonl")
     events = told.tick()
-    assert [each.stage for each in of(StageFailed, events)] == ["gather"] and isinstance(
-        events[-1], TickEnded
-    )
+    assert [each.stage for each in of(StageFailed, events)] == ["gather"]
+    assert isinstance(events[-1], TickEnded)
 
 
 def test_events_are_lines_that_can_be_read(places, clock):
