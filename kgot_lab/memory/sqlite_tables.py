@@ -244,7 +244,7 @@ def _to_sqlite(statement: str) -> str:
 
 # Open tables by the name of a file, in memory, or by the address of a PostgreSQL server.
 
-_OpenedTables = TypeVar("_Opened", bound=TableStorage)
+_OpenedTables = TypeVar("_OpenedTables", bound=TableStorage)
 # as libpq takes it: host=… dbname=…
 _LIBPQ_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*=")
 

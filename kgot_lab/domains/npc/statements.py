@@ -206,7 +206,7 @@ class WorldStorage(TableStorage, Protocol):
 
 # Conversion between rows and entities or relationships, for both engines.
 
-Built = TypeVar("Made")
+Built = TypeVar("Built")
 
 
 def entity_from_row(row: WorldRow) -> Entity:

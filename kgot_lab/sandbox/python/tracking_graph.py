@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import networkx as nx
 
 Owner = tuple[Hashable, ...]  # (node,) or (source, target, key)
-_TrackedDict = TypeVar("_Part", bound="Tracked")
+_TrackedDict = TypeVar("_TrackedDict", bound="Tracked")
 Before = dict[Any, Any] | None  # an element's attributes before the statement, or None if it did not exist
 
 

@@ -75,7 +75,7 @@ _ALLOW, _KILL, _REFUSE, _UNKNOWN = (0x7FFF0000, 0x80000000, 0x00050001, 0x000500
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # offsets in struct seccomp_data
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 
-CallTable = TypeVar("TableOfCalls")
+CallTable = TypeVar("CallTable")
 Instruction = tuple[int, int, int, int]
 ConditionalCall = tuple[
     int, int, tuple[int, ...]
