@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from kgot_lab.errors import BadInput, UnknownName, require, require_parts
 from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.llm import check_spec, connect
-from kgot_lab.llm.structured import checked_reply, parse, schema_of, structured
+from kgot_lab.llm.structured import checked_reply, compact_schema, parse, structured
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.text.words import SentenceRules, content_words, named_words, sentences
@@ -284,7 +284,7 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
     )
     prompt = Prompt(
         (Message("system", system), Message("user", question + reply_format)),
-        schema_of(reply_model),
+        compact_schema(reply_model),
         max_tokens=1500,
     )
     reply = (

@@ -27,7 +27,7 @@ from kgot_lab.domains.investment.versions import (
     ownership_faults,
 )
 from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView, storable_text
-from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
@@ -116,7 +116,7 @@ class InvestmentGraph(TableBacked):
             map(str, explicit.keys() - {node.id for node in nodes} - set(map(edge_key, edges)))
         ):
             raise BadInput(
-                f"expires_at names {shortly(unknown[0])}, which is not among what is written; give its id, or (source, type, target)"
+                f"expires_at names {short_repr(unknown[0])}, which is not among what is written; give its id, or (source, type, target)"
             )
         with self.storage.changing():
             change = GraphChange(self.storage, owner, self.now)
@@ -163,13 +163,13 @@ class InvestmentGraph(TableBacked):
                     node = existing.get(target)
                     if node is None or node.owner != owner:
                         raise BadInput(
-                            f"there is no node {shortly(target)} of this owner; look at the ids of view().nodes()"
+                            f"there is no node {short_repr(target)} of this owner; look at the ids of view().nodes()"
                         )
                     ended_nodes += [target] * change.expire_node(node)
                 else:
                     if target not in edges:
                         raise BadInput(
-                            f"there is no edge {shortly(target)} of this owner; look at view().edges()"
+                            f"there is no edge {short_repr(target)} of this owner; look at view().edges()"
                         )
                     ended_edges += [target] * change.expire_edge(edges[target])
         return GraphUpdate(tuple(ended_nodes), tuple(ended_edges))
@@ -183,7 +183,7 @@ class InvestmentGraph(TableBacked):
         require(source, str, "the source of an indicator is a text")
         for value in values.values():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise BadInput(f"a value of {name} is a finite number, not {described_value(value)}")
+                raise BadInput(f"a value of {name} is a finite number, not {describe_value(value)}")
         source = storable_text(source)
         by_period = {
             to_microseconds(time, f"the time of a value of {name}"): float(value)

@@ -19,7 +19,7 @@ from kgot_lab.domains.investment.view import (
     display_name,
     normalize_symbol,
 )
-from kgot_lab.errors import BadInput, described_value
+from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.memory.claims.claim import from_microseconds_or_none
 from kgot_lab.types import Node
 
@@ -111,7 +111,7 @@ def reach(
     for name, decay in decays.items():
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
             message = (
-                f"the decay of {name} is a number more than 0 and at most 1, not {described_value(decay)}"
+                f"the decay of {name} is a number more than 0 and at most 1, not {describe_value(decay)}"
             )
             raise BadInput(f"{message}; leave out what is not to be walked")
     with view.reading():

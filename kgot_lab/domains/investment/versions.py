@@ -23,7 +23,7 @@ from kgot_lab.domains.investment.view import (
     owned_prefix,
     symbol_of,
 )
-from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary, fit_edge, fit_node, fit_text
 from kgot_lab.kgos.schemas.check import Fault, time_of
@@ -53,7 +53,7 @@ class Lifetime:
     def __post_init__(self) -> None:
         if self.days is not None and not (isinstance(self.days, int | float) and 0 < self.days < 36_525):
             raise BadInput(
-                f"a lifetime is a number of days, more than 0, or None, not {described_value(self.days)}"
+                f"a lifetime is a number of days, more than 0, or None, not {describe_value(self.days)}"
             )
 
 
@@ -310,7 +310,7 @@ def merge_nodes_by_id(nodes: Iterable[Node]) -> list[Node]:
         previous = by_id.get(node.id)
         if previous is not None and previous.labels != node.labels:
             raise BadInput(
-                f"node {shortly(node.id)} is given with two types: {previous.labels} and {node.labels}"
+                f"node {short_repr(node.id)} is given with two types: {previous.labels} and {node.labels}"
             )
         by_id[node.id] = Node(
             node.id,
@@ -334,7 +334,7 @@ def check_storable_key(text: str, what: str) -> None:
     fit_text(text, what)
     if "\0" in text or len(text) > MAX_ID_LENGTH:
         raise BadInput(
-            f"{what} is a text of at most {MAX_ID_LENGTH} characters without a NUL, not {shortly(text)}"
+            f"{what} is a text of at most {MAX_ID_LENGTH} characters without a NUL, not {short_repr(text)}"
         )
 
 
@@ -353,10 +353,10 @@ def ownership_faults(nodes: Sequence[Node], existing: Mapping[str, DatedNode], o
     """Yield the faults in the ids and types of nodes to be written for an owner."""
     prefix = owned_prefix(owner)
     for node in nodes:
-        location = f"node {shortly(node.id)}"
+        location = f"node {short_repr(node.id)}"
         if not node.id.startswith(prefix) or (not owner and "/" in node.id):
             advice = (
-                f"begin it with {shortly(prefix)}"
+                f"begin it with {short_repr(prefix)}"
                 if owner
                 else "write it without / in its id, or give its owner"
             )

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.claim import from_microseconds, from_microseconds_or_none
@@ -42,7 +42,7 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     name = properties.get(_NAME_PROPERTIES.get(type, "name"))
     if not isinstance(name, str) or not name.strip():
         raise BadInput(
-            f"a node of type {type} is named by its {_NAME_PROPERTIES.get(type, 'name')}, a text, not {described_value(name)}"
+            f"a node of type {type} is named by its {_NAME_PROPERTIES.get(type, 'name')}, a text, not {describe_value(name)}"
         )
     key = normalize_name(name)
     if type == "Asset":
@@ -181,7 +181,7 @@ class InvestmentView:
         for found in self.nodes_by_id([storable_text(id)]):
             return found
         raise BadInput(
-            f"there is no live node {shortly(id)} for this owner at {self.time.isoformat()}; history() tells of those that were"
+            f"there is no live node {short_repr(id)} for this owner at {self.time.isoformat()}; history() tells of those that were"
         )
 
     def nodes(self, *types: str) -> tuple[DatedNode, ...]:
@@ -270,7 +270,9 @@ class InvestmentView:
             for each in self._nodes(sql.NODES_BY_NAME, name=normalize_name(name))
             if wanted in ("", each.node.labels[0])
         ]
-        return self._require_one(found, f"the name {shortly(name)}", "give the type that is meant, or the id")
+        return self._require_one(
+            found, f"the name {short_repr(name)}", "give the type that is meant, or the id"
+        )
 
     def symbols_meant(self, symbol: str) -> tuple[str, ...]:
         """Return the symbols of assets that a symbol may refer to.
@@ -305,7 +307,7 @@ class InvestmentView:
             if found := self._nodes_by_symbol(type, text):
                 return self._require_one(
                     found,
-                    f"the {SYMBOL_PROPERTIES[type]} {shortly(text)}",
+                    f"the {SYMBOL_PROPERTIES[type]} {short_repr(text)}",
                     "give the id of the one that is meant",
                 )
         return self.by_name(text)
@@ -313,7 +315,7 @@ class InvestmentView:
     def _by_symbol(self, type: str, symbol: str) -> DatedNode:
         if not normalize_symbol(symbol):
             raise BadInput(f"to look for a node of type {type}, give its {SYMBOL_PROPERTIES[type]}")
-        what = f"the {SYMBOL_PROPERTIES[type]} {shortly(normalize_symbol(symbol))}"
+        what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(normalize_symbol(symbol))}"
         return self._require_one(
             self._nodes_by_symbol(type, symbol), what, "give the id of the one that is meant"
         )
@@ -345,4 +347,4 @@ class InvestmentView:
 
 
 def _name_and_id(node: Node) -> str:
-    return f"{display_name(node)} ({shortly(node.id)})"
+    return f"{display_name(node)} ({short_repr(node.id)})"

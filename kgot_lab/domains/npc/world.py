@@ -46,7 +46,7 @@ from kgot_lab.domains.npc.visibility import (
     sort_by_name,
     visible_world,
 )
-from kgot_lab.errors import BadInput, require, shortly
+from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import check_probability, check_text, utc_now
@@ -136,7 +136,7 @@ def store_decision(
         if session not in session_supports:
             ends = f"from {directed.source_id} to {directed.target_id}"
             raise BadInput(
-                f"the session {shortly(session)} tells of no relationship {shortly(directed.type)} {ends}"
+                f"the session {short_repr(session)} tells of no relationship {short_repr(directed.type)} {ends}"
             )
         session_supports[session] = (
             replace(session_supports[session][0], dm_confirmed=standing == "accepted"),
@@ -481,7 +481,7 @@ class NpcWorld(TableBacked, EntityGraph):
             return VisibleWorld(sort_by_name([entity_from_row(row) for row in rows]), ())
         if isinstance(policy, str):
             raise BadInput(
-                f'a policy of visibility is a VisibilityPolicy(…) or "document", not {shortly(policy)}'
+                f'a policy of visibility is a VisibilityPolicy(…) or "document", not {short_repr(policy)}'
             )
         require(policy, VisibilityPolicy, 'a policy of visibility is a VisibilityPolicy(…) or "document"')
         return visible_world(self.storage, id, policy)
@@ -500,7 +500,7 @@ class NpcWorld(TableBacked, EntityGraph):
     ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
         rows = self.storage.rows(statements.SUPPORT_OF, _key_parameters((source, target, type)))
         if not rows:
-            raise BadInput(f"there is no relationship {shortly(type)} from {source} to {target}")
+            raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
         return tuple(map(support_from_row, rows))
 
     def _neighbours_by_level(

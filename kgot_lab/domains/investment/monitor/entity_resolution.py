@@ -18,7 +18,7 @@ from kgot_lab.domains.investment.view import (
     normalize_symbol,
     symbol_of,
 )
-from kgot_lab.errors import BadInput, UnknownName, shortly
+from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Edge, Json, Node
@@ -164,7 +164,7 @@ class ItemNames:
         """
         words = clean_text(words)
         if unsupported := unsupported_names(self._text, words):
-            raise BadInput(f"{', '.join(map(shortly, unsupported[:5]))} does not stand in the item")
+            raise BadInput(f"{', '.join(map(short_repr, unsupported[:5]))} does not stand in the item")
         found = find_described_nodes(words, self._view, types)
         self._there |= {each.id: each for each in found}
         if not found:
@@ -209,7 +209,7 @@ class ItemNames:
             symbol
         ):
             raise BadInput(
-                f"{_list_nodes([node_found])} has another ticker, {shortly(node_found.properties['ticker'])}"
+                f"{_list_nodes([node_found])} has another ticker, {short_repr(node_found.properties['ticker'])}"
             )
         return Node(node_found.id, node_found.labels, ticker | dict(node_found.properties))
 
@@ -321,4 +321,4 @@ def _has_symbol(node: Node, text: str) -> bool:
 
 
 def _list_nodes(nodes: Sequence[Node]) -> str:
-    return " and ".join(f"{display_name(each)} ({shortly(each.id)})" for each in nodes)
+    return " and ".join(f"{display_name(each)} ({short_repr(each.id)})" for each in nodes)

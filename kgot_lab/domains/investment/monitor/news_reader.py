@@ -33,7 +33,7 @@ from kgot_lab.domains.investment.monitor.news import (
 )
 from kgot_lab.domains.investment.versions import EdgeKey
 from kgot_lab.domains.investment.view import InvestmentView, normalize_name
-from kgot_lab.errors import BadInput, BadReply, shortly
+from kgot_lab.errors import BadInput, BadReply, short_repr
 from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
 from kgot_lab.llm.structured import structured
 from kgot_lab.text.cleaning import whole
@@ -104,12 +104,12 @@ class FactFilter:
         name, symbol, what = (
             clean_text(thing.name),
             clean_text(thing.symbol),
-            f"{thing.type} {shortly(thing.name)}",
+            f"{thing.type} {short_repr(thing.name)}",
         )
         if thing.type == "Asset":
             symbol = symbol or name
         if symbol and not contains_symbol(self._text, symbol):
-            self._refuse(f"the symbol {shortly(symbol)} of {what}", "it does not stand in the item")
+            self._refuse(f"the symbol {short_repr(symbol)} of {what}", "it does not stand in the item")
             symbol = ""
         is_named = bool(symbol) if thing.type == "Asset" else contains_name(self._text, name)
         if thing.type in ITEM_NODE_TYPES:
@@ -129,7 +129,7 @@ class FactFilter:
     def accept_event(self, event: StatedEvent) -> Node | None:
         """Accept an event with what it affects, if at least one of that is known or named in the item."""
         what, type = (
-            f"event {shortly(event.summary)}",
+            f"event {short_repr(event.summary)}",
             normalize_name(clean_text(event.type)).replace(" ", "_"),
         )
         node = self._make_summarized_node(
@@ -146,7 +146,7 @@ class FactFilter:
                 [node],
                 "affects",
                 self._names.meant(name),
-                f"{what} -affects-> {shortly(name)}",
+                f"{what} -affects-> {short_repr(name)}",
                 **properties_by_name[name],
             )
             for name in properties_by_name
@@ -157,7 +157,7 @@ class FactFilter:
 
     def accept_link(self, link: StatedLink) -> None:
         """Accept an edge between two things."""
-        what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}"
+        what = f"{short_repr(link.source)} -{link.type}-> {short_repr(link.target)}"
         self._accept_edge(self._names.meant(link.source), link.type, self._names.meant(link.target), what)
 
     def accept_insight(self, insight: StatedInsight, events: Sequence[Node | None]) -> None:
@@ -166,7 +166,7 @@ class FactFilter:
         Sources are the item itself and events. If the same person gave a call before with the same action on
         the same things, and it is live, this item becomes evidence of that call.
         """
-        what = f"{insight.type} {shortly(insight.summary)}"
+        what = f"{insight.type} {short_repr(insight.summary)}"
         nodes_by_name = {
             name: self._names.meant(name) or self._find_earlier(name, what, "MarketEvent")
             for name in insight.about[:MAX_STATED]
@@ -177,7 +177,7 @@ class FactFilter:
         if node is None:
             return
         joined = [
-            self._accept_edge([node], "about", candidates, f"{what} -about-> {shortly(name)}")
+            self._accept_edge([node], "about", candidates, f"{what} -about-> {short_repr(name)}")
             for name, candidates in nodes_by_name.items()
         ]
         if not any(joined):
@@ -200,7 +200,7 @@ class FactFilter:
         self._ends |= dict.fromkeys(each.id for each in found)
         if not found:
             self._refuse(
-                f"{call.action} of {shortly(call.said_by)}, withdrawn",
+                f"{call.action} of {short_repr(call.said_by)}, withdrawn",
                 "no such call is live on what the item names",
             )
 
@@ -212,7 +212,7 @@ class FactFilter:
 
     def accept_ended_link(self, link: StatedLink) -> None:
         """Accept that a link is over. It ends when the facts are written."""
-        what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}, over"
+        what = f"{short_repr(link.source)} -{link.type}-> {short_repr(link.target)}, over"
         sources, targets = (
             [each.id for each in self._names.meant(name)] for name in (link.source, link.target)
         )
@@ -229,14 +229,14 @@ class FactFilter:
         try:
             return [self._names.earlier_event(words, *types)]
         except BadInput as error:
-            self._refuse(f"{what}: {shortly(words)}", str(error))
+            self._refuse(f"{what}: {short_repr(words)}", str(error))
             return []
 
     def _find_or_make_insight(self, insight: StatedInsight, what: str, about: Sequence[Node]) -> Node | None:
         """Return the insight that is meant: a live call, or a new insight with its date and expiry."""
         said_by = clean_text(insight.said_by)
         if said_by and not contains_name(self._text, said_by):
-            self._refuse(f"{what}, said by {shortly(said_by)}", "that name does not stand in the item")
+            self._refuse(f"{what}, said by {short_repr(said_by)}", "that name does not stand in the item")
             said_by = ""
         if live_calls := [
             each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends
@@ -268,7 +268,8 @@ class FactFilter:
         time = time_of(date_text)
         if date_text.strip() and (time is None or str(time.day) not in named_words(self._text)):
             self._refuse(
-                f"{what}, the time {shortly(date_text)}", "it is none, or its day does not stand in the item"
+                f"{what}, the time {short_repr(date_text)}",
+                "it is none, or its day does not stand in the item",
             )
             return None
         return time
@@ -284,7 +285,8 @@ class FactFilter:
             return None
         if unsupported := unsupported_names(self._text, summary):
             self._refuse(
-                what, f"{', '.join(map(shortly, unsupported[:5]))} in its summary does not stand in the item"
+                what,
+                f"{', '.join(map(short_repr, unsupported[:5]))} in its summary does not stand in the item",
             )
             return None
         node = make_node(kind, summary=clean_text(summary), **properties)
