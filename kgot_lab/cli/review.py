@@ -25,7 +25,7 @@ from kgot_lab.cli.memory import (
 )
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.text.cleaning import as_typed, counted, harmless
+from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.memory.claims.claim import Cardinality, Queued
@@ -58,9 +58,11 @@ def list_waiting(
         if claim is None:
             rows = [*map(_row, reviewer.queue)]
             print_rows(rows, as_json, _line)
-            terminal.say(f"{counted(len(rows), 'claim')} to decide on" if rows else reviewer.nothing_waits)
+            terminal.say(
+                f"{format_count(len(rows), 'claim')} to decide on" if rows else reviewer.nothing_waits
+            )
             return
-        id = reviewer.waiting(as_typed(claim, "the id"))
+        id = reviewer.waiting(decode_argument(claim, "the id"))
         queued = next(each for each in reviewer.queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
     others = {
@@ -87,18 +89,18 @@ def decide_on_one(
         )
     with memory_opened(context) as claims:
         reviewer = _reviewer(claims, by)
-        id = reviewer.waiting(as_typed(claim, "the id"))
+        id = reviewer.waiting(decode_argument(claim, "the id"))
         told = reviewer.decide(
             id,
             verdict,
             confidence=confidence,
-            object=None if object is None else as_typed(object, "the object"),
+            object=None if object is None else decode_argument(object, "the object"),
         )
         fact = claims.claim(id).fact
     if as_json:
         typer.echo(json.dumps({"claim": id, **fact_parts(fact), "verdict": verdict, **fallen_parts(told)}))
         return
-    typer.echo(harmless(f"{_DONE[verdict]}: {fact}"))
+    typer.echo(printable_line(f"{_DONE[verdict]}: {fact}"))
     typer.echo("\n".join(fallen_lines(told)))
 
 
@@ -114,7 +116,7 @@ def review_in_turn(context: typer.Context, by: str = BY) -> None:
             _in_turn(reviewer)
         finally:  # also after Ctrl-C
             terminal.say(
-                f"{counted(len(reviewer.decided), 'decision')} on file, {counted(len(reviewer.queue), 'claim')} to decide on"
+                f"{format_count(len(reviewer.decided), 'decision')} on file, {format_count(len(reviewer.queue), 'claim')} to decide on"
             )
 
 
@@ -149,7 +151,7 @@ def _did(reviewer: Reviewer, key: str, queued: Queued) -> None:
     elif key == "u":
         again = reviewer.undo()
         typer.echo(
-            harmless(f"taken back: {again.fact} waits again")
+            printable_line(f"taken back: {again.fact} waits again")
             if again
             else "no decision of yours to take back"
         )
@@ -161,7 +163,7 @@ def _did(reviewer: Reviewer, key: str, queued: Queued) -> None:
 
 def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) -> None:
     told = reviewer.decide(queued.claim.id, verdict, **instead)
-    typer.echo(harmless(f"{_DONE[verdict]}: {queued.claim.fact}"))
+    typer.echo(printable_line(f"{_DONE[verdict]}: {queued.claim.fact}"))
     typer.echo("\n".join(fallen_lines(told)))
     reviewer.reload()
 
@@ -172,7 +174,7 @@ def _override(reviewer: Reviewer, queued: Queued) -> None:
         if object := typer.prompt(
             "another object (empty: another confidence)", default="", show_default=False
         ):
-            _decide(reviewer, queued, "override", object=as_typed(object, "the object"))
+            _decide(reviewer, queued, "override", object=decode_argument(object, "the object"))
         elif given := typer.prompt(
             "another confidence, 0 to 1 (empty: neither)", default="", show_default=False
         ):
@@ -205,7 +207,7 @@ def _key() -> str:
 def _reviewer(claims: Claims, by: str) -> Reviewer:
     from kgot_lab.memory.claims.ledger import Reviewer
 
-    return Reviewer(claims, as_typed(by, "--by"))
+    return Reviewer(claims, decode_argument(by, "--by"))
 
 
 def _looking(claims: Claims, by: str) -> Reviewer:
@@ -258,7 +260,7 @@ def _listed(what: str, facts: Sequence[Triple]) -> Iterator[str]:
 
 
 def _cut(text: str) -> str:
-    line = harmless(text)
+    line = printable_line(text)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({len(line) - _LONGEST:,} more characters)"
 
 
@@ -292,11 +294,11 @@ def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> N
     def line(row: dict[str, Any]) -> str:
         if row["declared"]:
             return f"{row['relation']}: declared {row['declared']}"
-        return f"{row['relation']}: {row['suggested']}? {row['several']} of {counted(row['subjects'], 'subject')} with several objects"
+        return f"{row['relation']}: {row['suggested']}? {row['several']} of {format_count(row['subjects'], 'subject')} with several objects"
 
     print_rows(rows, as_json, line)
     terminal.say(
-        f"{counted(len(rows), 'relation')}; what is suggested counts for nothing before it is declared"
+        f"{format_count(len(rows), 'relation')}; what is suggested counts for nothing before it is declared"
     )
 
 
@@ -312,7 +314,7 @@ def declare_relation(
     A single relation has one object at a time: the later fact is the answer, and the earlier stays on record.
     """
     with memory_opened(context) as claims:
-        name = as_typed(relation, "the relation")
+        name = decode_argument(relation, "the relation")
         change = claims.declare(name, cast("Cardinality", cardinality), by=by)
         known = any(fact.relation == name for fact in claims.recorded_facts())
     _tell_change(change, as_json, f"{name} is {cardinality}")
@@ -331,7 +333,9 @@ def tell_changes(
     with memory_opened(context) as claims:
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims if at is None else claims.as_of(at)
-        periods = beliefs.changes_of(as_typed(subject, "the subject"), as_typed(relation, "the relation"))
+        periods = beliefs.changes_of(
+            decode_argument(subject, "the subject"), decode_argument(relation, "the relation")
+        )
         now = at if at is not None else claims.now()
     rows = [
         {
@@ -402,14 +406,14 @@ def unmerge_name(
 ) -> None:
     """Undo the merge of a name."""
     with memory_opened(context) as claims:
-        name = as_typed(other, "the name")
+        name = decode_argument(other, "the name")
         change = claims.unmerge(name, by=by)
     _tell_change(change, as_json, f"{name} is read as itself")
 
 
 def _named(claims: Claims, text: str) -> str:
     """Return a name that occurs in some fact. Raises BadInput for any other, which is probably a typo."""
-    name = as_typed(text, "the name")
+    name = decode_argument(text, "the name")
     if not any(name in (fact.subject, fact.object) for fact in claims.recorded_facts()):
         raise BadInput(
             f"no fact names {name!r}, so nothing was changed: `kgot-lab memory FILE facts` shows the names"
@@ -422,7 +426,7 @@ def _tell_change(change: int | None, as_json: bool, told: str) -> None:
         typer.echo(json.dumps({"change": change}))
     else:
         typer.echo(
-            harmless(
+            printable_line(
                 f"change {change}: {told}" if change is not None else f"nothing was changed: {told} already"
             )
         )

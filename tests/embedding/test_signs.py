@@ -60,7 +60,7 @@ def test_a_large_collection_is_searched_by_signs_first_and_ranked_by_cosines(mon
     matrix[100] = matrix[200]  # a tie
     embedder, documents = Listed(matrix), [Document(f"d{row:04d}", str(row)) for row in range(len(matrix))]
     exact = dense(documents, embedder, keep=20)
-    monkeypatch.setattr(lanes, "LARGE", 1_000)
+    monkeypatch.setattr(lanes, "SIGN_BITS_FROM", 1_000)
     monkeypatch.setattr(lanes, "_CANDIDATES", 300)
     rough = dense(documents, embedder, keep=20)
     stored = StoredVectors.of([each.id for each in documents], matrix, model="listed")
