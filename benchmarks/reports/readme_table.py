@@ -95,7 +95,7 @@ def answers(asked: str, system: str, rival: str, findings: ComparisonResults | N
     as both have.
     """
     findings = findings or pays()
-    ours, theirs = findings.on(system, ALL_SETS), findings.on(rival, ALL_SETS)
+    ours, theirs = findings.results_on(system, ALL_SETS), findings.results_on(rival, ALL_SETS)
     both = [key for key in ours if key in theirs]
     groups = [f"{key[0]} {ours[key].group or key[1]}" for key in both]
     gain = grouped_interval([ours[key].f1 - theirs[key].f1 for key in both], groups, **findings.test_settings)
@@ -123,7 +123,7 @@ def answers(asked: str, system: str, rival: str, findings: ComparisonResults | N
 @cache
 def pays() -> ComparisonResults:
     """The receipts of the comparison of systems with and without a graph."""
-    return ComparisonResults.of(ROOT / "benchmarks" / "results" / "graph_pays")
+    return ComparisonResults.load(ROOT / "benchmarks" / "results" / "graph_pays")
 
 
 def found(asked: str, name: str, told: str, other: str = BASELINE) -> Result:
@@ -249,8 +249,8 @@ def answering() -> str:
 
 def doubts() -> str:
     """What a sceptic would say, with its numbers."""
-    found = ComparisonResults.of(ABLATIONS)
-    linked, unlinked = (found.on(system, ALL_SETS) for system in ("paths", "no-links"))
+    found = ComparisonResults.load(ABLATIONS)
+    linked, unlinked = (found.results_on(system, ALL_SETS) for system in ("paths", "no-links"))
     both = [key for key in linked if key in unlinked]
     same = sum(linked[key].f1 == unlinked[key].f1 for key in both)
     with_links, without = (

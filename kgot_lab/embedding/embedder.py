@@ -184,12 +184,12 @@ class SignBits:
 
         More rows are returned if several seem equally near.
         """
-        rough = self.products(vector)
+        rough = self.approximate_products(vector)
         if count >= len(rough):
             return np.arange(len(rough))
         return np.flatnonzero(rough >= np.partition(rough, -count)[-count])
 
-    def products(self, vector: Matrix) -> NDArray[np.float32]:
+    def approximate_products(self, vector: Matrix) -> NDArray[np.float32]:
         """Approximate the product of each row with a vector, less that of the mean, shape (n,)."""
         turned = row_products(self._turn, vector)
         least = turned.min()

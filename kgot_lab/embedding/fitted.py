@@ -127,7 +127,7 @@ def infonce(
             f"InfoNCE tells documents of two words or more apart, and {len(texts)} of these {len(documents)} are such"
         )
     model = _random_projection(texts, dimension, training.seed)
-    passages = [[model.places(words) for words in sentences] for sentences in texts]
+    passages = [[model.word_indices(words) for words in sentences] for sentences in texts]
     random = np.random.default_rng(training.seed)
     # Adagrad (Duchi et al. 2011), one step size per word
     squares = np.full(len(model.weights), 1e-8, np.float32)
@@ -156,7 +156,7 @@ class WordMatrix:
     words: _Words
     amounts: _Floats
 
-    def times(self, weights: _Floats) -> _Floats:
+    def multiply(self, weights: _Floats) -> _Floats:
         """Compute X W, shape (lines, dimension)."""
         product = np.zeros((self.count, weights.shape[1]), weights.dtype)
         lines, sums = _sum_by_key(self.lines, weights[self.words] * self.amounts[:, None])
@@ -176,7 +176,7 @@ def infonce_loss(weights: _Floats, bags: WordMatrix, temperature: float) -> tupl
     length 1, a of the first n and b of the others, and S = a b^T / temperature: L = - mean over i of [log
     softmax over row i + log softmax over column i] of S_ii, / 2.
     """
-    product = bags.times(weights)
+    product = bags.multiply(weights)
     lengths = np.maximum(np.linalg.norm(product, axis=1, keepdims=True), 1e-8)
     a, b = np.split(product / lengths, 2)
     scores, pairs = a @ b.T / temperature, len(a)
@@ -213,13 +213,13 @@ class InfoNCE:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
-        words = [self.places(_tokenise(text)) for text in checked_texts(texts)]
+        words = [self.word_indices(_tokenise(text)) for text in checked_texts(texts)]
         vectors = np.zeros((len(words), self.dimension), np.float32)
         for start in range(0, len(words), 256):
-            vectors[start : start + 256] = self.word_matrix(words[start : start + 256]).times(self.weights)
+            vectors[start : start + 256] = self.word_matrix(words[start : start + 256]).multiply(self.weights)
         return normalise_rows(vectors, self.name)
 
-    def places(self, words: Iterable[str]) -> _Words:
+    def word_indices(self, words: Iterable[str]) -> _Words:
         """Return the indices of the words in the vocabulary."""
         return np.array([self.vocabulary[word] for word in words if word in self.vocabulary], np.int64)
 

@@ -54,7 +54,7 @@ class CacheFile:
         self._folder, self._table = folder, table
         # for warnings: the name of the cache, and what happens without it
         self._called, self._without = (label, fallback)
-        self._told = set[str]()  # problems already warned about
+        self._warned = set[str]()  # problems already warned about
 
     @property
     def _path(self) -> Path:
@@ -112,8 +112,8 @@ class CacheFile:
         if broken:
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))
-        if what not in self._told:  # every batch has the same problem, in reading and writing
-            self._told.add(what)
+        if what not in self._warned:  # every batch has the same problem, in reading and writing
+            self._warned.add(what)
             warnings.warn(f"the {self._called} cache {what} ({error})", stacklevel=5)
 
 
@@ -187,15 +187,15 @@ class CachedEmbedder:
             (key for key in wanted if key not in known), key=lambda key: (-len(wanted[key]), key)
         )
         for start in range(0, len(missing), self._chunk):
-            self._tell(start, len(missing))
+            self._report_progress(start, len(missing))
             some = missing[start : start + self._chunk]
             fresh = dict(zip(some, self._embedder.embed([wanted[key] for key in some]), strict=True))
             self._write(fresh)
             known.update(fresh)
-        self._tell(len(missing), len(missing))
+        self._report_progress(len(missing), len(missing))
         return np.array([known[key] for key in keys], np.float32).reshape(len(keys), self.dimension)
 
-    def _tell(self, done: int, total: int) -> None:
+    def _report_progress(self, done: int, total: int) -> None:
         if self._progress and total:
             self._progress(done, total)
 
@@ -250,8 +250,6 @@ class InMemoryVectors:
             )
         return self._embedder.embed(texts)
 
-
-__all__ = ["CachedEmbedder", "VectorFiles", "WithStoredVectors", "Vectors", "minilm", "text_key"]
 
 # data sets shipped with MiniLM's vectors
 BUNDLED_VECTORS = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", "musique-498")

@@ -125,13 +125,20 @@ class Report:
     def markdown(self) -> str:
         """Render the tables as Markdown."""
         return (
-            "\n\n".join([*(grid.markdown for grid in self.grids()), f"{self._told} {self._method_note}"])
+            "\n\n".join(
+                [*(grid.markdown for grid in self.grids()), f"{self._plan_and_remarks} {self._method_note}"]
+            )
             + "\n"
         )
 
     def latex(self) -> str:
         """Render the tables as LaTeX, for the booktabs package."""
-        return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {printable_line(self._told)}"]) + "\n"
+        return (
+            "\n\n".join(
+                [*(grid.latex for grid in self.grids()), f"% {printable_line(self._plan_and_remarks)}"]
+            )
+            + "\n"
+        )
 
     def csv(self) -> str:
         """Render the rows as CSV, with columns for the embedder of each system and for the plan.
@@ -219,7 +226,7 @@ class Report:
         return [" ".join([f"Vectors by {first}.", *further])] if first else []
 
     @property
-    def _told(self) -> str:
+    def _plan_and_remarks(self) -> str:
         return " ".join([f"{self.plan}.", *self.remarks])
 
     @property
@@ -236,12 +243,12 @@ class Report:
         return "".join(
             [
                 *(grid.html for grid in self.grids()),
-                f"<p>{escaped_cell(f'{self._told} {self._method_note}')}</p>",
+                f"<p>{escaped_cell(f'{self._plan_and_remarks} {self._method_note}')}</p>",
             ]
         )
 
     def __repr__(self) -> str:
-        return "\n\n".join([*(grid.text for grid in self.grids()), self._told])
+        return "\n\n".join([*(grid.text for grid in self.grids()), self._plan_and_remarks])
 
 
 def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:

@@ -256,19 +256,19 @@ class Selection:
     margin: float
 
     @property
-    def admitted(self) -> tuple[str, ...]:
+    def selected(self) -> tuple[str, ...]:
         """The names of the selected retrievers, best first."""
         return tuple(trial.lane for trial in self.trials if trial.verdict != REFUSED)
 
     @property
-    def refused(self) -> tuple[str, ...]:
+    def rejected(self) -> tuple[str, ...]:
         """The names of the rejected retrievers, best first."""
         return tuple(trial.lane for trial in self.trials if trial.verdict == REFUSED)
 
     def __repr__(self) -> str:
         wide = max(len("lane"), *(len(trial.lane) for trial in self.trials))
         lines = [
-            f"<Admission: {len(self.admitted)} of {len(self.trials)} lanes admitted, margin {self.margin:g}: {self.stage.name}>"
+            f"<Admission: {len(self.selected)} of {len(self.trials)} lanes admitted, margin {self.margin:g}: {self.stage.name}>"
         ]
         lines.append(f"  {'lane':{wide}}  alone  without   with  verdict")
         for trial in self.trials:

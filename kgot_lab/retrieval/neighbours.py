@@ -214,7 +214,7 @@ class Links:
         return self.numbers[self.ends.edges % max(len(self.numbers), 1)]
 
     @cached_property
-    def ways(self) -> Ints:
+    def step_kinds(self) -> Ints:
         """A code for each step: twice the code of the edge's type, plus one against its direction."""
         against = ~self.is_outgoing(np.arange(len(self.ends.edges)))
         return (2 * self.graph.type_codes[self.edge_rows] + against).astype(np.int32)
@@ -226,7 +226,7 @@ class Links:
         is one from the earliest seed, or -1 if no step leads to the row.
         """
         places, _ = neighbour_steps(self.ends, seeds)
-        values = step_weights[self.ways[places]]
+        values = step_weights[self.step_kinds[places]]
         places, values = places[values > 0], values[values > 0]
         ends, size = self.ends.indices[places], len(self.graph)
         boosts = np.zeros(size)

@@ -60,7 +60,9 @@ class RandomWalk:
         self._check(weights)
         return self._power_iteration(weights / weights.sum())
 
-    def reached(self, rows: _Rows, weights: _Floats, error: float = WALK_ERROR) -> tuple[_Rows, _Floats]:
+    def reached_shares(
+        self, rows: _Rows, weights: _Floats, error: float = WALK_ERROR
+    ) -> tuple[_Rows, _Floats]:
         """Compute the nodes that a walk from weighted rows reaches, and the share of time at each.
 
         Each row is listed once. Up to 200,000 links, each counted from both ends, the result equals that of a
@@ -183,7 +185,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         weights = np.array(list(start.values()))
         if not weights.any():
             return ranking
-        rows, shares = walk.reached(np.array(list(start)), weights, error)
+        rows, shares = walk.reached_shares(np.array(list(start)), weights, error)
         ids, shares = [graph.ids[row] for row in rows[told[rows]].tolist()], shares[told[rows]]
         reached = set(ids)
         rest = [hit.id for hit in ranking.hits if hit.id not in reached]

@@ -77,12 +77,14 @@ def traverse(
     def step(ranking: Ranking) -> Ranking:
         near = entry(ranking)
         close = similarity(ranking) if similarity else near
-        starts = terrain.starts(near, walk.entry)
-        paths = terrain.reached(starts, dict(zip(close.ids, ranking_scores(close).tolist(), strict=True)))
+        starts = terrain.start_rows(near, walk.entry)
+        paths = terrain.reached_paths(
+            starts, dict(zip(close.ids, ranking_scores(close).tolist(), strict=True))
+        )
         direct = [graph.ids[row] for row in starts]
         ids = _interleave(direct, list(paths)) if walk.interleaved else [*direct, *paths]
         if walk.rest:
-            ids = list(dict.fromkeys(chain(ids, filter(terrain.shown.__contains__, close.ids))))
+            ids = list(dict.fromkeys(chain(ids, filter(terrain.described_ids.__contains__, close.ids))))
         walked = Ranking(ranking.query, _found_by_rank(list(paths)), "walk", paths=paths)
         lanes = (near, close, walked) if similarity else (near, walked)
         return Ranking(
@@ -145,16 +147,16 @@ class _WalkGraph:
         )
 
     @cached_property
-    def shown(self) -> frozenset[str]:
+    def described_ids(self) -> frozenset[str]:
         """The ids of the nodes with a text."""
         return frozenset(compress(self.links.graph.ids, self.described))
 
-    def starts(self, near: Ranking, count: int) -> list[int]:
+    def start_rows(self, near: Ranking, count: int) -> list[int]:
         """Return the rows of the first hits that have a text, since a bare node is never a hit."""
         rows = map(self.links.row, near.ids)
         return list(islice((row for row in rows if self.described[row]), count))
 
-    def reached(self, starts: list[int], similarity: Mapping[str, float]) -> LazyTexts:
+    def reached_paths(self, starts: list[int], similarity: Mapping[str, float]) -> LazyTexts:
         """Return the nodes with a text that a walk from the starts reaches, with their paths.
 
         They are ordered by (hits, ways, similarity, id). Each has one path from every hit that leads to it.

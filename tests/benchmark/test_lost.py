@@ -84,12 +84,12 @@ def folder(monkeypatch, tmp_path):
     for name, questions in SETS.items():
         monkeypatch.setitem(BUNDLED_SETS, name, lambda questions=questions: questions)
     chosen = ComparisonSlice(["closed-book", "rag", "gold"])
-    assert list(ComparisonRun(TINY, tmp_path / "out", reader(lambda _: "Paris")).answers(chosen))
+    assert list(ComparisonRun(TINY, tmp_path / "out", reader(lambda _: "Paris")).answer_missing(chosen))
     return tmp_path / "out"
 
 
 def table(folder):
-    findings = ComparisonResults.of(folder)
+    findings = ComparisonResults.load(folder)
     return {
         row[0].text: [cell.text for cell in row[1:]]
         for row in losses_grid(findings, collect_losses(folder, findings)).rows
@@ -97,7 +97,7 @@ def table(folder):
 
 
 def test_what_is_known_stays_known_when_the_traces_are_gone(folder):
-    findings = ComparisonResults.of(folder)
+    findings = ComparisonResults.load(folder)
     save_losses(folder, collect_losses(folder, findings))
     before = table(folder)
     shutil.rmtree(system_folder(folder, "first", "gold") / "traces")
@@ -110,7 +110,7 @@ def test_what_is_known_stays_known_when_the_traces_are_gone(folder):
 
 
 def test_an_answer_that_was_asked_for_again_is_not_told_by_its_old_stage(folder):
-    save_losses(folder, collect_losses(folder, ComparisonResults.of(folder)))
+    save_losses(folder, collect_losses(folder, ComparisonResults.load(folder)))
     place = system_folder(folder, "second", "gold")
     shutil.rmtree(place / "traces")
     append_result(place / "receipts.jsonl", QuestionResult("newton", "Woolsthorpe", em=1.0, f1=1.0))
@@ -139,7 +139,7 @@ def test_a_file_of_something_else_is_refused_and_stays(folder, held, why):
     path = folder / "lost.json"
     path.write_text(held)
     with pytest.raises(BadInput, match=why) as refused:
-        collect_losses(folder, ComparisonResults.of(folder))
+        collect_losses(folder, ComparisonResults.load(folder))
     assert "restore a copy, or put it away" in str(refused.value) and path.read_text() == held
 
 
@@ -169,7 +169,7 @@ def test_the_words_of_the_question_and_of_the_examples_are_not_what_was_shown():
 
 
 def test_the_file_is_the_same_whatever_the_order_of_the_answers(folder):
-    findings = ComparisonResults.of(folder)
+    findings = ComparisonResults.load(folder)
     stages = collect_losses(folder, findings)
     save_losses(folder, stages)
     assert load_losses(folder, findings.plan) == stages

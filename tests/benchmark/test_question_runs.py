@@ -134,7 +134,7 @@ def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took
     by, folder = AnswerSettings("zero-shot", guessing([]), REFERENCE), tmp_path / "run"
 
     def answered(grader=None):
-        return list(prepare_run(ASKED, Selection(), replace(by, grader=grader), folder).run.answers())
+        return list(prepare_run(ASKED, Selection(), replace(by, grader=grader), folder).run.answer_missing())
 
     timed = [receipt.seconds for receipt in answered()]
     graded = answered(Scripted(lambda _: "A", "judge"))
@@ -199,10 +199,10 @@ PLAN = QuestionPlan(
 
 
 def test_the_same_plan_goes_on_and_another_one_is_told_apart(tmp_path):
-    assert [PLAN.keep(tmp_path / "run"), PLAN.keep(tmp_path / "run")] == [False, True]
-    assert replace(PLAN, made={"date": "2027-01-01"}).keep(tmp_path / "run")  # the day is no part of it
+    assert [PLAN.write(tmp_path / "run"), PLAN.write(tmp_path / "run")] == [False, True]
+    assert replace(PLAN, made={"date": "2027-01-01"}).write(tmp_path / "run")  # the day is no part of it
     with pytest.raises(BadInput, match=r"limits\.steps is 7 there and 5 now; tools is") as refused:
-        replace(PLAN, limits={"steps": 5}, tools=[]).keep(tmp_path / "run")
+        replace(PLAN, limits={"steps": 5}, tools=[]).write(tmp_path / "run")
     assert "selection" not in str(refused.value) and read_plan(tmp_path / "run")["limits"] == {"steps": 7}
 
 
@@ -242,7 +242,7 @@ def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_
         AnswerSettings("loop", llm, REFERENCE, tools=lambda question, behind: [web]),
         tmp_path / "run",
     )
-    [receipt] = ready.run.answers()
+    [receipt] = ready.run.answer_missing()
     assert (
         receipt.correct
         and receipt.tools == {"web": 1}
@@ -274,14 +274,14 @@ def guessing(asked: list[str]) -> Scripted:
 def test_a_second_walk_that_a_kill_left_loses_no_reply_and_no_cost(tmp_path, killed_with_a_reply):
     asked = []
     folder, by = tmp_path / "run", AnswerSettings("zero-shot", guessing(asked), REFERENCE)
-    list(prepare_run(ASKED, Selection(limit=1), by, folder).run.answers())
+    list(prepare_run(ASKED, Selection(limit=1), by, folder).run.answer_missing())
     whole = (folder / "traces" / "q.jsonl").read_text().splitlines(keepends=True)
     (folder / "receipts.jsonl").unlink()
     (folder / "traces" / "q.jsonl").write_text("".join(whole[:2]))  # killed before the reply
     # and again, perhaps after it
     (folder / "traces" / "q.again").write_text("".join(whole[: 3 if killed_with_a_reply else 2]))
     assert earlier_spending(folder)[0] == killed_with_a_reply
-    [receipt] = prepare_run(ASKED, Selection(limit=1), by, folder).run.answers()
+    [receipt] = prepare_run(ASKED, Selection(limit=1), by, folder).run.answer_missing()
     assert (
         receipt.correct
         and len(asked) == (1 if killed_with_a_reply else 2)
@@ -352,7 +352,7 @@ def test_each_id_has_a_file_of_its_own():
 def test_a_folder_that_holds_something_else_is_not_taken(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(BadInput, match=r"holds thesis\.tex"):
-        PLAN.keep(tmp_path)
+        PLAN.write(tmp_path)
 
 
 def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
@@ -391,7 +391,7 @@ def test_rag_finds_passages_in_documents_only(tmp_path):
     )
     [receipt] = prepare_run(
         mine, Selection(), AnswerSettings("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run"
-    ).run.answers()
+    ).run.answer_missing()
     assert receipt.correct and receipt.tools == {"search": 1}
 
 
@@ -413,7 +413,7 @@ def test_the_rest_of_a_run_is_reckoned_for_what_is_missing(tmp_path, system):
         list(
             prepare_run(
                 ASKED, Selection(), AnswerSettings(system, guessing([]), REFERENCE), tmp_path / "run"
-            ).run.answers()
+            ).run.answer_missing()
         )
         assert estimates() == {} and list(estimates(guessing([]))) == ["2 grades"]
 
@@ -439,7 +439,7 @@ def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
         ASKED, Selection(), AnswerSettings("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run"
     )
     with pytest.raises(BadInput, match="pages is gone"):
-        list(ready.run.answers())
+        list(ready.run.answer_missing())
     assert len(made) == 3 and ready.run.results == {}
 
 

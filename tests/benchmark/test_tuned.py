@@ -130,7 +130,7 @@ def test_admitted_decides_as_the_gate_does(fuse):
         select_for_fusion(lanes, fuse, data),
         select_retrievers(lanes, fuse, mean_score(data, "recall@5"), margin=MARGIN),
     )
-    assert ours == theirs and ours.admitted == theirs.admitted and ours.stage.name == theirs.stage.name
+    assert ours == theirs and ours.selected == theirs.selected and ours.stage.name == theirs.stage.name
     for query in data.queries:
         assert ours.stage.search(query) == theirs.stage.search(query)
 

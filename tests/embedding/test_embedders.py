@@ -195,7 +195,7 @@ def test_the_gradient_of_infonce_is_that_of_finite_differences():
     model = untrained([[text.lower().split()] for text in TEXTS], 6, seed=3)
     weights = model.weights = model.weights.astype(np.float64)
     halves = [[text.lower().split()[side::2] for text in TEXTS] for side in (0, 1)]
-    bags = model.word_matrix([model.places(words) for words in [*halves[0], *halves[1]]])
+    bags = model.word_matrix([model.word_indices(words) for words in [*halves[0], *halves[1]]])
     value, used, gradient = infonce_loss(weights, bags, 0.3)
     assert value > 0 and len(set(used)) == len(used) == len(gradient)
     step, random = 1e-6, np.random.default_rng(0)
@@ -210,9 +210,9 @@ def test_the_gradient_of_infonce_is_that_of_finite_differences():
 def test_the_loss_of_infonce_is_the_written_formula():
     model = untrained([[text.lower().split()] for text in TEXTS], 6, seed=3)
     bags = model.word_matrix(
-        [model.places(text.lower().split()) for text in TEXTS[:4]]
+        [model.word_indices(text.lower().split()) for text in TEXTS[:4]]
     )  # pairs: 0 with 2, 1 with 3
-    rows = [row / math.sqrt(float(row @ row)) for row in bags.times(model.weights)]
+    rows = [row / math.sqrt(float(row @ row)) for row in bags.multiply(model.weights)]
     s = [[float(rows[i] @ rows[2 + j]) / 0.5 for j in (0, 1)] for i in (0, 1)]
     log_row = [s[i][i] - math.log(sum(math.exp(x) for x in s[i])) for i in (0, 1)]
     log_column = [s[i][i] - math.log(math.exp(s[0][i]) + math.exp(s[1][i])) for i in (0, 1)]

@@ -58,7 +58,7 @@ HELD = """
 import os, sys, time
 from pathlib import Path
 from evaluation.test_runs import DATA, WORDS, Stage
-from kgot_lab.evaluation.runner import run_to
+from kgot_lab.evaluation.runner import run_and_store
 place = Path(sys.argv[1])
 def step(ranking):
     with (place / "asked").open("a") as file:
@@ -66,7 +66,7 @@ def step(ranking):
     while ranking.query.id == "q3" and not (place / "go").exists():
         time.sleep(0.01)
     return WORDS(ranking)
-run_to(place / "mine.jsonl.gz", Stage("mine", step, "1"), DATA, name="mine", waits=lambda: (place / f"{sys.argv[2]} waits").touch())
+run_and_store(place / "mine.jsonl.gz", Stage("mine", step, "1"), DATA, name="mine", on_wait=lambda: (place / f"{sys.argv[2]} waits").touch())
 """
 
 

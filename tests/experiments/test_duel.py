@@ -17,7 +17,7 @@ from notebooks import answers_compared as duel
 @pytest.fixture(scope="module")
 def every():
     folder = bundled("benchmarks/results/graph_pays")
-    findings = ComparisonResults.of(folder)
+    findings = ComparisonResults.load(folder)
     return duel.duels(findings, drawn_samples(), load_losses(folder, findings.plan))
 
 

@@ -102,7 +102,7 @@ def test_weights_that_are_no_seeds_are_refused(weights):
 
 def large(walk: RandomWalk, weights: np.ndarray, error: float = 1e-9) -> np.ndarray:
     """The shares that a walk finds by its way for large graphs."""
-    rows, shares = walk.reached(np.flatnonzero(weights), weights[weights != 0], error)
+    rows, shares = walk.reached_shares(np.flatnonzero(weights), weights[weights != 0], error)
     assert (np.diff(rows) > 0).all() and (shares > 0).all()
     every = np.zeros(len(weights))
     every[rows] = shares

@@ -75,15 +75,15 @@ def test_mentions_say_who_is_called_what_who_holds_it_and_what_stands_beside_it(
     assert mentions.called[pairs["d"]]
     assert not mentions.called[pairs["f"]]
     assert mentions.held[pairs["f"]]
-    beside = mentions.beside.over(np.ones(len(mentions.stems)), np.add, np.zeros(len(mentions.row)))
+    beside = mentions.beside.reduce(np.ones(len(mentions.stems)), np.add, np.zeros(len(mentions.row)))
     assert "direc" in mentions.stems and beside[pairs["f"]] >= 3
     assert "oklahoma city" not in mentions.names  # it leads nowhere
 
 
 def test_lists_are_folded_one_by_one_and_an_empty_one_keeps_what_is_given():
     lists = RaggedArray([[0, 2], [], [1]])
-    assert lists.over(np.array([1.0, 5.0, 3.0]), np.maximum, np.full(3, -1.0)).tolist() == [3.0, -1.0, 5.0]
-    assert RaggedArray([]).over(np.zeros(1), np.add, np.zeros(0)).size == 0
+    assert lists.reduce(np.array([1.0, 5.0, 3.0]), np.maximum, np.full(3, -1.0)).tolist() == [3.0, -1.0, 5.0]
+    assert RaggedArray([]).reduce(np.zeros(1), np.add, np.zeros(0)).size == 0
 
 
 def clues_of(question=QUESTION, passages=PASSAGES):

@@ -73,7 +73,7 @@ def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
 class ReusingLLM:
     """A model with a cache of `known` replies, by `prompt_digest`.
 
-    `reused` counts the cached replies, and `told` is called for each.
+    `reused` counts the cached replies, and `on_reuse` is called for each.
     """
 
     def __init__(self, llm: LLM, known: Mapping[str, Reply], on_reuse: Callable[[], object] = lambda: None):
@@ -141,7 +141,7 @@ def questions_in_turn(design: Design, chosen: ComparisonSlice = WHOLE) -> Iterat
                 yield from (
                     PendingQuestion(name, each, questions[number])
                     for each, system in systems.items()
-                    if system.asks(number)
+                    if system.is_asked(number)
                 )
 
 
@@ -185,11 +185,11 @@ class ComparisonRun:
     clock: Callable[[], float] = field(default=time.monotonic)
     _reused: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
-    def answers(
+    def answer_missing(
         self,
         chosen: ComparisonSlice = WHOLE,
         minutes: float | None = None,
-        told: Callable[[PendingQuestion, Event], None] = lambda *_: None,
+        on_event: Callable[[PendingQuestion, Event], None] = lambda *_: None,
     ) -> Iterator[tuple[PendingQuestion, QuestionResult]]:
         """Answer what is missing and yield each result as it is written.
 
@@ -203,7 +203,9 @@ class ComparisonRun:
         for due in left:
             if minutes is not None and self.clock() - began >= 60 * minutes:
                 return
-            for receipt in self._question_run(due).answers(told=partial(_report_event, told, due)):
+            for receipt in self._question_run(due).answer_missing(
+                on_event=partial(_report_event, on_event, due)
+            ):
                 yield due, receipt
                 in_a_row = in_a_row + 1 if receipt.error else 0
                 if in_a_row == _MAX_FAILURES:
@@ -260,9 +262,9 @@ class ComparisonRun:
 
 
 def _report_event(
-    told: Callable[[PendingQuestion, Event], None], due: PendingQuestion, _: Question, event: Event
+    on_event: Callable[[PendingQuestion, Event], None], due: PendingQuestion, _: Question, event: Event
 ) -> None:
-    told(due, event)
+    on_event(due, event)
 
 
 # Time estimates: from stored results, or from tokens and a rate if there are none yet.

@@ -104,7 +104,7 @@ def collect_losses(folder: Path, findings: ComparisonResults) -> LossesBySet:
     stages: dict[str, dict[str, dict[str, str]]] = {}
     for set, systems in load_losses(folder, findings.plan).items():
         for system, ids in systems.items():
-            answers = findings.on(system, set)
+            answers = findings.results_on(system, set)
             kept = {
                 id: stage
                 for id, stage in ids.items()
@@ -163,7 +163,7 @@ def losses_grid(findings: ComparisonResults, stages: LossesBySet) -> Grid:
     """
     rows = []
     for set, system, counts in count_losses(findings, stages):
-        given = len(findings.on(system, set))
+        given = len(findings.results_on(system, set))
         rows.append(
             (
                 Cell(f"{system} on {set}"),
@@ -181,7 +181,9 @@ def count_losses(findings: ComparisonResults, stages: LossesBySet) -> Iterator[t
     """
     for set in findings.sets:
         for system in findings.answers:
-            told = [stages.get(name, {}).get(system, {}).get(id) for name, id in findings.on(system, set)]
+            told = [
+                stages.get(name, {}).get(system, {}).get(id) for name, id in findings.results_on(system, set)
+            ]
             if counts := Counter(stage for stage in told if stage):
                 yield set, system, counts
 
@@ -192,7 +194,7 @@ def _losses_in_traces(folder: Path, findings: ComparisonResults, set: str, syste
     if not traces.is_dir() or set not in BUNDLED_SETS:
         return {}
     questions = _questions_by_id(set)
-    for (_, id), receipt in findings.on(system, set).items():
+    for (_, id), receipt in findings.results_on(system, set).items():
         events = _readable_events(traces / trace_name(id))
         if id in questions and (receipt.error or any(isinstance(event, Answered) for event in events)):
             found[id] = find_loss(questions[id], events, receipt)

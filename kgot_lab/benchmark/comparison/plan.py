@@ -95,7 +95,7 @@ class Sample:
     tuned_on: tuple[str, str]  # set and part
     seed: int | None = None
 
-    def of(self, questions: QuestionSet) -> QuestionSet:
+    def select(self, questions: QuestionSet) -> QuestionSet:
         """Return the questions in the order in which they are asked: that of the set, or shuffled by the
         seed.
         """
@@ -114,7 +114,7 @@ SAMPLES: Mapping[str, Sample] = {
 
 def drawn_samples() -> dict[str, QuestionSet]:
     """Return the sampled questions of each set: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of MuSiQue."""
-    return {name: sample.of(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
+    return {name: sample.select(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
 
 
 def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:

@@ -79,7 +79,7 @@ class ComparisonResults:
     answers: Mapping[str, ResultsByQuestion]  # by system
 
     @staticmethod
-    def of(folder: Path) -> ComparisonResults:
+    def load(folder: Path) -> ComparisonResults:
         """Read the results of a folder.
 
         Raises BadInput if there is no plan, and TraceError if results were changed.
@@ -100,7 +100,7 @@ class ComparisonResults:
         """The names of the sets, and one for all of them together if there are several."""
         return [*self.plan["sets"], *[ALL_SETS] * (len(self.plan["sets"]) > 1)]
 
-    def on(self, system: str, set: str) -> ResultsByQuestion:
+    def results_on(self, system: str, set: str) -> ResultsByQuestion:
         """Return the answers of a system to a set, or to all sets."""
         return {
             key: receipt for key, receipt in self.answers.get(system, {}).items() if set in (key[0], ALL_SETS)
@@ -113,7 +113,7 @@ class ComparisonResults:
             self._score_system(system, set)
             for set in self.sets
             for system in self.answers
-            if self.on(system, set)
+            if self.results_on(system, set)
         ]
 
     @cached_property
@@ -129,7 +129,7 @@ class ComparisonResults:
         }
         for system, other in self.plan["pairs"]:
             for set in self.sets:
-                ours, theirs = self.on(system, set), self.on(other, set)
+                ours, theirs = self.results_on(system, set), self.results_on(other, set)
                 both = [key for key in ours if key in theirs]
                 groups = [_resampling_group(key, ours[key]) for key in both]
                 if len(dict.fromkeys(groups)) < 2:
@@ -178,14 +178,14 @@ class ComparisonResults:
             ],
         }
 
-    def sure(self, system: str, set: str) -> tuple[list[float], list[float]]:
+    def likelihoods(self, system: str, set: str) -> tuple[list[float], list[float]]:
         """Return the probability that the model reported for each answer, and whether the answer is right.
 
         Answers without a probability are left out.
         """
         told = [
             (receipt.likelihood, receipt.em)
-            for receipt in self.on(system, set).values()
+            for receipt in self.results_on(system, set).values()
             if receipt.likelihood is not None
         ]
         return [likelihood for likelihood, _ in told], [em for _, em in told]
@@ -196,14 +196,14 @@ class ComparisonResults:
         return {name: self.plan["chance"][name] for name in ("rounds", "seed")}
 
     def _score_system(self, system: str, set: str) -> SystemScores:
-        answers = self.on(system, set)
+        answers = self.results_on(system, set)
         rows, groups = list(answers.values()), [_resampling_group(*item) for item in answers.items()]
-        alone = self.on(CLOSED_BOOK, set)
+        alone = self.results_on(CLOSED_BOOK, set)
         right = [key for key in answers if key in alone and alone[key].em == 1]
         resting = [float(row.rests) for row in rows if row.rests is not None]
         facts = [row.evidence_tokens for row in rows if row.evidence_tokens is not None]
         seconds = [row.seconds for row in rows if row.seconds is not None and not row.error]
-        likely, correct = self.sure(system, set)
+        likely, correct = self.likelihoods(system, set)
         return SystemScores(
             system, set, len(rows), sum(bool(row.error) for row in rows),
             self._mean([row.em for row in rows], groups), self._mean([row.f1 for row in rows], groups),
@@ -221,7 +221,7 @@ class ComparisonResults:
         return grouped_interval(values, groups, **self.test_settings)
 
     def _curves(self, system: str, set: str) -> dict[str, Json]:
-        likely, right = self.sure(system, set)
+        likely, right = self.likelihoods(system, set)
         table = [asdict(row) for row in reliability(likely, right)]
         return {
             "system": system,
@@ -373,9 +373,11 @@ def _systems_grid(set: str, rows: Iterable[SystemScores]) -> Grid:
 def _system_cells(row: SystemScores) -> Sequence[str]:
     lost, of = row.destroyed
     return (
-        row.system, f"{row.n:,}", str(row.errors), format_decimal(row.em.mean), f"{format_decimal(row.f1.mean)} {_format_interval(row.f1)}",
+        row.system, f"{row.n:,}", str(row.errors), format_decimal(row.em.mean),
+        f"{format_decimal(row.f1.mean)} {_format_interval(row.f1)}",
         f"{row.prompt_tokens:,.0f}", _optional_number(row.evidence_tokens, ",.0f"), _optional_number(row.seconds, ".1f"), f"{row.calls:.1f}",
-        _optional_decimal(row.resting), f"{lost} of {of}" if of else "", _optional_decimal(row.calibration_error), _optional_decimal(row.risk_area),
+        _optional_decimal(row.resting), f"{lost} of {of}" if of else "",
+        _optional_decimal(row.calibration_error), _optional_decimal(row.risk_area),
     )  # fmt: skip
 
 
@@ -404,7 +406,7 @@ def _reliability_grid(findings: ComparisonResults) -> Grid:
     columns = ("answers held likely, exp(logprob / tokens)", "n", "mean likelihood", "share right")
     rows = []
     for system in findings.answers:
-        likely, right = findings.sure(system, findings.sets[-1])
+        likely, right = findings.likelihoods(system, findings.sets[-1])
         for row in reliability(likely, right) if likely else []:
             shown = (
                 f"{system}, {row.low:.1f} to {row.high:.1f}",
@@ -420,7 +422,7 @@ def _risk_grid(findings: ComparisonResults) -> Grid:
     """Tabulate the share of wrong answers among the most probable answers of each system, by coverage."""
     rows = []
     for system in findings.answers:
-        likely, right = findings.sure(system, findings.sets[-1])
+        likely, right = findings.likelihoods(system, findings.sets[-1])
         if likely:
             curve = risk_curve(likely, right)
             shown = [

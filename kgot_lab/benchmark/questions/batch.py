@@ -145,8 +145,8 @@ class QuestionRun:
             question for question in self.questions.questions if not self._is_done(there.get(question.id))
         ]
 
-    def answers(
-        self, parallel: int = 1, told: Callable[[Question, Event], None] = lambda *_: None
+    def answer_missing(
+        self, parallel: int = 1, on_event: Callable[[Question, Event], None] = lambda *_: None
     ) -> Iterator[QuestionResult]:
         """Answer what is missing, `parallel` questions at a time, and yield each result as it is written.
 
@@ -159,7 +159,7 @@ class QuestionRun:
 
         def answer(question: Question) -> tuple[QuestionResult, Exception | None, bool]:
             nonlocal answered
-            receipt, error = self._answer_question(question, there.get(question.id), halt, told)
+            receipt, error = self._answer_question(question, there.get(question.id), halt, on_event)
             with lock:
                 append_result(self.folder / RESULTS_FILE, receipt)
                 answered += not receipt.error

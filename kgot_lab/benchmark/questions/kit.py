@@ -155,14 +155,14 @@ class QuestionTools:
         self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
         self._shared: Tool | None = None
 
-    def names(self, questions: Sequence[Question]) -> list[str]:
+    def tool_names(self, questions: Sequence[Question]) -> list[str]:
         """Return the names of all tools that any of the questions gets."""
         named = {"search"} if self._documents or any(question.documents for question in questions) else set()
         named |= {tool.name for question in questions for tool in self._other_tools(question)}
         return sorted(named) or [ask_model(self._behind.llm).name]
 
     def __call__(self, question: Question) -> list[Tool]:
-        told = self._told(question)
+        told = self._call_recorder(question)
         return [
             TimedTool(tool, told, self._turns if tool is self._shared else None)
             for tool in self._untimed_tools(question)
@@ -189,7 +189,7 @@ class QuestionTools:
                 self._shared = search_of(self._documents, follow=self._follow, most=self._k)
             return self._shared
 
-    def _told(self, question: Question) -> Callable[[str, float, bool], None]:
+    def _call_recorder(self, question: Question) -> Callable[[str, float, bool], None]:
         def record_tool(tool: str, seconds: float, failed: bool) -> None:
             line = (
                 json.dumps({"id": question.id, "tool": tool, "seconds": round(seconds, 4), "failed": failed})

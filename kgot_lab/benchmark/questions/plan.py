@@ -66,7 +66,7 @@ class QuestionPlan:
     # date, version, machine, for information
     made: Mapping[str, Json] = field(default_factory=dict, compare=False)
 
-    def keep(self, folder: Path) -> bool:
+    def write(self, folder: Path) -> bool:
         """Write the plan into a folder, or check that the folder holds the same one.
 
         Returns True if it was there. Raises BadInput naming the differences.
@@ -198,7 +198,7 @@ def check_run(
     opening the store raises.
     """
     check_question_system(by.system)
-    chosen = selection.of(whole)
+    chosen = selection.select(whole)
     if graded and whole.scored_by == "gaia":
         raise BadInput(f"{whole.name} is scored by its own rules: leave the grader out")
     bare = [question.id for question in chosen.questions if not question.documents]
@@ -241,7 +241,7 @@ def prepare_run(
     model of unknown price if dollars are limited. Raises UnknownName, and what opening the store raises.
     """
     check_run(whole, selection, by, folder, graded=by.grader is not None)
-    chosen, looped = selection.of(whole), by.system == "loop"
+    chosen, looped = selection.select(whole), by.system == "loop"
     for llm in (by.planning, by.execution, by.grader, by.vision):
         if llm is not None and budget.dollars is not None and requested_price(llm) is None:
             named = "say it under `price:` in the file of models (--models FILE), or limit calls or tokens"
@@ -258,7 +258,7 @@ def prepare_run(
     kit = QuestionTools(
         documents, behind, folder / TOOL_TIMES, system=by.system, further_tools=more, follow=follow
     )
-    tools = kit.names(chosen.questions) if by.system != "zero-shot" else []
+    tools = kit.tool_names(chosen.questions) if by.system != "zero-shot" else []
     begun = _build_plan(whole, chosen, selection, by)
     begun = replace(
         begun,
@@ -266,7 +266,7 @@ def prepare_run(
         execution=(execution or planning).name,
         vision=vision.name if vision else "",
     )
-    if not replace(begun, tools=tools).keep(folder):
+    if not replace(begun, tools=tools).write(folder):
         write_whole(folder / ".gitignore", _IGNORED, "what git ignores")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)

@@ -430,7 +430,7 @@ class Selection:
         if self.limit is not None:
             require_count(self.limit, 1, "limit", "a run asks that many questions")
 
-    def of(self, questions: QuestionSet) -> QuestionSet:
+    def select(self, questions: QuestionSet) -> QuestionSet:
         """Return the selected questions, in the order of the set.
 
         Raises UnknownName for an unknown part or level, and BadInput if nothing is left.

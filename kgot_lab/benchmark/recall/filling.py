@@ -102,7 +102,7 @@ def result_depth(plan: Plan, keep: int = KEEP) -> int:
 
 def tuned_by_plan(system: SystemOrBuilder, plan: Plan) -> SystemOrBuilder:
     """Return a system as built by a plan, if it depends on one."""
-    return system.by(plan) if isinstance(system, TunedSystem) else system
+    return system.tuned_by(plan) if isinstance(system, TunedSystem) else system
 
 
 def results_path(folder: Path, dataset: Dataset, system: str) -> Path:

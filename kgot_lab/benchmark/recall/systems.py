@@ -114,7 +114,7 @@ def select_for_fusion(
     The resulting pipeline uses the retrievers themselves, without a cache.
     """
     decided = select_retrievers(_cached_stages(retrievers), fuse, mean_score(part, measure), margin=margin)
-    chosen = [retrievers[name] for name in decided.admitted]
+    chosen = [retrievers[name] for name in decided.selected]
     return Selection(chosen[0] if len(chosen) == 1 else fuse(chosen), decided.trials, decided.margin)
 
 
@@ -173,7 +173,7 @@ class TunedSystem:
     def __call__(self) -> Stage:
         return self.build(DEFAULT_PLAN)
 
-    def by(self, plan: Plan) -> BundledSystem:
+    def tuned_by(self, plan: Plan) -> BundledSystem:
         """Return the system tuned by a plan."""
         return BundledSystem(self.name, partial(self.build, plan), self.embedder, self.version)
 
@@ -198,8 +198,8 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     made: dict[str, Callable[[], Stage]] = {
         "like": lambda: parts.like,
         "fts5": lambda: parts.fts5,
-        "bm25": lambda: parts.words,
-        "embeddings": lambda: parts.meaning,
+        "bm25": lambda: parts.lexical,
+        "embeddings": lambda: parts.dense,
         "static vectors": lambda: dense(
             dataset.documents, embedder("wordllama"), name="embeddings(wordllama)"
         ),
@@ -210,12 +210,12 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
             dataset.documents, embedder("infonce", documents=dataset.documents), name="embeddings(infonce)"
         ),
         "sentences": lambda: parts.sentences,
-        "graph boost only": lambda: parts.around,
+        "graph boost only": lambda: parts.graph_boost,
         "jaccard": lambda: parts.jaccard,
         BASELINE: lambda: parts.convex,
-        "rrf": lambda: rrf(parts.meaning, parts.words),
+        "rrf": lambda: rrf(parts.dense, parts.lexical),
         "kg-os hybrid": lambda: parts.hybrid,
-        "rrf of three": lambda: rrf(parts.meaning, parts.text, parts.around),
+        "rrf of three": lambda: rrf(parts.dense, parts.text, parts.graph_boost),
         "rrf of six": lambda: rrf(*parts.six_retrievers.values()),
         "rrf of six, paths": lambda: rrf(*(parts.six_retrievers | {"like": parts.neighbours}).values()),
         "weighted, six": lambda: _equal_weights(list(parts.six_retrievers.values())),
@@ -228,28 +228,33 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         "pass-through, turns": lambda: traverse(parts.names, parts.convex, walk=INTERLEAVED_WALK),
         "pagerank, titles": lambda: parts.pagerank,
         "pagerank, names": lambda: (
-            parts.convex >> pagerank(parts.names, first_hits(5), titles_in_question(parts.called))
+            parts.convex >> pagerank(parts.names, first_hits(5), titles_in_question(parts.name_index))
         ),
-        "pagerank + bm25, rrf": lambda: rrf(parts.pagerank, parts.words),
-        "pagerank + bm25, convex": lambda: weighted((0.7, parts.pagerank), (0.3, parts.words)),
+        "pagerank + bm25, rrf": lambda: rrf(parts.pagerank, parts.lexical),
+        "pagerank + bm25, convex": lambda: weighted((0.7, parts.pagerank), (0.3, parts.lexical)),
         "follow": lambda: parts.convex >> parts.follow,
         "follow, sentences": lambda: parts.with_sentences >> parts.follow,
         "control: titles shuffled": lambda: (
             parts.convex >> pagerank(shuffle_targets(parts.titles), first_hits(5), parts.seeds)
         ),
         "control: names shuffled": lambda: (
-            parts.convex >> follow(*parts.own, graph=shuffle_targets(parts.names))
+            parts.convex >> follow(*parts.documents_and_embedder, graph=shuffle_targets(parts.names))
         ),
         "control: no links": lambda: (
-            parts.convex >> follow(*parts.own, LinkWeights(title=0, shared=0, repeated=0), graph=parts.names)
+            parts.convex
+            >> follow(
+                *parts.documents_and_embedder, LinkWeights(title=0, shared=0, repeated=0), graph=parts.names
+            )
         ),
-        "trail": lambda: multihop(*parts.own),
-        "control: trail, no links": lambda: multihop(*parts.own, load_scorer(WITHOUT_LINKS)),
+        "trail": lambda: multihop(*parts.documents_and_embedder),
+        "control: trail, no links": lambda: multihop(
+            *parts.documents_and_embedder, load_scorer(WITHOUT_LINKS)
+        ),
         "follow, titles only": lambda: (
-            parts.convex >> follow(*parts.own, LinkWeights(shared=0), graph=parts.names)
+            parts.convex >> follow(*parts.documents_and_embedder, LinkWeights(shared=0), graph=parts.names)
         ),
         "follow, names only": lambda: (
-            parts.convex >> follow(*parts.own, LinkWeights(title=0), graph=parts.names)
+            parts.convex >> follow(*parts.documents_and_embedder, LinkWeights(title=0), graph=parts.names)
         ),
     }
     tuned: dict[str, Callable[[Plan], Stage]] = {}
@@ -259,10 +264,10 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         tuned["gate, rrf"] = lambda plan: parts.selected_fusion(_rank_fusion, plan, "gate with rrf")
     if dataset.triples:
         made["pagerank, triples"] = lambda: (
-            parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
+            parts.convex >> pagerank(parts.phrases, parts.triple_seeds, first_hits(1000, 0.3))
         )
         made["follow, triples"] = lambda: (
-            parts.with_sentences >> follow(*parts.own, graph=parts.triple_name_graph)
+            parts.with_sentences >> follow(*parts.documents_and_embedder, graph=parts.triple_name_graph)
         )
     if dataset.isomorphic:
         made["neighbours, turns + delta"] = lambda: traverse(
@@ -289,10 +294,10 @@ def selection_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = DEFAUL
     decided = []
     for fusion, fuse in {"equal weights": _equal_weights, "rrf": _rank_fusion}.items():
         for name, part in tuned_on.items():
-            admission = select_for_fusion(parts.lanes, fuse, part, plan.margin, plan.primary)
+            admission = select_for_fusion(parts.candidates, fuse, part, plan.margin, plan.primary)
             trials = [asdict(trial) for trial in admission.trials]
             decided.append(
-                {"fusion": fusion, "tuned on": name, "admitted": admission.admitted, "trials": trials}
+                {"fusion": fusion, "tuned on": name, "admitted": admission.selected, "trials": trials}
             )
     return decided
 
@@ -328,7 +333,7 @@ class _Parts:
         return remembered
 
     @property
-    def own(self) -> tuple[tuple[Document, ...], Embedder]:
+    def documents_and_embedder(self) -> tuple[tuple[Document, ...], Embedder]:
         return self._documents, self._embedder
 
     # retrievers
@@ -342,11 +347,11 @@ class _Parts:
         return fts5(self._documents)
 
     @cached_property
-    def words(self) -> Stage:
+    def lexical(self) -> Stage:
         return bm25(self._documents)
 
     @cached_property
-    def meaning(self) -> Stage:
+    def dense(self) -> Stage:
         return dense(self._documents, self._embedder)
 
     @cached_property
@@ -355,10 +360,10 @@ class _Parts:
 
     @cached_property
     def text(self) -> Stage:
-        return strongest(self.words, self.fts5)
+        return strongest(self.lexical, self.fts5)
 
     @cached_property
-    def around(self) -> Stage:
+    def graph_boost(self) -> Stage:
         return boosted_neighbours(self.titles, self.like)
 
     @cached_property
@@ -402,15 +407,15 @@ class _Parts:
         return name_graph(self._documents, lambda document: held.get(document.id, ()))
 
     @cached_property
-    def called(self) -> NameIndex:
+    def name_index(self) -> NameIndex:
         return NameIndex(self._documents)
 
     @cached_property
     def seeds(self) -> Seeds:
-        return titles_in_question(self.called)
+        return titles_in_question(self.name_index)
 
     @cached_property
-    def near(self) -> Seeds:
+    def triple_seeds(self) -> Seeds:
         return nearest_triples(
             [triple for some in self._dataset.triples.values() for triple in some], self._embedder
         )
@@ -419,15 +424,15 @@ class _Parts:
 
     @cached_property
     def convex(self) -> Stage:
-        return weighted((0.7, self.meaning), (0.3, self.words))
+        return weighted((0.7, self.dense), (0.3, self.lexical))
 
     @cached_property
     def with_sentences(self) -> Stage:
-        return weighted((0.36, self.meaning), (0.36, self.sentences), (0.28, self.words))
+        return weighted((0.36, self.dense), (0.36, self.sentences), (0.28, self.lexical))
 
     @cached_property
     def hybrid(self) -> Stage:
-        return hybrid("backward-compatible", embedding=self.meaning, text=self.text, graph=self.around)
+        return hybrid("backward-compatible", embedding=self.dense, text=self.text, graph=self.graph_boost)
 
     @cached_property
     def pagerank(self) -> Stage:
@@ -435,13 +440,13 @@ class _Parts:
 
     @cached_property
     def follow(self) -> Stage:
-        return follow(*self.own, graph=self.names)
+        return follow(*self.documents_and_embedder, graph=self.names)
 
     def tuned_convex(self, plan: Plan) -> Stage:
         """Return the convex fusion of dense and lexical retrieval with the weights tuned by the plan."""
         return cross_fit(
             self._dataset,
-            lambda part: best_weight(self.meaning, self.words, part, plan.primary),
+            lambda part: best_weight(self.dense, self.lexical, part, plan.primary),
             "tuned convex",
         )
 
@@ -449,7 +454,7 @@ class _Parts:
         """Return the fusion of the retrievers that are selected by the plan."""
         return cross_fit(
             self._dataset,
-            lambda part: select_for_fusion(self.lanes, fuse, part, plan.margin, plan.primary).stage,
+            lambda part: select_for_fusion(self.candidates, fuse, part, plan.margin, plan.primary).stage,
             name,
         )
 
@@ -461,14 +466,14 @@ class _Parts:
         return {
             "like": self.like,
             "fts5": self.fts5,
-            "bm25": self.words,
-            "embeddings": self.meaning,
-            "graph boost": self.around,
+            "bm25": self.lexical,
+            "embeddings": self.dense,
+            "graph boost": self.graph_boost,
             "jaccard": self.jaccard,
         }
 
     @cached_property
-    def lanes(self) -> dict[str, Stage]:
+    def candidates(self) -> dict[str, Stage]:
         """The retrievers to select from."""
         return self.six_retrievers | {"sentences": self.sentences, "pagerank": self.pagerank}
 

@@ -129,7 +129,7 @@ class Mentions:
         self.titles = NameIndex(documents, document_names)
         self.sentences: list[tuple[int, str]] = []
         self.starts = np.zeros(len(documents), np.int64)
-        held = [self._read(row, document) for row, document in enumerate(documents)]
+        held = [self._read_names(row, document) for row, document in enumerate(documents)]
         self.named = named = [document_names(document) for document in documents]
         self.row_of = {document.id: row for row, document in enumerate(documents)}
         uses = Counter(name for row in range(len(documents)) for name in {*held[row], *named[row]})
@@ -159,7 +159,7 @@ class Mentions:
         self.holders = np.diff(self.of_name.indptr)
         self.called_so = np.bincount(self.name[self.called], minlength=len(self.names))
 
-    def _read(self, row: int, document: Document) -> dict[str, tuple[tuple[int, ...], frozenset[str]]]:
+    def _read_names(self, row: int, document: Document) -> dict[str, tuple[tuple[int, ...], frozenset[str]]]:
         """Return, for each name in a text, the sentences that hold it and the stems near it."""
         self.starts[row] = len(self.sentences)
         places: dict[str, list[int]] = {}
@@ -175,7 +175,7 @@ class Mentions:
             self.sentences.append((row, sentence))
         return {name: (tuple(some), frozenset(near[name])) for name, some in places.items()}
 
-    def named_in(self, question: str) -> NDArray[np.bool_]:
+    def names_in_question(self, question: str) -> NDArray[np.bool_]:
         """Return, for each name, whether a question holds it as whole words."""
         words = normalise_name(question).split()
         spans = {
@@ -187,7 +187,7 @@ class Mentions:
         flags[[self._numbers[span] for span in spans if span in self._numbers]] = True
         return flags
 
-    def sentences_of(self, row: int) -> tuple[int, int]:
+    def sentence_range(self, row: int) -> tuple[int, int]:
         """Return the index of the first sentence of a document and the index after its last."""
         return int(self.starts[row]), int(self.starts[row + 1]) if row + 1 < len(self.starts) else len(
             self.sentences
@@ -212,16 +212,16 @@ class RaggedArray:
         self._flat = _int_array(number for part in parts for number in part)
         self._size = len(parts)
 
-    def over(
-        self, values: NDArray[np.float64], fold: np.ufunc, otherwise: NDArray[np.float64]
+    def reduce(
+        self, values: NDArray[np.float64], reducer: np.ufunc, default: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Reduce the values at the numbers of each list. An empty list gives `otherwise`.
+        """Reduce the values at the numbers of each list. An empty list gives `default`.
 
         Shapes (numbers,), (lists,).
         """
-        folded = otherwise.copy()
+        folded = default.copy()
         if self._full.size:
-            folded[self._full] = fold.reduceat(values[self._flat], self._starts)
+            folded[self._full] = reducer.reduceat(values[self._flat], self._starts)
         return folded
 
 
@@ -331,14 +331,15 @@ class QuestionFeatures:
         asked = mentions.titles.find_names(question, cased=False)
         self.asked = np.zeros(index.size)
         self.asked[[mentions.row_of[id] for name in asked for id in mentions.titles[name]]] = 1.0
-        self._said = mentions.said_in.over(
+        self._said = mentions.said_in.reduce(
             self._scale_to_best(self._cosines, best), np.maximum, self.sentence[mentions.row]
         )
         self._near = np.minimum(
             1.0,
-            mentions.beside.over(self._stem_flags(question, asked), np.add, np.zeros(len(mentions.row))) / 2,
+            mentions.beside.reduce(self._stem_flags(question, asked), np.add, np.zeros(len(mentions.row)))
+            / 2,
         )
-        self._in_question = mentions.named_in(question)
+        self._in_question = mentions.names_in_question(question)
         self.links = np.zeros((len(NAME_FEATURES), index.size))
         self._repeated = np.zeros(index.size)
         self._joined = np.zeros(index.size)
@@ -363,7 +364,7 @@ class QuestionFeatures:
             casting="same_kind",
         ).T
 
-    def sure(self, row: int) -> float:
+    def confidence(self, row: int) -> float:
         """Return the confidence in a passage, from 0 to 1, by its own words and its links.
 
         It bounds the confidence in any passage that this one leads to.
@@ -373,7 +374,7 @@ class QuestionFeatures:
 
     def choose(self, row: int) -> CandidateEdges:
         """Choose a passage: follow its names, and mark what it says as answered."""
-        index, sure = self._index, self.sure(row)
+        index, sure = self._index, self.confidence(row)
         alike = index.passages @ index.passages[row]
         joined = scale_by_range(
             (self._likeness + alike) / (np.linalg.norm(self._vector + index.passages[row]) or 1)
@@ -383,7 +384,7 @@ class QuestionFeatures:
             np.maximum.at(self.links[kind], ways.rows, strength)
         self._held |= {word for word, (rows, _) in self._words.items() if row in rows}
         self._open = self._lexical_scores(self._held) / (self._by_words.max() or 1)
-        start, end = index.mentions.sentences_of(row)
+        start, end = index.mentions.sentence_range(row)
         said = index.sentences[start + int(np.argmax(self._cosines[start:end]))].astype(np.float64)
         self._left = self._left - _ANSWERED_SHARE * max(0.0, float(self._left @ said)) * said
         self._meaning = scale_by_range(

@@ -89,7 +89,7 @@ class Scorer:
         )
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """A short SHA-256 of the weights, which makes searches with different weights distinct by name."""
         return hashlib.sha256(json.dumps(self.as_json()).encode()).hexdigest()[:8]
 
@@ -181,14 +181,16 @@ def multihop(
             left[chosen] = -np.inf
             row = int(np.argmax(left))
             chosen.append(row)
-            best.keep(chosen, clues.choose(row))
+            best.update(chosen, clues.choose(row))
         scores = score(clues.table())
         scores[chosen] = scores.max() + np.arange(len(chosen), 0, -1)
         return fused_ranking(
             ranking.query, ids, scores, ((1.0, replace(best.ranking(ranking, ids, shown), system="linked")),)
         )
 
-    return Stage(f"trail({', '.join([f'{hops} hops'] * (hops != _HOPS) + [f'weights {score.mark}'])})", step)
+    return Stage(
+        f"trail({', '.join([f'{hops} hops'] * (hops != _HOPS) + [f'weights {score.fingerprint}'])})", step
+    )
 
 
 def build_index(documents: list[Document], embedder: Embedder) -> MultihopIndex:
@@ -211,7 +213,7 @@ class _StrongestLinks:
         self._strength = np.zeros(index.size)
         self._from, self._name, self._kind = (np.full(index.size, -1, np.int32) for _ in range(3))
 
-    def keep(self, chosen: list[int], ways: CandidateEdges) -> None:
+    def update(self, chosen: list[int], ways: CandidateEdges) -> None:
         """Keep the links from the last chosen passage that are stronger than earlier ones.
 
         Passages that are already chosen get none.
