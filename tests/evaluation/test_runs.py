@@ -144,14 +144,14 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
 KILLED = """
 import os, sys
 from pathlib import Path
-from evaluation.test_runs import DATA, WORDS, Stage, run_to
+from evaluation.test_runs import DATA, WORDS, Stage, run_and_store
 import ranking_of_mine
 def step(ranking):
     print(ranking.query.id)
     if ranking.query.id == os.environ.get("DIE_AT"):
         os.kill(os.getpid(), 9)
     return ranking_of_mine.rank(WORDS, ranking)
-run_to(Path(sys.argv[1]), Stage("bm25", step, ranking_of_mine.VERSION), DATA, name="bm25")
+run_and_store(Path(sys.argv[1]), Stage("bm25", step, ranking_of_mine.VERSION), DATA, name="bm25")
 """
 
 
