@@ -16,7 +16,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.fusion import ranking_scores
 from kgot_lab.retrieval.neighbours import LazyTexts, Links, StepIndices, neighbour_steps
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Found, Node, Ranking
+from kgot_lab.types import HitColumns, Node, Ranking
 
 # edges computed from vectors; all others count as curated
 COMPUTED = frozenset({"similarity", "structural_isomorphism"})
@@ -216,9 +216,9 @@ def _interleave(hits: list[str], walked: list[str]) -> list[str]:
     return [id for pair in zip_longest(hits, walked) for id in pair if id is not None]
 
 
-def _found_by_rank(ids: list[str]) -> Found:
+def _found_by_rank(ids: list[str]) -> HitColumns:
     places = np.arange(len(ids))
-    return Found(ids, places, 1 / (places + 1))
+    return HitColumns(ids, places, 1 / (places + 1))
 
 
 def _changed_options(walk: Walk) -> list[str]:

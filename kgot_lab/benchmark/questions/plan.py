@@ -24,7 +24,7 @@ from kgot_lab.benchmark.questions.kit import (
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.report import earlier_spending
 from kgot_lab.benchmark.questions.sets import Selection
-from kgot_lab.errors import BadInput, without_secrets
+from kgot_lab.errors import BadInput, mask_secrets
 from kgot_lab.io.files import write_whole
 from kgot_lab.llm.budget import Budget, Budgeted, Spending, requested_price
 from kgot_lab.loop.limits import Limits
@@ -281,6 +281,6 @@ def _build_plan(
         set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_ids(chosen),
         selection=asdict(selection), system=by.system, model="", execution="", limits=by.limits.as_json() if looped else {},
         documents_sha256=QuestionSet(list(by.documents), []).sha256, private=whole.private,
-        store=without_secrets(by.store) if looped else "", scored_by=whole.scored_by, **asdict(by.web),
+        store=mask_secrets(by.store) if looped else "", scored_by=whole.scored_by, **asdict(by.web),
         made={"date": str(date.today()), "version": __version__, "machine": platform.machine()},
     )  # fmt: skip
