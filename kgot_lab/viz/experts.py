@@ -482,7 +482,7 @@ def show_thought(answered: TalkAnswer) -> ThoughtView:
     """Show step by step how one answer was made.
 
     Where no live view can be drawn, all steps are listed. Raises BadInput if `answered` is not an
-    AnsweredTalk.
+    TalkAnswer.
     """
     require(answered, TalkAnswer, "an answer is what talk.ask(…) gives")
     return ThoughtView(answered)
