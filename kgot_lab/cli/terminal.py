@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
 
-_Result = TypeVar("_Made")
+_Result = TypeVar("_Result")
 RUNS = Path("runs")
 DEMO_DOCUMENTS = "hotpotqa"  # noted in the head of a demo's trace: its documents are the bundled ones
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells have it
