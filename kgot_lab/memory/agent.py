@@ -11,8 +11,8 @@ from typing import Literal, Protocol, runtime_checkable
 from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count, require_parts
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction
-from kgot_lab.text.cleaning import FENCES, fenced, harmless, whole
-from kgot_lab.text.words import STOP_WORDS, named_words
+from kgot_lab.text.cleaning import FENCES, fence_text, printable_line, replace_surrogates
+from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens
 from kgot_lab.types import LLM, Message, Prompt, Triple
 
 # The interface between an agent and a memory of its turns: messages, outcomes, and objects that keep copies.
@@ -231,7 +231,7 @@ class EntityMemory:
             for answer in [CurrentAnswer(triple)] if current is None else current.get(triple, ()):
                 name, remark = answer.triple.subject, answer.remark
                 description = f"{answer.triple.relation} {answer.triple.object}"
-                is_named = bool(remark) and not question_words.isdisjoint(named_words(name))
+                is_named = bool(remark) and not question_words.isdisjoint(name_tokens(name))
                 descriptions.setdefault(name, {})[
                     f"{description} ({remark})" if is_named else description
                 ] = None
@@ -329,14 +329,14 @@ class Agent:
         outcome = self._store_statements(turn, events)
         context = self._build_context(turn, outcome.new)
         system = (
-            f"{self.config.system}\n\n{_MEMORY_NOTE}\n{fenced(context, 'memory')}\n{FENCES}"
+            f"{self.config.system}\n\n{_MEMORY_NOTE}\n{fence_text(context, 'memory')}\n{FENCES}"
             if context
             else self.config.system
         )
         conversation = list((*self.memory.messages, *earlier, message)[-self.memory.max_messages :])
         while conversation[0].role != "user":  # models refuse a conversation that begins with a reply
             del conversation[0]
-        text: str = whole(
+        text: str = replace_surrogates(
             checked_reply(self.provider, Prompt((Message("system", system), *conversation))).text
         )
         self.memory.add(*earlier, message, Message("assistant", text), turn=turn.turn)
@@ -403,11 +403,11 @@ class Agent:
 
 def message_keywords(text: str) -> list[str]:
     """Return the distinct words of a message that may name something."""
-    words = dict.fromkeys(named_words(text))
+    words = dict.fromkeys(name_tokens(text))
     keywords = [
         word
         for word in words
-        if word not in STOP_WORDS | _QUESTION_WORDS and (len(word) > 1 or not word.isascii())
+        if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS and (len(word) > 1 or not word.isascii())
     ]
     return keywords[:_MAX_KEYWORDS]
 
@@ -435,4 +435,4 @@ def _format_entity(name: str, descriptions: Iterable[str]) -> str:
 
 
 def _single_line(text: str) -> str:
-    return harmless(" ".join(text.split()))
+    return printable_line(" ".join(text.split()))

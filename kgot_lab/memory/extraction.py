@@ -18,8 +18,8 @@ from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.llm import check_spec, connect
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, structured
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
-from kgot_lab.text.words import SentenceRules, content_words, named_words, sentences
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
+from kgot_lab.text.words import SentenceRules, content_words, name_tokens, sentences
 from kgot_lab.types import LLM, Document, Message, Prompt, Triple
 
 # Facts extracted sentence by sentence, and kept only if the sentence states them: a format that a small model
@@ -185,7 +185,7 @@ def _names_month(month: int, numbers: set[int], text: str) -> bool:
     if not 1 <= month <= 12:
         return False
     name = _MONTHS[month - 1]
-    return month in numbers or not {name, name[:3]}.isdisjoint(named_words(text.casefold()))
+    return month in numbers or not {name, name[:3]}.isdisjoint(name_tokens(text.casefold()))
 
 
 ExtractionMode = Literal["schema", "grounded"]
@@ -274,9 +274,9 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
     that the text does not state is left out. A triple with such an end is refused, since it would seem to be
     still true, and so is one that ends before it begins. Raises LLMError if the model fails.
     """
-    text = whole(text)
-    excerpt = shorten(text, _MAX_TOKENS)
-    question = f"{fenced(excerpt, 'a message')}\n{FENCES}\n\nWhich relations does it state?\n"
+    text = replace_surrogates(text)
+    excerpt = truncate_to_tokens(text, _MAX_TOKENS)
+    question = f"{fence_text(excerpt, 'a message')}\n{FENCES}\n\nWhich relations does it state?\n"
     system, reply_format, reply_model = (
         (_SCHEMA_SYSTEM + _SYSTEM_WITH_TIMES, _REPLY_FORMAT_WITH_TIMES, TimedTriples)
         if times
@@ -296,7 +296,7 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
     text_words = frozenset(content_words(excerpt))
     for extracted in reply.triples:
         subject, relation, object = (
-            " ".join(str(whole(part)).split())
+            " ".join(str(replace_surrogates(part)).split())
             for part in (extracted.subject, extracted.relation, extracted.object)
         )
         triple = Triple(subject, relation, object, extracted.confidence)
@@ -307,7 +307,9 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
             accepted.setdefault(triple, [])
             accepted[triple] += [period] * (any(period) and period not in accepted[triple])
     stated_times = {triple: tuple(periods) for triple, periods in accepted.items() if periods}
-    return Extraction(tuple(accepted), tuple(refused), tokens(text) - tokens(excerpt), stated_times)
+    return Extraction(
+        tuple(accepted), tuple(refused), estimate_tokens(text) - estimate_tokens(excerpt), stated_times
+    )
 
 
 def extract_grounded(llm: LLM, text: str) -> Extraction:
@@ -315,17 +317,17 @@ def extract_grounded(llm: LLM, text: str) -> Extraction:
 
     A model of 1.5B parameters is sufficient. Raises LLMError if it fails.
     """
-    sentences_read = sentences_of_documents([Document("", whole(text))])
+    sentences_read = sentences_of_documents([Document("", replace_surrogates(text))])
     accepted, refused = dict[Triple, None](), list[str]()
     for sentence in sentences_read[:_MAX_SENTENCES]:
         reply = checked_reply(llm, Prompt(facts_prompt(str(sentence)), max_tokens=120))
-        grounded, invented = split_grounded(whole(reply.text), [sentence])
+        grounded, invented = split_grounded(replace_surrogates(reply.text), [sentence])
         accepted.update(dict.fromkeys(triple for triple, _ in grounded))
         refused += [str(triple) for triple in invented]
     return Extraction(
         tuple(accepted),
         tuple(refused),
-        sum(tokens(sentence.text) for sentence in sentences_read[_MAX_SENTENCES:]),
+        sum(estimate_tokens(sentence.text) for sentence in sentences_read[_MAX_SENTENCES:]),
     )
 
 

@@ -11,7 +11,7 @@ from kgot_lab.errors import BadInput, UnknownName, describe_value, require, requ
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor, with_origin
 from kgot_lab.memory.triple_store import ReadableTriples, TripleStore, newest_triples
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import LLM, Json, Triple
 
 RELATIONSHIPS_HEADING = "[Known Relationships]"
@@ -217,7 +217,7 @@ def _format_triple(triple: Triple, remark: str) -> str:
 
     Whatever its texts contain, they cannot imitate the beginning of a line of the context.
     """
-    parts = " ".join(harmless(" ".join(part.split())) for part in triple.identity)
+    parts = " ".join(printable_line(" ".join(part.split())) for part in triple.identity)
     return f"- {parts} ({triple.confidence:.2f}{remark})"
 
 

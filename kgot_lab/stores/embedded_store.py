@@ -22,8 +22,8 @@ from kgot_lab.stores.log import DiffLog, elements_of
 from kgot_lab.stores.lookup import HeldValues, WordIndex, edges_among, path_between, reached
 from kgot_lab.stores.protocol import Dialect, Execute, Fact, Scalar, Schema
 from kgot_lab.stores.statements import python_paths, python_words, require_statement, require_words
-from kgot_lab.text.words import folded_words
-from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows, Triple
+from kgot_lab.text.words import casefold_words
+from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -66,7 +66,7 @@ class EmbeddedStore:
         *,
         open: Callable[[], Execute] | None = None,
         path: Path | str | None = None,
-        seconds: float = STATEMENT_SECONDS,
+        seconds: float = 5.0,
         unsafe: bool = False,
     ):
         self._alone = RLock()
@@ -229,7 +229,7 @@ class EmbeddedStore:
             self._words = WordIndex()
             for node in truth.nodes.values():
                 self._words.add(node)
-        return tuple(copied_node(truth.nodes[id]) for id in self._words.best(folded_words(words), limit))
+        return tuple(copied_node(truth.nodes[id]) for id in self._words.best(casefold_words(words), limit))
 
     @_alone
     def within(self, id: str, hops: int) -> dict[str, int]:

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, describe_value, require, require_count, sh
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import CLAIM_KINDS, check_probability, check_text, to_microseconds
 from kgot_lab.stores.sql import json_text, texts_in
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
 
 # Validation of input to a world: ids, types, depths and attributes. Anything that a storage cannot hold is
@@ -90,7 +90,7 @@ def check_attributes(
     require(attributes, Mapping, f"the attributes of {of} are a dictionary")
     for name in attributes:
         check_text(name, f"the name of an attribute of {of}")
-    checked: dict[str, Json] = whole(dict(attributes))
+    checked: dict[str, Json] = replace_surrogates(dict(attributes))
     json_text(checked, f"the attributes of {of}")
     if any("\0" in text for text in texts_in(checked)):
         raise BadInput(f"the attributes of {of} hold a NUL, which no database takes")

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
-from kgot_lab.text.cleaning import counted, whole
+from kgot_lab.text.cleaning import format_count, replace_surrogates
 from kgot_lab.types import Json, Triple
 
 # Times as they are stored: whole microseconds since 1970 in UTC, converted from aware times only.
@@ -182,7 +182,7 @@ def check_text(text: str, what: str, *, blank: bool = False) -> str:
         raise BadInput(f"{what} is blank: say something")
     if "\0" in text:
         raise BadInput(f"{what} holds a NUL, which no database takes: {short_repr(text)}")
-    return str(whole(text))
+    return str(replace_surrogates(text))
 
 
 def check_triple(fact: Triple, what: str) -> Triple:
@@ -263,7 +263,7 @@ class ChangeEffect:
 
     def __str__(self) -> str:
         phrases = [
-            f"{counted(len(found), noun, many)} {verb}"
+            f"{format_count(len(found), noun, many)} {verb}"
             for found, noun, many, verb in (
                 (self.facts, "fact", "", "fell"),
                 (self.risen, "fact", "", "began to hold"),
@@ -272,7 +272,7 @@ class ChangeEffect:
             )
             if found
         ]
-        phrases += [f"{counted(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
+        phrases += [f"{format_count(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
         phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] * bool(self.overtaken)
         return "; ".join(phrases) or "nothing fell"
 

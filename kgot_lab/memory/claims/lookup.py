@@ -19,7 +19,7 @@ from kgot_lab.memory.triple_store import (
     normalize_text,
     pad_words,
 )
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
 MAX_FACTS_READ = 1_000  # facts that a search reads first, for each word and in total
@@ -141,7 +141,7 @@ def _complete_words(keyword: Keyword) -> list[str]:
     words = keyword.words.split()
     if not keyword.quoted:
         return words
-    parts = named_words(keyword.quoted)
+    parts = name_tokens(keyword.quoted)
     skips_first = bool(parts) and keyword.quoted.startswith(parts[0])
     skips_last = bool(parts) and keyword.quoted.endswith(parts[-1])
     return list(parts[skips_first : len(parts) - skips_last])
@@ -218,7 +218,7 @@ def _merge_reasons(one: NameWords, other: NameWords, shared: int) -> tuple[str, 
 
 def _name_words(name: str) -> NameWords:
     """Return the words of a name without titles, or all if nothing else is left."""
-    words = named_words(name)
+    words = name_tokens(name)
     return tuple(word for word in words if word not in _HONORIFICS) or words
 
 
