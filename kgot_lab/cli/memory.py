@@ -326,7 +326,7 @@ def _learning_runs(claims: Claims, erased: Iterable[Claim]) -> list[str]:
 
 def _require_recorded(claims: Claims, fact: Triple) -> Triple:
     """Return a fact if it was ever recorded, whether or not it holds. Raises BadInput otherwise."""
-    if claims.read(fact) not in set(map(claims.read, claims.recorded_facts())):
+    if claims.canonical_fact(fact) not in set(map(claims.canonical_fact, claims.recorded_facts())):
         raise BadInput(
             f"nothing is known of {fact}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
         )
