@@ -224,7 +224,7 @@ class EntityMemory:
         """Format what is known of each entity, one line each, the most recently mentioned first.
 
         Returns "" if there is none. `now` maps each triple to what answers in its place. The time of a change
-        is included for the entities that a word of `asked` names.
+        is included for the entities that a word of `question_words` names.
         """
         descriptions: dict[str, dict[str, None]] = {}
         for triple in self.recent_facts:
@@ -304,7 +304,7 @@ class Agent:
         """Delete a turn, or the whole conversation if something was erased (None), since any reply may repeat
         it.
 
-        See `KeepsCopies`.
+        See `CopyHolder`.
         """
         if turn is None:
             self.memory.clear()

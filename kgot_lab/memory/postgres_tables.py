@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CLAIMS_NAMESPACE = "kgot_claims"
 _SCRUBBED_TABLES = ("facts", "claims", "premises", "versions", "answers", "answer_facts", "fact_keys")
-# Without statistics of texts (see `_made`) the server assumes that everything is rare: tables are joined in
+# Without statistics of texts (see `_mark_created`) the server assumes that everything is rare: tables are joined in
 # the order in which they are named (join_collapse_limit), and standings are looked up claim by claim
 # (OFFSET).
 _STANDINGS_LATERAL_JOIN = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
@@ -131,7 +131,7 @@ class PostgresTables:
     def find_role(self, connection: Connection) -> str | None:
         """Return the role that statements run as, or None for that of the URL.
 
-        Called within the transaction of `_greet`.
+        Called within the transaction of `_prepare_connection`.
         """
         return None
 

@@ -87,7 +87,7 @@ TRIPLE_TABLES = (
     "CREATE INDEX idx_relation ON triples(relation)",
 )
 # Without an index of words a search reads every row. It stores no text (content=''), and gets the words as
-# `spaced_words` splits them, so that both stores find the same. The ascii tokenizer then splits only at the
+# `pad_words` splits them, so that both stores find the same. The ascii tokenizer then splits only at the
 # spaces. It changes in the transaction that changes the triples. Rows that another program adds are indexed
 # in this store's next transaction, by their ids, which AUTOINCREMENT never reuses.
 WORD_INDEX = """CREATE VIRTUAL TABLE IF NOT EXISTS triple_words

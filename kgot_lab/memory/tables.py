@@ -15,7 +15,7 @@ from kgot_lab.memory.triple_store import MAX_TEXT_LENGTH, pad_words
 
 
 def fact_key_of_word(word: str) -> int:
-    """Return the key of the facts that contain a word, in the form of `spaced_words`."""
+    """Return the key of the facts that contain a word, in the form of `pad_words`."""
     return _signed_hash("word", word)
 
 
@@ -151,7 +151,7 @@ FACTS_NAMING = f"""SELECT {_FACT_COLUMNS} FROM facts f WHERE f.subject = ANY(:na
 
 
 def select_facts_by_key(count: int) -> str:
-    """Return the query for the ids of the facts with each of `many` keys, latest first.
+    """Return the query for the ids of the facts with each of `count` keys, latest first.
 
     Its parameters are :key0 and so on, and :most, the number of ids for each.
     """

@@ -221,7 +221,7 @@ class Keyword:
     def is_in(self, normalized: str, words: str) -> bool:
         """Return whether a text contains the keyword.
 
-        The text is given in the forms of `folded_text` and `spaced_words`.
+        The text is given in the forms of `normalize_text` and `pad_words`.
         """
         return self.quoted in normalized if self.quoted else self.words in words
 
@@ -266,7 +266,7 @@ def search_rank(matched: int, triple: Triple) -> tuple[int, float, bool, datetim
 
 class _StoredTriple(NamedTuple):
     triple: Triple
-    # each as `folded_text` and as `spaced_words`: a search looks at every triple
+    # each as `normalize_text` and as `pad_words`: a search looks at every triple
     parts: tuple[tuple[str, str], ...]
 
     def contains(self, keyword: Keyword) -> bool:

@@ -107,7 +107,7 @@ def check_attributes(
 def check_short_text(text: str, what: str, *, blank: bool = False) -> str:
     """Validate a text that an index can hold.
 
-    Raises BadInput if it is too long, and as `plain_text` does.
+    Raises BadInput if it is too long, and as `check_text` does.
     """
     text = check_text(text, what, blank=blank)
     if len(text) > _MAX_NAME_LENGTH:

@@ -231,7 +231,7 @@ def hedge_answer(answer: str, certificate: Certificate) -> str:
 def certificate_to_json(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
     """Return a certificate with its question and answer as JSON values, as a reader may see it.
 
-    See `certificate_text`. A withheld answer is None.
+    See `Certificate.redacted`. A withheld answer is None.
     """
     text, shown_answer = (
         hedge_answer(answer, certificate),

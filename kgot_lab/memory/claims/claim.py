@@ -51,12 +51,12 @@ def from_microseconds(micros: int) -> datetime:
 
 
 def to_microseconds_or_none(time: datetime | None, what: str) -> int | None:
-    """Convert an end of an interval as `instant` does, or return None for an open one."""
+    """Convert an end of an interval as `to_microseconds` does, or return None for an open one."""
     return None if time is None else to_microseconds(time, what)
 
 
 def from_microseconds_or_none(micros: int | None) -> datetime | None:
-    """Convert an end of an interval as `moment` does, or return None for an open one."""
+    """Convert an end of an interval as `from_microseconds` does, or return None for an open one."""
     return None if micros is None else from_microseconds(micros)
 
 

@@ -14,7 +14,7 @@ described in the vocabulary of rdf:Statement (rdf:subject, rdf:predicate, rdf:ob
 its properties. The resource's IRI is derived from the edge's identity, and its key is <urn:kgot-meta:key>.
 Where RDF loses an order, it is recorded: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
 
-Triples in other forms can be read, too: see `contents_of`.
+Triples in other forms can be read, too: see `read_contents`.
 """
 
 from __future__ import annotations

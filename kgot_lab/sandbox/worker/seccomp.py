@@ -102,7 +102,7 @@ def filter_program(machine: str = "") -> bytes:
 def engine_filter_program(machine: str = "") -> bytes:
     """Build the filter for this process, which may have its own threads and files, as BPF instructions.
 
-    Raises OSError as `program` does.
+    Raises OSError as `filter_program` does.
     """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
     more, (clone, clone3, prctl, tgkill), _ = _table(machine, _ENGINE_MACHINES)

@@ -121,7 +121,7 @@ OTHER_EMBEDDERS = "SELECT 1 FROM chunks x WHERE x.embedder <> :embedder LIMIT 1"
 def select_entries_with_words(condition: str) -> str:
     """Build the statement that finds entries with some words: those with more of them first, then the latest.
 
-    `who` is HEARD or EVERYTHING. No score of the index itself decides the order, because it would depend on
+    `condition` is HEARD or EVERYTHING. No score of the index itself decides the order, because it would depend on
     entries that others heard.
     """
     return f"""SELECT {_ENTRY_COLUMNS} FROM {TERMS} {MATCHED}
