@@ -223,7 +223,7 @@ class EntityMemory:
     ) -> str:
         """Format what is known of each entity, one line each, the most recently mentioned first.
 
-        Returns "" if there is none. `now` maps each triple to what answers in its place. The time of a change
+        Returns "" if there is none. `current` maps each triple to what answers in its place. The time of a change
         is included for the entities that a word of `question_words` names.
         """
         descriptions: dict[str, dict[str, None]] = {}
