@@ -237,7 +237,7 @@ class CharacterLog:
         Those with more of the words come first, then the latest. Raises BadInput if the character does not
         exist.
         """
-        return self._as_heard(self._log._found(sql.HEARD_CONDITION, words, limit, npc=uuids(self.npc_id)[0]))
+        return self._as_heard(self._log._search(sql.HEARD_CONDITION, words, limit, npc=uuids(self.npc_id)[0]))
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
         """Return the last entries that the character heard, in a session or in all, in order.

@@ -89,7 +89,7 @@ def run(places, clock, ticks, *, pause=lambda seconds: timedelta(seconds=seconds
     for event in run_scheduled(monitor_of(places, items), HOUR, ending, wait=wait):
         events.append(event)
         if sum(isinstance(each, TickEnded) for each in events) == ticks:
-            ending.ask()
+            ending.request()
     return events, waits
 
 
@@ -126,13 +126,13 @@ def test_the_end_is_heard_between_two_events_and_the_tick_is_gone_on_with(places
     for event in run_scheduled(monitor_of(places, ITEMS, model), HOUR, ending):
         events.append(event)
         if isinstance(event, ItemWritten):
-            ending.ask()
+            ending.request()
     assert isinstance(events[-1], ItemWritten) and len(model.asked) == 1
     ending, model = StopRequest(), Scripted(simulated_reader)
     for event in run_scheduled(monitor_of(places, ITEMS, model), HOUR, ending):
         events.append(event)
         if isinstance(event, TickEnded):
-            ending.ask()
+            ending.request()
     assert [tick.resumed for tick in begun(events)] == [False, True] and len(model.asked) == 2
     assert sum(isinstance(each, BriefingPosted) for each in events) == 1
 
@@ -143,7 +143,7 @@ def test_a_journal_that_is_away_is_told_and_waited_for(places, clock):
 
     def wait(seconds):
         told.append(seconds)
-        ending.ask()
+        ending.request()
 
     (failed,) = run_scheduled(monitor_of(places), HOUR, ending, wait=wait)
     assert isinstance(failed, StageFailed) and "was closed" in failed.reason and told == [60.0]
@@ -165,7 +165,7 @@ def test_a_wait_ends_when_another_thread_asks_for_the_end(places):
     )
     thread.start()
     until(lambda: events, "the first event came")
-    ending.ask()
+    ending.request()
     thread.join(timeout=120)
     assert not thread.is_alive()
 
