@@ -163,10 +163,10 @@ class ServerLost(QueryFailed):
     The statement changed nothing and is not sent again, since it would crash the server once more.
     """
 
-    SAID = "the server went away while it answered this statement, which is not sent again"
+    MESSAGE = "the server went away while it answered this statement, which is not sent again"
 
     def __init__(self, statement: str, detail: str = ""):
-        super().__init__(statement, self.SAID + (f" ({detail})" if detail else ""))
+        super().__init__(statement, self.MESSAGE + (f" ({detail})" if detail else ""))
 
 
 class SandboxError(LabError):

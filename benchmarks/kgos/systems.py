@@ -10,21 +10,21 @@ from itertools import combinations
 
 import numpy as np
 
-from kgot_lab.benchmark.recall.systems import shuffled
+from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.embedders import embedder
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import GraphIndex, graph_index
+from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.retrievers import intent_scores
 from kgot_lab.kgos.methods.traversal import trace_path
-from kgot_lab.kgos.schemas.dimensions import within_bounds
+from kgot_lab.kgos.schemas.dimensions import inside
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import hybrid, rrf, weighted
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learned
-from kgot_lab.retrieval.lexical import INTENT_VERBS, best_first, bm25
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, ranked_by_score
 from kgot_lab.retrieval.neighbours import boosted_neighbours, jaccard
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
@@ -66,7 +66,7 @@ def kgos_systems(
         "embedding only, static": lambda: dense(
             lanes.index.documents, embedder("wordllama"), name="embeddings(wordllama)"
         ),
-        "control: edges shuffled": lambda: KgosLanes(shuffled(graph), vectors).three,
+        "control: edges shuffled": lambda: KgosLanes(shuffle_targets(graph), vectors).three,
     }
     if fusion is not None:
         made[LEARNED_FUSION] = lambda: learned(lanes.telling, fusion)
@@ -77,15 +77,15 @@ class KgosLanes:
     """The single lanes over a graph, each made when it is first asked for."""
 
     def __init__(self, graph: PropertyGraph, vectors: InMemoryVectors) -> None:
-        self.graph, self.index, self._vectors = graph, graph_index(graph), vectors
+        self.graph, self.index, self._vectors = graph, index_of(graph), vectors
 
     @cached_property
     def meaning(self) -> Stage:
-        return self.index.dense_retriever(self._vectors)
+        return self.index.meaning(self._vectors)
 
     @cached_property
     def around(self) -> Stage:
-        return boosted_neighbours(self.graph, self.index.substring_retriever)
+        return boosted_neighbours(self.graph, self.index.substrings)
 
     @cached_property
     def boosted(self) -> Stage:
@@ -103,13 +103,13 @@ class KgosLanes:
 
     @cached_property
     def jaccard(self) -> Stage:
-        return jaccard(self.graph, self.index.substring_retriever)
+        return jaccard(self.graph, self.index.substrings)
 
     @property
     def seven(self) -> dict[str, Stage]:
         """The seven mechanisms of the document's section 4."""
         return {
-            "like": self.index.substring_retriever,
+            "like": self.index.substrings,
             "fts5": self.index.fts5,
             "bm25": self.index.bm25,
             "embedding": self.meaning,
@@ -165,11 +165,11 @@ def within_intent(index: GraphIndex) -> Stage:
         kept, towards = np.ones(len(ids), bool), np.zeros(len(ids))
         for name, (low, high) in bounds.items():
             values = index.dimension(name).values
-            kept &= within_bounds(values, (low, high))
+            kept &= inside(values, (low, high))
             # one at the very end is found too
             towards += np.nan_to_num(values if high is None else 1 - values) + 1e-9
         scores = np.where(kept, towards, 0.0)
-        return best_first(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
+        return ranked_by_score(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
 
     return Stage("dimensions of the intent", step)
 
@@ -185,7 +185,7 @@ def about_intent(index: GraphIndex) -> Stage:
             return Ranking(ranking.query, ())
         ids = sorted(index.graph.ids)
         scores = best_intent.confidence * intent_scores(index, best_intent.name)
-        return best_first(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
+        return ranked_by_score(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
 
     return Stage("intent", step)
 
@@ -196,14 +196,14 @@ def between_matches(graph: PropertyGraph) -> Stage:
 
     score(d) = on how many of these paths it lies; a path has four edges at most.
     """
-    index = graph_index(graph)
+    index = index_of(graph)
 
     def step(ranking: Ranking) -> Ranking:
-        ends = best(index.substring_retriever(ranking), _ENDS).ids
+        ends = best(index.substrings(ranking), _ENDS).ids
         counts = dict.fromkeys(sorted(graph.ids), 0)
         for one, other in combinations(ends, 2):
             for id in trace_path(graph, one, other, max_depth=_LONGEST).ids:
                 counts[id] += 1
-        return best_first(ranking.query, list(counts), np.array(list(counts.values()), np.float64))
+        return ranked_by_score(ranking.query, list(counts), np.array(list(counts.values()), np.float64))
 
     return Stage("paths", step)

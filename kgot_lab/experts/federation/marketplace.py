@@ -216,7 +216,7 @@ def fetch_from_marketplace(place: Path | str, name: str, *, timeout: float = 30.
     """Fetch an exported expert by its name, as JSON, and verify its hash against the index.
 
     Raises UnknownName if the name is not listed, StoreDamaged if the hash differs (always with the same
-    message), and what `listed_experts` raises.
+    message), and what `list_marketplace` raises.
     """
     experts = {each.name: each for each in list_marketplace(place, timeout=timeout)}
     if name not in experts:

@@ -22,8 +22,8 @@ from kgot_lab.experts.learning.ledger import (
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
-from kgot_lab.kgos.methods.index import graph_index
-from kgot_lab.memory.claims.claim import plain_text
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.memory.claims.claim import check_text
 from kgot_lab.types import Diff
 
 _ALL = 2**31 - 1  # decisions
@@ -66,7 +66,7 @@ class GraphReviewer:
     def __init__(self, ledger: ProposalLedger, taught: TaughtGraph, graph: str, by: str) -> None:
         require(ledger, ProposalLedger, "a reviewer decides on a ProposalLedger")
         self.ledger, self.taught, self.graph = ledger, taught, graph
-        self.by = plain_text(by, "who decides (by)")
+        self.by = check_text(by, "who decides (by)")
         self.settle()
 
     def planned(self, id: str) -> PlannedChange:
@@ -167,7 +167,7 @@ class GraphReviewer:
                 self.ledger.withdraw(verdict)
         if failed is not None:  # outside the block, so that the withdrawal is committed
             raise failed
-        graph_index(self.taught.graph())
+        index_of(self.taught.graph())
         return self.ledger.verdict(verdict.number)
 
     def _require_waiting(self, id: str) -> None:
@@ -219,7 +219,7 @@ class ReviewQueue:
             kept = self._learnt.get(name)
             if kept is None or kept[:2] != (base.digest, last):
                 kept = base.digest, last, self._with_decisions(name, base)
-                graph_index(kept[2])
+                index_of(kept[2])
                 self._learnt[name] = kept
             return kept[2]
 

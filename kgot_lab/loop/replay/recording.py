@@ -134,7 +134,7 @@ class Recording:
         return results.popleft() if len(results) > 1 or results[0][0].again else results[0]
 
     def _failed(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
-        if reason.startswith(ServerLost.SAID):
+        if reason.startswith(ServerLost.MESSAGE):
             self.lost[statement] = ServerLost(statement)
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
             self.statements.setdefault(key, QueryFailed(statement, reason))

@@ -184,9 +184,9 @@ def test_what_is_no_exported_expert_is_not_published(tmp_path, text):
 def test_processes_that_publish_at_once_lose_none(tmp_path):
     program = """
 import json, sys
-from kgot_lab.experts.federation.marketplace import published_expert
+from kgot_lab.experts.federation.marketplace import publish_to_marketplace
 for number in range(5):
-    published_expert(sys.argv[1], json.dumps({"name": f"{sys.argv[2]} {number}"}))
+    publish_to_marketplace(sys.argv[1], json.dumps({"name": f"{sys.argv[2]} {number}"}))
 """
     running = [
         subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "market"), name]) for name in "abc"
