@@ -9,13 +9,22 @@ from itertools import zip_longest
 from math import isfinite
 from textwrap import wrap
 
-from kgot_lab.analogy.delta_edges import FoundEdges, Verifier, described
+from kgot_lab.analogy.delta_edges import ComputedEdges, Verifier, texts_by_node
 from kgot_lab.analogy.linguistic import Analysis, RoleMap
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, SPECIFIED, Pair, Thresholds
-from kgot_lab.similarity.delta import Verified as Said
+from kgot_lab.similarity.delta import (
+    DEFAULT_THRESHOLDS,
+    DIGITS,
+    HIGH,
+    LOW,
+    MIDDLE,
+    NEGATIVE,
+    TextPair,
+    Thresholds,
+)
+from kgot_lab.similarity.delta import VerifierVerdict as Said
 from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import Likeness, PictureRow, Section, Unit, picture
@@ -64,7 +73,7 @@ class Rules:
     kept: StoredAlignment | None = None
 
 
-def comparison(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Likeness:
+def comparison(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules) -> Likeness:
     """Compare two texts and collect the verdict, its reasons, the aligned rows and the role mapping."""
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
     sign, headline = _headline(pair, rules)
@@ -103,9 +112,9 @@ def signed_delta(number: float) -> str:
 # --- the verdict ---
 
 
-def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
+def _headline(pair: TextPair, rules: Rules) -> tuple[str, str]:
     """Return the sign of the verdict ("yes", "no" or "open") and the verdict in one line."""
-    passes = bool(rules.thresholds.admits(pair.skeleton, pair.delta))
+    passes = bool(rules.thresholds.are_reached(pair.skeleton, pair.delta))
     if pair.veto:
         below = (
             "the verifier refuses it" if passes else "below the thresholds, and the verifier refuses it too"
@@ -113,18 +122,18 @@ def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
         return "no", f"No edge: {below}"
     if not passes:
         return "no", "No edge: below the thresholds"
-    if rules.thresholds.too_short(pair) and rules.kept is None:
+    if rules.thresholds.explain_short_skeletons(pair) and rules.kept is None:
         return "no", "No edge: too short to compare"
     return (
         ("open", "An edge by its numbers, unverified here") if pair.alignment is None else ("yes", "An edge")
     )
 
 
-def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
+def _reasons(pair: TextPair, rules: Rules) -> Iterator[str]:
     """Yield the reasons for the verdict: the band, the thresholds, the length and the verifier's finding."""
     yield f"Delta {signed_delta(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
     yield _measured(pair, rules)
-    if short := rules.thresholds.too_short(pair):
+    if short := rules.thresholds.explain_short_skeletons(pair):
         yield f"They are {short}: unrelated sentences as short as these often reach the thresholds."
     if pair.alignment is None:
         yield "No verifier was asked here, so nothing has looked at the course of events."
@@ -136,7 +145,7 @@ def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
         yield f"The edge itself keeps another verdict: {rules.kept.veto or 'it stands'}."
 
 
-def _measured(pair: Pair, rules: Rules) -> str:
+def _measured(pair: TextPair, rules: Rules) -> str:
     """Compare the similarities of a pair with the thresholds, in one sentence."""
     least, by = rules.thresholds.skeleton, rules.thresholds.delta
     low = []
@@ -163,7 +172,7 @@ def _decimals(number: float) -> str:
 # --- alignment ---
 
 
-def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
+def _sections(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
     """Yield the sections of the picture: texts, skeletons and events.
 
     The texts are shown sentence by sentence if they were aligned, and whole otherwise. Events are shown only
@@ -250,7 +259,7 @@ NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
 
 
 def structure(
-    what: Pair | Edge | Iterable[Edge],
+    what: TextPair | Edge | Iterable[Edge],
     texts: PropertyGraph | Texts | None = None,
     *,
     skeletons: Texts | None = None,
@@ -271,21 +280,21 @@ def structure(
     """
     known, names = _known(texts)
     source = _Source(_in_order(what), known, names, skeletons or {}, (aligner, thresholds))
-    return source.view(what if isinstance(what, Pair) else 1)
+    return source.view(what if isinstance(what, TextPair) else 1)
 
 
 @dataclass(frozen=True, repr=False)
 class StructureView(StaticPicture):
     """A pair as a picture and as tables. The tables have in full what the picture truncates."""
 
-    pair: Pair
+    pair: TextPair
     texts: tuple[str, str]
     svg: Markup
     alt: str  # description of the picture in words
     _told: Likeness = field(compare=False)
     _source: _Source = field(compare=False)
 
-    def of(self, which: Edge | Pair | int) -> StructureView:
+    def of(self, which: Edge | TextPair | int) -> StructureView:
         """Return the view of another edge or pair, or of the edge with this number in `choices`.
 
         Raises BadInput if there is no such edge, or if it cannot be shown.
@@ -347,12 +356,12 @@ class _Source:
     skeletons: Texts
     judge: tuple[Verifier | None, Thresholds | None]
 
-    def view(self, which: Edge | Pair | int) -> StructureView:
+    def view(self, which: Edge | TextPair | int) -> StructureView:
         """Return the view of a pair, of an edge, or of the edge with a number."""
         shown = self._numbered(which) if isinstance(which, int) else which
-        if not isinstance(shown, Pair | Edge):
+        if not isinstance(shown, TextPair | Edge):
             raise BadInput(f"{NEITHER}, not {type(shown).__name__}")
-        pair = _sound(shown if isinstance(shown, Pair) else _pair(shown))
+        pair = _sound(shown if isinstance(shown, TextPair) else _pair(shown))
         sides = self._side(shown, pair, 0), self._side(shown, pair, 1)
         pair = replace(pair, skeletons=(sides[0].skeleton, sides[1].skeleton))
         kept = pair.alignment if isinstance(pair.alignment, StoredAlignment) else None
@@ -373,14 +382,14 @@ class _Source:
             )
         return self.edges[number - 1]
 
-    def _side(self, shown: Edge | Pair, pair: Pair, place: int) -> TextSide:
+    def _side(self, shown: Edge | TextPair, pair: TextPair, place: int) -> TextSide:
         """Collect the title, text, skeleton and leaked words of one of the two texts."""
         title, text = self._text(shown, (pair.source, pair.target)[place], place)
         leaks = getattr(self.skeletons, "leaks", {})
         skeleton = pair.skeletons[place] or self.skeletons.get(text, "")
         return TextSide(title, text, skeleton, tuple(leaks.get(text, ())))
 
-    def _text(self, shown: Edge | Pair, id: str, place: int) -> tuple[str, str]:
+    def _text(self, shown: Edge | TextPair, id: str, place: int) -> tuple[str, str]:
         """Return the title and text of an id.
 
         The ends of a Pair may be the texts themselves. Raises BadInput if the text of an edge's end is
@@ -402,12 +411,12 @@ class _Source:
             else (id, read)
         )
 
-    def _rules(self, shown: Edge | Pair, kept: StoredAlignment | None) -> Rules:
+    def _rules(self, shown: Edge | TextPair, kept: StoredAlignment | None) -> Rules:
         aligner, thresholds = self.judge
         own = _thresholds(shown.properties.get("thresholds")) if isinstance(shown, Edge) else None
         whence = "given" if thresholds else "kept with the edge" if own else "of the specification"
         limits = getattr(aligner, "limits", None) or Cutoffs()
-        return Rules(thresholds or own or SPECIFIED, whence, limits, kept)
+        return Rules(thresholds or own or DEFAULT_THRESHOLDS, whence, limits, kept)
 
 
 def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
@@ -417,18 +426,18 @@ def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
     if not isinstance(texts, PropertyGraph):
         raise BadInput(f"texts is a graph, or the text of each id: {{id: text}}, not {type(texts).__name__}")
     names = {node.id: str(node.properties["name"]) for node in texts.nodes if node.properties.get("name")}
-    return described(texts), names
+    return texts_by_node(texts), names
 
 
-def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
+def _in_order(what: TextPair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
     """Return the edges to choose from, by decreasing delta, vetoed edges last.
 
     Raises BadInput if there are none, or if one is not an Edge.
     """
-    if isinstance(what, Pair):
+    if isinstance(what, TextPair):
         return ()
     several = what if isinstance(what, Iterable) and not isinstance(what, str) else [what]
-    edges = [*several, *(what.vetoed if isinstance(what, FoundEdges) else ())]
+    edges = [*several, *(what.vetoed if isinstance(what, ComputedEdges) else ())]
     if odd := [edge for edge in edges if not isinstance(edge, Edge)]:
         raise BadInput(f"{NEITHER} or several, not {type(odd[0]).__name__}")
     if not edges:
@@ -442,7 +451,7 @@ def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
     return tuple(sorted(edges, key=order))
 
 
-def _pair(edge: Edge) -> Pair:
+def _pair(edge: Edge) -> TextPair:
     """Build a Pair from the properties of an edge.
 
     Raises BadInput if the edge does not hold both similarities.
@@ -453,7 +462,7 @@ def _pair(edge: Edge) -> Pair:
     kept = None
     if "alignment_score" in said:
         kept = StoredAlignment(_number_of(edge, "alignment_score"), str(said.get("veto") or ""))
-    return Pair(edge.source, edge.target, raw, skeleton, ends, kept)
+    return TextPair(edge.source, edge.target, raw, skeleton, ends, kept)
 
 
 def _number_of(edge: Edge, name: str) -> float:
@@ -466,7 +475,7 @@ def _number_of(edge: Edge, name: str) -> float:
     return float(value)
 
 
-def _sound(pair: Pair) -> Pair:
+def _sound(pair: TextPair) -> TextPair:
     """Return the pair if its similarities are cosines.
 
     Raises BadInput if one lies outside -1 to 1.

@@ -13,8 +13,8 @@ from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
 from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.goals import limitations_of
-from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.goals import limitations_by_row
+from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json
@@ -196,7 +196,7 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
     if id not in graph:
         where = f"{node.name} ({node.id}) is of {node.graph}, which is no graph of this expert: another expert named it."
         return joined([element("h5", chip_name(node)), element("p", where)])
-    index = index_of(graph)
+    index = graph_index(graph)
     row = graph.row(id)
     about = str(graph.node_properties[row].get("description") or graph.node_properties[row].get("text") or "")
     edges = graph.neighbours(id, "both")
@@ -204,7 +204,7 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
     more = f" {shown} of {around:,} neighbours are drawn." if shown < around else ""
     words = [
         element("h5", index.names[row]),
-        element("p", f"{index.kinds[row] or 'no type'}, {node.graph}:{node.id}.{more}"),
+        element("p", f"{index.label_texts[row] or 'no type'}, {node.graph}:{node.id}.{more}"),
         *([element("p", shortened(about, _DESCRIPTION))] if about else []),
         *_listed("What limits it", _limits(index, row)),
         *_listed("Its edges", [format_edge(index, each) for each in edges[:_EDGES]], len(edges)),
@@ -237,7 +237,7 @@ def heading(words: str) -> Markup:
 
 def _limits(index: GraphIndex, row: int) -> list[str]:
     lines = []
-    for each in limitations_of(index, [row]).get(row, ()):
+    for each in limitations_by_row(index, [row]).get(row, ()):
         about = f": {each.description.rstrip('.')}" if each.description else ""
         helps = [index.names[index.graph.row(id)] for id in each.workarounds if id in index.graph]
         none = "; no workaround is known" if each.blocking else ""
@@ -328,7 +328,7 @@ def _methods(thought: Thought) -> Markup:
 
 
 def _followed(known: KnownGraphs, thought: Thought, drawn: AsMarkup) -> Markup:
-    index = index_of(known.graph)
+    index = graph_index(known.graph)
     lines = [format_edge(index, Edge(each["source"], each["type"], each["target"])) for each in thought.edges]
     return joined([drawn(followed_picture(known.graph, thought)), _list(lines, "No edge was followed.")])
 

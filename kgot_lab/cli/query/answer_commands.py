@@ -67,13 +67,13 @@ def _ask(
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Answer a question from the graph, and name the nodes that the answer cites."""
-    from kgot_lab.kgos.query.answering import Conversation, answer_in_words
+    from kgot_lab.kgos.query.answering import Conversation, answer_question
 
     kept = Conversation(session) if session else None
     told = _answer_and_print(
         context,
         how,
-        lambda named, llm: answer_in_words(named.graph, question, llm, limit=limit),
+        lambda named, llm: answer_question(named.graph, question, llm, limit=limit),
     )
     if kept and told:
         kept.add(told)
@@ -90,14 +90,14 @@ def _follow_up(
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Answer a follow-up question, also using what was found for the questions before."""
-    from kgot_lab.kgos.query.answering import Conversation, answer_in_words
+    from kgot_lab.kgos.query.answering import Conversation, answer_question
 
     kept = Conversation(session)
     if not kept.turns:
         raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
 
     def following(named: QueriedGraph, llm: LLM | None) -> TextAnswer:
-        return answer_in_words(named.graph, question, llm, before=kept.turns, limit=limit)
+        return answer_question(named.graph, question, llm, before=kept.turns, limit=limit)
 
     if told := _answer_and_print(context, how, following):
         kept.add(told)
@@ -112,12 +112,12 @@ def _explain(
     how: _AnswerOptions,
 ) -> None:
     """Explain a node by its properties and edges, in words if a model is given."""
-    from kgot_lab.kgos.query.answering import explained_node
+    from kgot_lab.kgos.query.answering import explain_node
 
     _answer_and_print(
         context,
         how,
-        lambda named, llm: explained_node(named.graph, node, llm),
+        lambda named, llm: explain_node(named.graph, node, llm),
     )
 
 
@@ -129,9 +129,9 @@ def _summarize(
     how: _AnswerOptions,
 ) -> None:
     """Summarize the graph: what it holds, where to begin, its clusters."""
-    from kgot_lab.kgos.query.answering import summarised
+    from kgot_lab.kgos.query.answering import summarise_graph
 
-    _answer_and_print(context, how, lambda named, llm: summarised(named.graph, llm))
+    _answer_and_print(context, how, lambda named, llm: summarise_graph(named.graph, llm))
 
 
 @queries.command("context", rich_help_panel=_ANSWER_PANEL)
@@ -144,12 +144,12 @@ def _context(
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Print what the graph says about a question, as context for a model of your own."""
-    from kgot_lab.kgos.query.answering import answer_in_words
+    from kgot_lab.kgos.query.answering import answer_question
 
     _answer_and_print(
         context,
         how,
-        lambda named, _: answer_in_words(named.graph, question, limit=limit),
+        lambda named, _: answer_question(named.graph, question, limit=limit),
     )
 
 
@@ -226,7 +226,7 @@ def _concepts(
     command resumes where it was interrupted, without repeating a call.
     """
     from kgot_lab.cli.question_setup import model_rate
-    from kgot_lab.kgos.extraction.concepts import passages_to_read, read_concepts, what_it_takes
+    from kgot_lab.kgos.extraction.concepts import estimate_reading, list_passages, read_concepts
     from kgot_lab.stores.files import check_graph_file, write_graph
 
     named: QueriedGraph = context.obj
@@ -237,7 +237,7 @@ def _concepts(
     graph = named.graph
     passages = [
         each
-        for each in passages_to_read(graph, folder if folder.is_dir() else None)
+        for each in list_passages(graph, folder if folder.is_dir() else None)
         if each.file.startswith(only)
     ][:most]
     if not passages:
@@ -246,7 +246,7 @@ def _concepts(
         )
     budget = terminal.make_budget(cost.max_calls, cost.max_seconds, cost.max_dollars)
     llm = terminal.connect_model(model, budget, models=str(models) if models else None)
-    takes = what_it_takes(passages, about=not relations, rate=model_rate(llm))
+    takes = estimate_reading(passages, about=not relations, rate=model_rate(llm))
     told = f"{len(passages)} passages, {takes}; what was read before is not asked again"
     if named.dry:
         write_text(told, None)

@@ -53,7 +53,7 @@ def _batch(
     timeout: float | None = _TIMEOUT_OPTION,
 ) -> None:
     """Answer many questions with a JSON object for each, in order. A failed one does not stop the others."""
-    from kgot_lab.kgos.query.question_arguments import answered_lines
+    from kgot_lab.kgos.query.question_arguments import answer_lines
 
     named: QueriedGraph = context.obj
     lines = (terminal.standard_input().read() if file == "-" else _read_questions(Path(file))).splitlines()
@@ -62,7 +62,7 @@ def _batch(
         return
     told, failed = [], 0
     with time_limit(timeout):
-        for each in answered_lines(named.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
+        for each in answer_lines(named.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
             failed += each.result is None
             if each.result is None:
                 row = {"asked": each.line, "error": each.error}
@@ -94,7 +94,7 @@ def _pipeline(
     timeout: float | None = _TIMEOUT_OPTION,
 ) -> None:
     """Ask questions in sequence, each about the result of the one before, and show the last answer."""
-    from kgot_lab.kgos.query.question_arguments import piped
+    from kgot_lab.kgos.query.question_arguments import run_pipeline
 
     named: QueriedGraph = context.obj
     if named.dry:
@@ -102,7 +102,7 @@ def _pipeline(
         return
     result = None
     with time_limit(timeout):
-        for step, result in piped(named.graph, questions):
+        for step, result in run_pipeline(named.graph, questions):
             terminal.say(f"{step} → {result.title}")
     if result is not None:
         print_result(result, OutputOptions(format, output, explain))
@@ -232,13 +232,13 @@ def _estimate_cost(
 ) -> None:
     """Estimate the calls, tokens, seconds and dollars of `ask`, without calling a model."""
     from kgot_lab.cli.question_setup import model_rate
-    from kgot_lab.kgos.query.answering import answer_in_words, prompt_for, prompt_tokens
+    from kgot_lab.kgos.query.answering import answer_prompt, answer_question, count_prompt_tokens
     from kgot_lab.llm.budget import estimate
 
     require_count(times, 1, "times")
     named: QueriedGraph = context.obj
-    told = answer_in_words(named.graph, question)
-    sizes = prompt_tokens(prompt_for(question, told.context))
+    told = answer_question(named.graph, question)
+    sizes = count_prompt_tokens(answer_prompt(question, told.context))
     llm = terminal.connect_model(model)
     write_text(str(estimate({"ask": times}, {"ask": sizes}, model_rate(llm))), None)
 
@@ -246,13 +246,13 @@ def _estimate_cost(
 def _print_comparison(
     named: QueriedGraph, other: str, format: OutputFormat, output: Path | None, timeout: float | None
 ) -> None:
-    from kgot_lab.kgos.methods.selection import what_changed
+    from kgot_lab.kgos.methods.selection import list_changes
 
     if named.dry:
         terminal.say(f"would compare {named.where} with {other}")
         return
     with time_limit(timeout):
-        result = what_changed(named.graph, QueriedGraph(other, named.namespace, fresh=named.fresh).graph)
+        result = list_changes(named.graph, QueriedGraph(other, named.namespace, fresh=named.fresh).graph)
     print_result(result, OutputOptions(format, output))
 
 

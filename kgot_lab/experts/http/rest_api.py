@@ -29,7 +29,7 @@ from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.kgos.methods.compose_for import Composition, compose_for
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
@@ -330,7 +330,7 @@ def _direct(service: ExpertService) -> APIRouter:
     def graph_size(who: Caller, db_id: _GraphName) -> Any:
         """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _graph(service, db_id)
-        types = dict(Counter(index_of(graph).kinds).most_common(12))
+        types = dict(Counter(graph_index(graph).label_texts).most_common(12))
         return replace_surrogates(
             {"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types}
         )
@@ -402,8 +402,8 @@ def _there(graph: PropertyGraph, id: str) -> None:
 
 
 def _node(graph: PropertyGraph, id: str, *, properties: bool = False) -> _Json:
-    index, row = index_of(graph), graph.row(id)
-    told: _Json = {"id": id, "name": index.names[row], "type": index.kinds[row]}
+    index, row = graph_index(graph), graph.row(id)
+    told: _Json = {"id": id, "name": index.names[row], "type": index.label_texts[row]}
     return told | {"properties": dict(graph.node_properties[row])} if properties else told
 
 
@@ -428,6 +428,6 @@ def _composed(graph: PropertyGraph, plan: Composition) -> _Json:
 
 def _whole(expert: Expert) -> _Json:
     how = expert.search_config()
-    weights = normalised_weights(how.weights, *how.lanes)
+    weights = normalised_weights(how.weights, *how.retrievers)
     told = {name: getattr(weights, name) for name in ("embedding", "text", "graph", "intent")}
     return {**expert.model_dump(), "effective_weights": told}

@@ -18,11 +18,11 @@ from kgot_lab.errors import BadInput, UnknownName, require_count
 from kgot_lab.experts.learning.ledger import GraphProposal, PropertyToChange
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.editing import MADE_BY_HAND
-from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
-from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.schemas.dimensions import BY_NAME
-from kgot_lab.kgos.schemas.extracted_dimensions import in_stems
+from kgot_lab.kgos.editing import CURATED_PROPERTY
+from kgot_lab.kgos.methods.dimensions import Filters, validate_filters
+from kgot_lab.kgos.methods.index import graph_index
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
+from kgot_lab.kgos.schemas.extracted_dimensions import text_stems
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import name_units, rough_sentences
 
@@ -61,7 +61,7 @@ def _names(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
     kept: dict[tuple[str, ...], list[int]] | None = vars(graph).get(_KEPT)
     if kept is None:
         kept = {}
-        for row, name in enumerate(index_of(graph).names):
+        for row, name in enumerate(graph_index(graph).names):
             if words := name_units(name):
                 kept.setdefault(words, []).append(row)
         vars(graph)[_KEPT] = kept  # cached with the graph, as its index is
@@ -99,7 +99,7 @@ _BEFORE = 4  # words before the end's own in which a negation counts
 
 def _phrases() -> dict[str, dict[DimensionEnd, tuple[str, ...]]]:
     made: dict[str, dict[DimensionEnd, tuple[str, ...]]] = {
-        name: {"low": (each.low,), "high": (each.high,)} for name, each in BY_NAME.items()
+        name: {"low": (each.low,), "high": (each.high,)} for name, each in DIMENSIONS_BY_NAME.items()
     }
     for line in _EVERY_DAY.strip().splitlines():
         name, low, high = (part.strip() for part in line.split(" | "))
@@ -116,7 +116,7 @@ def _by_stems() -> dict[tuple[str, ...], set[tuple[str, DimensionEnd]]]:
     for name, ends in END_PHRASES.items():
         for end, phrases in ends.items():
             for phrase in phrases:
-                made.setdefault(in_stems(phrase), set()).add((name, end))
+                made.setdefault(text_stems(phrase), set()).add((name, end))
     return made
 
 
@@ -143,12 +143,12 @@ def stated_dimensions(
     """Extract what a message says about dimensions of nodes that have them, sentence by sentence."""
     found = []
     for sentence in rough_sentences(text):
-        stems = in_stems(sentence)
-        if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(in_stems(_MONTH.sub("", sentence))):
+        stems = text_stems(sentence)
+        if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(text_stems(_MONTH.sub("", sentence))):
             continue
         said = list(_phrases_in(stems))
         names = {
-            row: _places(in_stems(index_of(graph).names[row]), stems)
+            row: _places(text_stems(graph_index(graph).names[row]), stems)
             for row in nodes_named_in(graph, sentence)
         }
         # a name such as "public data" may overlap such a phrase
@@ -184,7 +184,7 @@ def filter_evidence(
     if right not in graph:
         raise UnknownName("node", right, ())
     found = []
-    for name, (least, most) in bounds_of(filters).items():
+    for name, (least, most) in validate_filters(filters).items():
         value = _number(graph.node(right).properties.get(name))
         if value is not None and (
             (most is not None and value > most) or (least is not None and value < least)
@@ -374,7 +374,7 @@ def _is_stale(graph: PropertyGraph, each: DimensionEvidence, since: datetime | N
         return False
     if since is not None and each.at < since:
         return True
-    mark = graph.node(each.node).properties.get(MADE_BY_HAND)
+    mark = graph.node(each.node).properties.get(CURATED_PROPERTY)
     try:
         changed = datetime.fromisoformat(str(mark["at"])) if isinstance(mark, dict) else None
     except (KeyError, ValueError):

@@ -28,8 +28,8 @@ from kgot_lab.experts.learning.ledger import (
     StoredProposal,
 )
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.schemas.dimensions import BY_NAME
+from kgot_lab.kgos.methods.index import graph_index
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
 from kgot_lab.llm.structured import compact_schema, structured
 from kgot_lab.text.cleaning import FENCES, fence_text, truncate_to_tokens
 from kgot_lab.text.words import contains_words
@@ -68,7 +68,7 @@ class StatedChanges(BaseModel):
 
 def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     """Build the prompt that asks a model for the changes in a message."""
-    index = index_of(graph)
+    index = graph_index(graph)
     known = ", ".join(index.names[row] for row in nodes_named_in(graph, message)) or "none"
     told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
     asked = f"{told}{fence_text(known, 'known things that it names')}\n{fence_text(truncate_to_tokens(message, MOST_OF_MESSAGE), 'a message')}"
@@ -234,12 +234,12 @@ def _read_values(noted: StatedChange, before: Json) -> Iterator[Json]:
     Properties are dimensions, descriptions, numbers and texts.
     """
     number = isinstance(before, int | float) and not isinstance(before, bool)
-    if noted.property in BY_NAME or number:
+    if noted.property in DIMENSIONS_BY_NAME or number:
         said = [float(each) for each in _NUMBER.findall(noted.quote)]
         yield from (
             each
             for each in said
-            if _same(noted.value, each) and (noted.property not in BY_NAME or 0 <= each <= 1)
+            if _same(noted.value, each) and (noted.property not in DIMENSIONS_BY_NAME or 0 <= each <= 1)
         )
     elif noted.property == "description" or isinstance(before, str):
         text = " ".join(original_spelling(noted.value, noted.quote).split())

@@ -352,7 +352,9 @@ def _variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalConfig]]:
         yield "edge types", replace(config, boost_types=None)
     if set(config.methods) != set(_USUAL.methods):
         yield "methods", replace(config, methods=_USUAL.methods)
-    if normalised_weights(config.weights, *config.lanes) != normalised_weights(_USUAL.weights, *config.lanes):
+    if normalised_weights(config.weights, *config.retrievers) != normalised_weights(
+        _USUAL.weights, *config.retrievers
+    ):
         yield "weights", replace(config, weights=_USUAL.weights)
     if config.limit < _USUAL.limit:
         yield "limit", replace(config, limit=_USUAL.limit)

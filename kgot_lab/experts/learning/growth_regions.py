@@ -31,7 +31,7 @@ class NodeMatches:
 
     def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None) -> None:
         self.graph, self._index = graph, graph_index(graph)
-        self._meaning = self._index.meaning(embedder) if embedder is not None else None
+        self._meaning = self._index.dense_retriever(embedder) if embedder is not None else None
 
     def of(self, question: str) -> NDArray[np.float64]:
         """Return the match of each node with a question, shape (nodes,)."""
