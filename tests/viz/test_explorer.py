@@ -24,7 +24,7 @@ from kgot_lab.types import Document, Hit, Query, Ranking
 from kgot_lab.viz import live
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.explorer.fusion_weights import Mix
-from kgot_lab.viz.explorer.hits import excerpt, marked_words
+from kgot_lab.viz.explorer.hits import excerpt, mark_words
 from kgot_lab.viz.external_requests import references
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -113,7 +113,7 @@ def test_the_parts_of_a_score_add_up_and_say_where_they_come_from(real):
         assert sum(part["value"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=1e-12)
     there = real.but(k=50)
     counted = {name: real._searches.lanes.available[name] for name in ("embedding", "text", "graph")}
-    for hit in there._searches.hits(there._searches.look(there.question, there.mix)[0], 50):
+    for hit in there._searches.hits(there._searches.search_mix(there.question, there.mix)[0], 50):
         for part in hit.parts:
             found = counted[part.lane].search(real.question)
             assert (part.rank == 0 and part.value == 0) or found.hits[part.rank - 1] == (hit.id, part.score)
@@ -191,7 +191,7 @@ def test_the_words_of_the_question_are_marked_and_nothing_else():
     snippet = next(hit["snippet"] for hit in asked(SMALL)["hits"] if hit["id"] == "engine")
     assert [text for text, is_marked in snippet if is_marked] == ["machine", "designed"]
     assert "".join(text for text, _ in snippet) == DOCUMENTS[1].text
-    assert marked_words("The machine-made Machine", {"machine"}) == (
+    assert mark_words("The machine-made Machine", {"machine"}) == (
         ("The ", False),
         ("machine", True),
         ("-made ", False),
@@ -402,7 +402,7 @@ def test_texts_stay_texts():
     for drawing in (explorer.picture.svg, explorer._data()["first"]["pipeline"]):
         tags = {node.tag.removeprefix(SVG) for node in ET.fromstring(drawing).iter()}
         assert not tags & {"script", "img"} and references(drawing) == ()
-    place = live.place(explorer._data())
+    place = live.placeholder(explorer._data())
     assert "<script>alert" not in place and place.count("</script>") == 1
     assert (
         b64decode(explorer.picture._repr_html_().split("base64,")[1].split('"')[0]).decode()

@@ -11,7 +11,7 @@ import pytest
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.viz.course import write_course
-from kgot_lab.viz.external_requests import references, tags
+from kgot_lab.viz.external_requests import references, start_tags
 from kgot_lab.viz.notebook_page import notebook_page, page_name
 
 pytest.importorskip("nbconvert")
@@ -54,7 +54,7 @@ def notebook(folder, *cells, name="some.ipynb", **metadata):
 
 
 def names_in(page):
-    return [tag.name for tag in tags(page, svg_is_markup=False)]
+    return [tag.name for tag in start_tags(page, svg_is_markup=False)]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_links_between_notebooks_lead_from_page_to_page_and_links_to_files_are_k
     for path in pages:
         found = [
             dict(tag.attributes)["href"]
-            for tag in tags(path.read_text(encoding="utf-8"), svg_is_markup=False)
+            for tag in start_tags(path.read_text(encoding="utf-8"), svg_is_markup=False)
             if tag.name == "a"
         ]
         local = [link for link in found if not link.startswith(("#", "http"))]
