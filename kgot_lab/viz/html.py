@@ -150,7 +150,7 @@ def _failures_markup(report: Report, k: int) -> Markup:
     """
     dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
     failure_report = failures(dataset, report.runs, k)
-    scope_note = " (the locked ones are not shown)" if dataset is not report.dataset else ""
+    scope_note = " (the test split is not shown)" if dataset is not report.dataset else ""
     summary = element(
         "summary", f"What each system missed among its first {k}, question by question{scope_note}"
     )

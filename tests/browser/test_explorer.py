@@ -209,7 +209,7 @@ def test_presets_switches_and_k_change_the_list_and_each_hit_has_its_numbers(pag
     quiet(view)
     expect(view.locator(HIT)).to_have_count(50)
     expect(slider(view, "δ")).to_be_disabled()
-    expect(view.locator("[data-lane=intent]")).to_contain_text("There is no intent lane here")
+    expect(view.locator("[data-lane=intent]")).to_contain_text("There is no intent retriever here")
 
 
 def test_a_question_is_chosen_or_typed_and_bad_ones_are_answered_in_words(page, view):
@@ -274,10 +274,10 @@ def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_s
     view.get_by_role("slider", name="k, how many").fill("2")
     expect(view.locator(HIT)).to_have_count(2)
     view.locator("[data-lane=text] input[type=checkbox]").uncheck()
-    expect(view).to_contain_text("No lane counts")
+    expect(view).to_contain_text("No retriever counts")
     view.locator("[data-lane=text] input[type=checkbox]").check()
     expect(view.locator(HIT)).to_have_count(2)
-    expect(view).not_to_contain_text("No lane counts")
+    expect(view).not_to_contain_text("No retriever counts")
 
 
 def test_sliders_and_ten_hits_stand_in_one_window_of_1280_by_680(page):

@@ -195,7 +195,7 @@ def test_other_kinds_of_pictures_can_be_had(tmp_path, kind):
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="no receipts of questions"):
+    with pytest.raises(BadInput, match="no question results"):
         list(save_ten_plots(tmp_path))
 
 

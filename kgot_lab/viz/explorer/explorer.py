@@ -56,7 +56,7 @@ _Value = TypeVar("_Value")
 CACHE_SIZE = 20  # cached questions, and cached rankings of systems
 BLANK_QUESTION = "The question is blank: type one, or choose one of the list."
 SLIDERS_UNUSED = "Both sides are systems with weights of their own: of the sliders only k changes them."
-NOTHING_FOUND = "No lane found anything for this question: try other words."
+NOTHING_FOUND = "No retriever found anything for this question: try other words."
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,13 @@ class Searches:
     ) -> None:
         self.lanes, self.shelf, self.queries, self.systems = lanes, shelf, queries, dict(systems)
         self._qrels = qrels
-        self._known = {_normalize_text(query.text): query for query in reversed(queries)}
-        self._searched: dict[Query, SearchResults] = {}
-        self._found: dict[tuple[str, Query], Ranking] = {}
+        self._known_queries = {_normalize_text(query.text): query for query in reversed(queries)}
+        self._results: dict[Query, SearchResults] = {}
+        self._system_rankings: dict[tuple[str, Query], Ranking] = {}
 
     def query(self, text: str) -> Query:
         """Return the known query with this text, or a new one."""
-        return self._known.get(_normalize_text(text)) or Query(text)
+        return self._known_queries.get(_normalize_text(text)) or Query(text)
 
     def gold(self, query: Query) -> Gold:
         """Return the relevance judgments of a query, or an empty mapping."""
@@ -99,9 +99,9 @@ class Searches:
 
     def search(self, query: Query) -> SearchResults:
         """Return what each retriever found for a query, cached."""
-        if query not in self._searched:
-            _cache_value(self._searched, query, SearchResults(query, self.lanes))
-        return self._searched[query]
+        if query not in self._results:
+            _cache_value(self._results, query, SearchResults(query, self.lanes))
+        return self._results[query]
 
     def working_retrievers(self, query: Query) -> dict[str, Stage]:
         """Return the retrievers that can search for a query."""
@@ -117,7 +117,7 @@ class Searches:
         try:
             weights = effective_weights(retrievers, mix)
         except BadInput as error:
-            return Side("", Stage("no lane", lambda ranking: empty_ranking), empty_ranking), [str(error)]
+            return Side("", Stage("no retriever", lambda ranking: empty_ranking), empty_ranking), [str(error)]
         if not query.text.strip():
             return Side("", mix_pipeline(retrievers, mix), empty_ranking), [BLANK_QUESTION]
         searched = self.search(query)
@@ -129,12 +129,14 @@ class Searches:
     def _notes(
         self, searched: SearchResults, weights: Mapping[str, float], ranking: Ranking, mix: Mix
     ) -> list[str]:
-        notes = [f"The {name} lane could not search: {reason}" for name, reason in searched.failed.items()]
+        notes = [
+            f"The {name} retriever could not search: {reason}" for name, reason in searched.failed.items()
+        ]
         if not ranking.hits:
             return [*notes, NOTHING_FOUND]
         empty = [name for name in weights if not searched.found[name].hits]
         notes += [
-            f"The {name} lane found nothing for this question, so nobody has the {weights[name]:.2f} it counts."
+            f"The {name} retriever found nothing for this question, so no hit gets its weight of {weights[name]:.2f}."
             for name in empty
         ]
         if len(ranking.hits) < mix.k:
@@ -158,7 +160,7 @@ class Searches:
     def format_retriever(self, name: str) -> dict[str, Json]:
         """Describe a retriever for the browser, with a reason if it is missing."""
         stage = self.lanes.available.get(name)
-        missing = "" if stage else f"There is no {name} lane here: its weight goes to the others."
+        missing = "" if stage else f"There is no {name} retriever here: its weight goes to the others."
         description = {"name": name, "letter": LETTERS[name], "missing": missing}
         return description | {"stage": stage.name if stage else ""}
 
@@ -247,11 +249,11 @@ class Searches:
             raise UnknownName("system", name, self.systems)
         try:
             stage = self._build_system(name)
-            if (name, query) not in self._found:
-                _cache_value(self._found, (name, query), stage.search(query))
+            if (name, query) not in self._system_rankings:
+                _cache_value(self._system_rankings, (name, query), stage.search(query))
         except Exception as error:  # a system may be user code, and a browser shows no traceback
             raise BadInput(f"The system {name!r} could not search: {describe_error(error)}") from error
-        ranking = self._found[name, query]
+        ranking = self._system_rankings[name, query]
         return Side(name, stage, ranking, lambda id: ((), find_path(id, ranking)))
 
     def _build_system(self, name: str) -> Stage:
@@ -377,7 +379,7 @@ class Explorer:
 
     def __repr__(self) -> str:
         searches, mix = self._searches, self.mix
-        what = f"{len(searches.shelf.documents):,} documents, {len(searches.queries):,} questions, lanes {', '.join(searches.lanes.available)}"
+        what = f"{len(searches.shelf.documents):,} documents, {len(searches.queries):,} questions, retrievers {', '.join(searches.lanes.available)}"
         return f"<Explorer of {what}; {mix.preset or 'own weights'}, k={mix.k}: {shorten(self.question.text, 60)!r}>"
 
     def but(

@@ -28,9 +28,9 @@ class Lanes:
 
     def __post_init__(self) -> None:
         if not self.available:
-            raise BadInput("an explorer needs at least one lane, as in Lanes(text=bm25(documents))")
+            raise BadInput("an explorer needs at least one retriever, as in Lanes(text=bm25(documents))")
         for name, stage in self.available.items():
-            require(stage, Stage, f"the lane {name} is a Stage, as bm25(documents) gives one")
+            require(stage, Stage, f"the retriever {name} is a Stage, as bm25(documents) gives one")
 
     @property
     def available(self) -> dict[str, Stage]:
@@ -50,7 +50,7 @@ def as_lanes(retrievers: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
     if isinstance(retrievers, Mapping):
         for name in retrievers:
             if name not in LETTERS:
-                raise UnknownName("lane", str(name), LETTERS)
+                raise UnknownName("retriever", str(name), LETTERS)
         return Lanes(**retrievers)
     require(
         retrievers,
@@ -77,7 +77,7 @@ class Mix:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MAX_HITS:
             raise BadInput(f"an explorer shows 1 to {MAX_HITS} hits, not {self.k!r}")
         if unknown := self.off - set(LETTERS):
-            raise UnknownName("lane", min(unknown), LETTERS)
+            raise UnknownName("retriever", min(unknown), LETTERS)
 
     @staticmethod
     def of(message: Mapping[str, Json]) -> Mix:
@@ -139,9 +139,9 @@ def _fuse(retrievers: Mapping[str, Stage], weights: Mapping[str, float]) -> Stag
 
 def _no_weight_message(retrievers: Mapping[str, Stage], mix: Mix) -> str:
     if not retrievers:
-        return "No lane could search: see what each of them said."
+        return "No retriever could search: see what each of them said."
     if set(retrievers) <= mix.off:
-        return "All lanes are switched off: switch one on."
+        return "All retrievers are switched off: switch one on."
     active = [f"{LETTERS[name]} {name}" for name in retrievers if name not in mix.off]
     return f"All weights are 0: raise a slider ({', '.join(active)})."
 

@@ -252,7 +252,7 @@ def stages_lost(
     losses = counted_losses(findings, stages)
     counts_by_system = {system: counts for set, system, counts in losses if set == on and system in chosen}
     if not counts_by_system:
-        return empty_plot("no trace has told yet where answers were lost")
+        return empty_plot("no trace says yet where answers were lost")
     missing = [name for name in chosen if name not in counts_by_system]
     ends = {
         system: ", ".join(f"{counts[stage]} {stage}" for stage in LOSSES if counts[stage])

@@ -469,7 +469,7 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
     results = list(read_results(folder / RECEIPTS).values())
     if not results:
         raise BadInput(
-            f"there are no receipts of questions in {folder}: name the folder of a run, as its --folder was"
+            f"there are no question results in {folder}: name the folder of a run, as its --folder was"
         )
     ledger, plots_folder = ledger_of(traces_of(folder)), folder / "plots"
     for name, draw in TEN_PLOTS.items():

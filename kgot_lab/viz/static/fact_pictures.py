@@ -363,7 +363,7 @@ class _FactCanvas:
     """The positions of boxes and lines."""
 
     def __init__(self, selection: FactSelection, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
-        self.told, self.sides, self.drawn = selection, sides, drawn
+        self.selection, self.columns_by_node, self.edges_drawn = selection, sides, drawn
         strong = {end for edge in selection.telling for end in (edge.source, edge.target)}
         self.boxes = {
             id: self._box(id, id in strong)
@@ -379,10 +379,10 @@ class _FactCanvas:
         self.width = self._place_boxes()
 
     def _box(self, id: str, strong: bool) -> _Box:
-        is_hub = id == self.told.hub
+        is_hub = id == self.selection.hub
         size = 19.0 if is_hub else 15.0 if strong else 13.0
         lines, _ = fit_lines(
-            self.told.names[id], _MAX_CAPTION_WIDTH, size * (1.08 if strong else 1.0), _MAX_CAPTION_LINES
+            self.selection.names[id], _MAX_CAPTION_WIDTH, size * (1.08 if strong else 1.0), _MAX_CAPTION_LINES
         )
         degree = max(len(self._edges_at(id, out)) for out in (-1, 1))
         height = max(
@@ -401,10 +401,14 @@ class _FactCanvas:
         """Return the drawn lines on one side of a box."""
         ends = (
             (edge, edge.target if edge.source == id else edge.source)
-            for edge in self.drawn
+            for edge in self.edges_drawn
             if id in (edge.source, edge.target)
         )
-        return [edge for edge, other in ends if self.sides[other] == self.sides[id] + direction]
+        return [
+            edge
+            for edge, other in ends
+            if self.columns_by_node[other] == self.columns_by_node[id] + direction
+        ]
 
     def _order_columns(self) -> None:
         """Order the boxes of outer columns like those that they link to, so that few lines cross."""
@@ -418,11 +422,11 @@ class _FactCanvas:
     def _inner_neighbours(self, id: str) -> list[str]:
         ends = {
             end
-            for edge in self.drawn
+            for edge in self.edges_drawn
             if id in (edge.source, edge.target)
             for end in (edge.source, edge.target)
         }
-        return [end for end in ends if abs(self.sides[end]) < abs(self.sides[id])]
+        return [end for end in ends if abs(self.columns_by_node[end]) < abs(self.columns_by_node[id])]
 
     def _column_height(self, ids: Sequence[str]) -> float:
         return sum(self.boxes[id].height for id in ids) + _ROW_GAP * (len(ids) - 1)
@@ -431,8 +435,8 @@ class _FactCanvas:
         """Return the width of the gap before a column: its longest caption and the bend of its lines."""
         own = [
             edge
-            for edge in self.drawn
-            if {self.sides[edge.source], self.sides[edge.target]} == {side - 1, side}
+            for edge in self.edges_drawn
+            if {self.columns_by_node[edge.source], self.columns_by_node[edge.target]} == {side - 1, side}
         ]
         return (
             max(
@@ -471,11 +475,15 @@ class _FactCanvas:
         edges.sort(
             key=lambda other_edge: (
                 self.boxes[other_edge.target if other_edge.source == id else other_edge.source].y,
-                self.drawn.index(other_edge),
+                self.edges_drawn.index(other_edge),
             )
         )
         # space for captions where lines begin
-        step = _LINE_GAP if abs(self.sides[id] + direction) < abs(self.sides[id]) else _HEAD + 4
+        step = (
+            _LINE_GAP
+            if abs(self.columns_by_node[id] + direction) < abs(self.columns_by_node[id])
+            else _HEAD + 4
+        )
         y = box.y + (edges.index(edge) - (len(edges) - 1) / 2) * step
         return (box.x + box.width if direction > 0 else box.x), y
 
@@ -484,9 +492,9 @@ class _FactCanvas:
 
         It is horizontal next to the outer box, then bends to the inner one.
         """
-        is_strong = edge in self.told.telling
-        inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.sides[id]))
-        direction = self.sides[outer] - self.sides[inner]
+        is_strong = edge in self.selection.telling
+        inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.columns_by_node[id]))
+        direction = self.columns_by_node[outer] - self.columns_by_node[inner]
         (x0, y0), (x1, y1) = self._line_end(outer, edge, -direction), self._line_end(inner, edge, direction)
         start = x0 - direction * (_HEAD if edge.target == outer else 0)
         end = x1 + direction * (_HEAD if edge.target == inner else 0)
@@ -500,7 +508,9 @@ class _FactCanvas:
             "text_anchor": "middle",
             "font_weight": "bold" if is_strong else None,
         }
-        description = f"{self.told.names[edge.source]} – {edge.type} – {self.told.names[edge.target]}"
+        description = (
+            f"{self.selection.names[edge.source]} – {edge.type} – {self.selection.names[edge.target]}"
+        )
         return element(
             "g", element("title", description),
             draw_path(path, colour, 3.0 if is_strong else 1.2),
@@ -513,7 +523,7 @@ class _FactCanvas:
 
         The answer is filled. A node without a supporting fact has a pale rim.
         """
-        box, is_answer = self.boxes[id], id == self.told.hub and self.told.is_answer
+        box, is_answer = self.boxes[id], id == self.selection.hub and self.selection.is_answer
         fill, rim = (
             (_STRONG_COLOUR, _STRONG_COLOUR)
             if is_answer
@@ -536,7 +546,7 @@ class _FactCanvas:
             element("text", line, x=middle, y=first + number * box.size * 1.3, **look)
             for number, line in enumerate(box.lines)
         )
-        return element("g", element("title", self.told.names[id]), frame, *lines)
+        return element("g", element("title", self.selection.names[id]), frame, *lines)
 
 
 _MIN_WIDTH, _MARGIN = 760.0, 24.0  # minimum width of the picture, and its margin
