@@ -379,7 +379,8 @@ class Explorer:
 
     def __repr__(self) -> str:
         searches, mix = self._searches, self.mix
-        what = f"{len(searches.shelf.documents):,} documents, {len(searches.queries):,} questions, retrievers {', '.join(searches.lanes.available)}"
+        sizes = f"{len(searches.shelf.documents):,} documents, {len(searches.queries):,} questions"
+        what = f"{sizes}, retrievers {', '.join(searches.lanes.available)}"
         return f"<Explorer of {what}; {mix.preset or 'own weights'}, k={mix.k}: {shorten(self.question.text, 60)!r}>"
 
     def but(
