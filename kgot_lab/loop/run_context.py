@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
-from kgot_lab.llm.structured import checked_reply, parse, repair_prompt, schema_of
+from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import LOST_CALL, Asked, Cut, Event, Read, Repaired
 from kgot_lab.loop.limits import Limits
@@ -172,7 +172,7 @@ def _longer(role: str) -> str:
 
 
 def _prompt(run: Loop, messages: tuple[Message, ...], how: How) -> Prompt:
-    schema = how.schema or (schema_of(how.shape) if how.shape else None)
+    schema = how.schema or (compact_schema(how.shape) if how.shape else None)
     temperature = run.limits.temperatures.get(how.kind, how.temperature)
     return Prompt(messages, schema, temperature, how.seed, run.limits.tokens_of(how.kind), how.likelihood)
 

@@ -24,7 +24,7 @@ from kgot_lab.errors import (
     require_parts,
 )
 from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
-from kgot_lab.llm.budget import LEAST_SECONDS, Spending
+from kgot_lab.llm.budget import MIN_TIMEOUT, Spending
 from kgot_lab.text.cleaning import FENCES, counted, fenced, harmless, shorten, tokens
 from kgot_lab.tools.files import FileShelf
 from kgot_lab.tools.tool import Metered, Result, TextTool
@@ -133,7 +133,7 @@ class Transcriber:
         seconds = (
             most_time
             if self._spending is None
-            else min(most_time, max(self._spending.seconds_left, LEAST_SECONDS))
+            else min(most_time, max(self._spending.seconds_left, MIN_TIMEOUT))
         )
         try:
             connections = bounded_client(seconds, **way_to(self._address))
