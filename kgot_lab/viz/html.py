@@ -193,7 +193,7 @@ def html(
     if isinstance(subject, Trace):
         return _run_page(subject, tuple(forks), title)
     if not isinstance(subject, Report | Iterable):
-        raise BadInput(f"html() takes a run or a recall report, not {described_value(subject)}")
+        raise BadInput(f"html() takes a run or a recall report, not {describe_value(subject)}")
     inputs: list[Event | Report] = [subject] if isinstance(subject, Report) else list(subject)
     reports = [item for item in inputs if isinstance(item, Report)]
     events = [item for item in inputs if isinstance(item, Event)]
