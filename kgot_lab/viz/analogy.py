@@ -85,18 +85,18 @@ def compare_sides(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) ->
     )
 
 
-def describe_comparison(comparison_: TextComparison) -> str:
+def describe_comparison(comparison: TextComparison) -> str:
     """Describe a comparison in a few sentences, as the picture's text alternative."""
     pairs = (
         f"{sum(row.similarity is not None for row in part.rows)} of {len(part.rows)} rows in pairs"
-        for part in comparison_.sections
+        for part in comparison.sections
     )
     parts = "; ".join(
-        f"{part.name.lower()}: {counted}" for part, counted in zip(comparison_.sections, pairs, strict=True)
+        f"{part.name.lower()}: {counted}" for part, counted in zip(comparison.sections, pairs, strict=True)
     )
-    first, second = (shorten(title, 80) for title in comparison_.titles)
+    first, second = (shorten(title, 80) for title in comparison.titles)
     return (
-        f"{first} and {second}: {comparison_.headline}. {' '.join(comparison_.reasons)} {parts.capitalize()}."
+        f"{first} and {second}: {comparison.headline}. {' '.join(comparison.reasons)} {parts.capitalize()}."
     )
 
 
@@ -179,21 +179,23 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
     if the alignment has any.
     """
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
-    told = alignment is not None and bool(alignment.events)
+    has_events = alignment is not None and bool(alignment.events)
     weak = f"the thicker the line, the more alike; dashed: below {rules.limits.partner:.2f}, no partner"
     if alignment is None:
         whole = PictureRow(_text_unit(sides[0].text), _text_unit(sides[1].text))
         note = "an aligner would lay them side by side: give aligner="
         yield Section("Texts", (whole,), note, lines=_MAX_TEXT_LINES)
     else:
-        note, least = ("the thicker the line, the more alike", -1.0) if told else (weak, rules.limits.partner)
+        note, least = (
+            ("the thicker the line, the more alike", -1.0) if has_events else (weak, rules.limits.partner)
+        )
         yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), note, least)
     skeletons = PictureRow(_skeleton_unit(sides[0]), _skeleton_unit(sides[1]), pair.skeleton, places=3)
     below = "dashed: below the threshold" * (round(pair.skeleton, DIGITS) < rules.thresholds.skeleton)
     yield Section(
         "Skeletons", (skeletons,), below, rules.thresholds.skeleton if below else -1.0, MAX_SKELETON_LINES
     )
-    if alignment is not None and told:
+    if alignment is not None and has_events:
         ours, theirs = (
             [Unit(event.phrase, event.denied) for event in text.events]
             for text in (alignment.source, alignment.target)
@@ -293,7 +295,7 @@ class StructureView(StaticPicture):
     texts: tuple[str, str]
     svg: Markup
     alt: str  # description of the picture in words
-    _told: TextComparison = field(compare=False)
+    _comparison: TextComparison = field(compare=False)
     _source: _ViewSource = field(compare=False)
 
     def of(self, which: Edge | Pair | int) -> StructureView:
@@ -317,20 +319,20 @@ class StructureView(StaticPicture):
 
         No text is truncated.
         """
-        comparison_, (one, other) = self._told, self._told.titles
+        comparison, (one, other) = self._comparison, self._comparison.titles
         verdict_rows = [
-            ("verdict", comparison_.headline), *(("why", reason) for reason in comparison_.reasons),
-            ("texts, cosine", f"{comparison_.raw:.3f}"), ("skeletons, cosine", f"{comparison_.skeleton:.3f}"),
+            ("verdict", comparison.headline), *(("why", reason) for reason in comparison.reasons),
+            ("texts, cosine", f"{comparison.raw:.3f}"), ("skeletons, cosine", f"{comparison.skeleton:.3f}"),
             ("delta", format_delta(self.pair.delta)), ("band", self.pair.band),
         ]  # fmt: skip
         sheets = [
             _full_sheet("The verdict", ("", "in words"), verdict_rows),
-            _full_sheet("The texts", comparison_.titles, [self.texts]),
+            _full_sheet("The texts", comparison.titles, [self.texts]),
         ]
         columns = (one, "similarity", other, "remarks")
-        for part in comparison_.sections:
+        for part in comparison.sections:
             sheets.append(_full_sheet(part.name, columns, [_row_cells(row, part) for row in part.rows]))
-        if comparison_.roles:
+        if comparison.roles:
             role_rows = [
                 (
                     counterpart.source,
@@ -338,7 +340,7 @@ class StructureView(StaticPicture):
                     counterpart.target,
                     _YES_NO[counterpart.agrees],
                 )
-                for counterpart in comparison_.roles
+                for counterpart in comparison.roles
             ]
             sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), role_rows))
         return Table(tuple(sheets))
@@ -377,10 +379,10 @@ class _ViewSource:
         stored = pair.alignment if isinstance(pair.alignment, StoredAlignment) else None
         if self.judge[0] is not None and (pair.alignment is None or stored is not None):
             pair = replace(pair, alignment=self.judge[0].align(sides[0].text, sides[1].text))
-        comparison_ = compare_sides(pair, sides, self._rules(subject, stored))
-        alt = describe_comparison(comparison_)
+        comparison = compare_sides(pair, sides, self._rules(subject, stored))
+        alt = describe_comparison(comparison)
         return StructureView(
-            pair, (sides[0].text, sides[1].text), comparison_picture(comparison_, alt), alt, comparison_, self
+            pair, (sides[0].text, sides[1].text), comparison_picture(comparison, alt), alt, comparison, self
         )
 
     def name(self, id: str) -> str:

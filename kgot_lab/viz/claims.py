@@ -138,7 +138,7 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
     if change.change is None:
         raise BadInput("this report is of a change that changed nothing: there is no before and after")
     logged = next(
-        (change_logged for change_logged in claims.log() if change_logged.id == change.change), None
+        (logged_change for logged_change in claims.log() if logged_change.id == change.change), None
     )
     if logged is None:
         raise BadInput(

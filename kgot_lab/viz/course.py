@@ -324,8 +324,8 @@ def write_course(
         if live:
             tell(f"running {path}")
             notebook = execute_live(notebook, path)
-        page_names = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
-        frame = PageFrame(page_names, folder, _navigation(names, number))
+        page_by_path = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
+        frame = PageFrame(page_by_path, folder, _navigation(names, number))
         if live:
             script = SHARED_SCRIPT if has_live_view(notebook) else ""
             frame = replace(frame, style=SHARED_STYLE, script=script, stays=True)

@@ -61,23 +61,16 @@ class Editing(LiveOutput):
     # --- messages from the browser ---
 
     def _handle_message(self, message: Mapping[str, Json]) -> Json:
-        said, wrong = "", ""
+        note, error_text = "", ""
         try:
-            done = self._apply_message(message)
-            said = (
-                ""
-                if done is None
-                else "; ".join(
-                    [
-                        f"Done: {done.said}",
-                        *(f"now {each}" for each in done.broken),
-                        *(f"no longer: {each}" for each in done.mended),
-                    ]
-                )
-            )
+            edit_made = self._apply_message(message)
+            if edit_made is not None:
+                changes = [f"now {fault}" for fault in edit_made.broken]
+                changes += [f"no longer: {fault}" for fault in edit_made.mended]
+                note = "; ".join([f"Done: {edit_made.said}", *changes])
         except Exception as error:
-            wrong = describe_error(error)
-        self.live.data = {**self.live.data, "shown": self._view_state(said, wrong)}
+            error_text = describe_error(error)
+        self.live.data = {**self.live.data, "shown": self._view_state(note, error_text)}
         self.live.send({"shown": self.live.data["shown"]})
         return {}
 

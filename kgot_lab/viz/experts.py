@@ -414,7 +414,7 @@ class TalkView(LiveOutput):
 
     def __init__(self, talk: ExpertTalk) -> None:
         self.talk = talk
-        self._told: list[dict[str, Any]] = []
+        self._turn_cache: list[dict[str, Any]] = []
         self.live = Live(self._static_view(), self._data(), self._handle_message)
 
     def table(self) -> Table:
@@ -430,8 +430,8 @@ class TalkView(LiveOutput):
         return {"view": "talk", "asks": True, **description, "turns": self._turns_data()}
 
     def _turns_data(self) -> list[dict[str, Any]]:
-        self._told += [_turn_data(each) for each in self.talk.turns[len(self._told) :]]
-        return self._told
+        self._turn_cache += [_turn_data(each) for each in self.talk.turns[len(self._turn_cache) :]]
+        return self._turn_cache
 
     def _static_view(self) -> StaticOutput:
         data = self._data()

@@ -31,7 +31,7 @@ class GuessFirst(LiveOutput):
         self.contest = contest
         self.guessed: dict[str, tuple[str, float | None]] = {}
         systems = [{"name": name, "told": description} for name, description in contest.systems.items()]
-        rounds = [asdict(round_) for round_ in contest.rounds]
+        rounds = [asdict(contest_round) for contest_round in contest.rounds]
         data = {
             "view": "guesses",
             "asks": contest.asks,
@@ -44,20 +44,26 @@ class GuessFirst(LiveOutput):
     def score(self) -> str:
         """Return the number of right guesses, and the most that one constant answer would reach."""
         guessed_rounds = [
-            round_ for round_ in self.contest.rounds if round_.first and round_.on in self.guessed
+            contest_round
+            for contest_round in self.contest.rounds
+            if contest_round.first and contest_round.on in self.guessed
         ]
         if not guessed_rounds:
             return "nothing guessed yet"
-        right = sum(self.guessed[round_.on][0] in round_.first for round_ in guessed_rounds)
+        right = sum(
+            self.guessed[contest_round.on][0] in contest_round.first for contest_round in guessed_rounds
+        )
         constant = max(
-            sum(system in round_.first for round_ in guessed_rounds) for system in self.contest.systems
+            sum(system in contest_round.first for contest_round in guessed_rounds)
+            for system in self.contest.systems
         )
         return f"{right} of {len(guessed_rounds)} guesses are right; the same answer everywhere gets at most {constant}"
 
     def table(self) -> Table:
         """Return a table of what was measured in each round."""
         rows = tuple(
-            (round_.on, " and ".join(round_.first) or "open", round_.told) for round_ in self.contest.rounds
+            (contest_round.on, " and ".join(contest_round.first) or "open", contest_round.told)
+            for contest_round in self.contest.rounds
         )
         return Table((Sheet(("on", "first", "told"), rows, len(rows), "What was measured"),))
 
@@ -66,7 +72,7 @@ class GuessFirst(LiveOutput):
         return f"<GuessFirst of {len(self.contest.rounds)} rounds, {said or 'nothing guessed yet'}>"
 
     def _handle_message(self, message: Mapping[str, Json]) -> Json:
-        known = {round_.on for round_ in self.contest.rounds}
+        known = {contest_round.on for contest_round in self.contest.rounds}
         for guess in message.get("guesses") or ():
             match guess:
                 case {"on": str(on), "system": str(system), "by": by} if (
@@ -94,8 +100,8 @@ def _paper_form(contest: Contest) -> Drawing:
         lines += wrap_lines(f"{name}: {description}", _WIDTH - 2 * _MARGIN, _SIZE * 1.05)
     top = len(lines) * _LINE_HEIGHT + 26
     sets = [
-        list(wrap_lines(name_, (_QUESTION_WIDTH if contest.asks else _FIRST_WIDTH) - 2 * _MARGIN, _SIZE))
-        for name_ in _round_names(contest)
+        list(wrap_lines(set_name, (_QUESTION_WIDTH if contest.asks else _FIRST_WIDTH) - 2 * _MARGIN, _SIZE))
+        for set_name in _round_names(contest)
     ]
     height = top + 22 + sum(map(_row_height, sets)) + 10
     rounds = f"{'Questions' if contest.asks else 'Sets'}: {', '.join(_round_names(contest))}."

@@ -75,7 +75,7 @@ def search_picture(found: SearchResult, *, limit: int = _SEARCH_HITS) -> Drawing
                 number,
                 node,
                 _SEARCH_TOP + _SEARCH_ROW * number,
-                max((node_.score for node_ in nodes), default=1.0),
+                max((node.score for node in nodes), default=1.0),
             )
             for number, node in enumerate(nodes)
         ),

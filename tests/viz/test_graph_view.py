@@ -200,9 +200,9 @@ def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_dr
 @pytest.mark.extended
 def test_what_opens_on_a_page_is_bounded_and_the_others_are_said_to_stay_closed(view):
     sizes = [len(json.dumps(kept, separators=(",", ":"))) for kept in view.standalone_data()["kept"].values()]
-    some = group_views(view.view, view._told, {}, budget=sizes[0] + sizes[1])
+    some = group_views(view.view, view._marks, {}, budget=sizes[0] + sizes[1])
     assert 1 <= len(some["kept"]) <= 3 and "groups open; opening the others" in some["alone"]
-    assert group_views(view.view, view._told, {}, budget=10) == {
+    assert group_views(view.view, view._marks, {}, budget=10) == {
         "opens": {},
         "kept": {},
         "alone": NO_GROUP_OPENS,

@@ -187,14 +187,12 @@ class Searches:
             "sheet": self._score_sheet(query) if request.get("sheet") else None,
         }
 
-    def _score_sheet(self, query_: Query) -> dict[str, Json] | None:
+    def _score_sheet(self, query: Query) -> dict[str, Json] | None:
         """Return the scores with which the browser ranks while a weight moves.
 
         Returns None if the question is blank or there are too many documents. The browser then asks Python.
         """
-        return (
-            score_sheet(self.search(query_), self.shelf, self.gold(query_)) if query_.text.strip() else None
-        )
+        return score_sheet(self.search(query), self.shelf, self.gold(query)) if query.text.strip() else None
 
     def _previous_ranking(self, query: Query, mix_data: Json) -> Ranking | None:
         ranking = (

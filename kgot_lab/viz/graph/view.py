@@ -176,7 +176,7 @@ class GraphView(LiveOutput):
         most: int,
         arrows: bool = True,
     ) -> None:
-        self._told, self._positions, self._arrows = marks, positions, arrows
+        self._marks, self._positions, self._arrows = marks, positions, arrows
         self.picture, self.picked = picture, ""  # `picked` is the id of the node that was clicked last
         self.view: View = collapse_graph(marks.graph, most, marked=marks.edges)
         if self.view.communities:
@@ -188,7 +188,7 @@ class GraphView(LiveOutput):
     @property
     def graph(self) -> PropertyGraph:
         """The graph, including what the highlighted write removed."""
-        return self._told.graph
+        return self._marks.graph
 
     def _refresh(self) -> None:
         if is_for_pages():
@@ -202,7 +202,7 @@ class GraphView(LiveOutput):
 
         What its groups open into is included, up to about 1 MB.
         """
-        return {**self.live.data, **group_views(self.view, self._told, self._positions)}
+        return {**self.live.data, **group_views(self.view, self._marks, self._positions)}
 
     def table(self, limit: int = 50) -> Table:
         """Return the graph as tables, with what is marked first."""
@@ -236,12 +236,12 @@ class GraphView(LiveOutput):
 
     def _drawing_data(self) -> dict[str, Json]:
         if self.view.communities and len(self.view.nodes) <= MAX_PLANNED_NODES:
-            data = view_data(self.view, self._told, {**self._placed, **self._positions})
+            data = view_data(self.view, self._marks, {**self._placed, **self._positions})
             self._placed = {node["id"]: (node["x"], node["y"]) for node in data["nodes"]}
             return data
         is_as_pictured = not self.view.communities and len(self.view.nodes) == self.picture.nodes
         plan = self.picture.scene.plan if is_as_pictured else None
-        return view_data(self.view, self._told, self._positions, plan)
+        return view_data(self.view, self._marks, self._positions, plan)
 
     def _handle_message(self, message: Mapping[str, Json]) -> Json:
         """Return the reply to a browser message.
@@ -324,7 +324,7 @@ class GraphView(LiveOutput):
 
     def _view_with_priority(self, edges: Iterable[Edge]) -> View:
         """Return the view in which some edges are drawn before others, besides those that are marked."""
-        wanted = {*self._told.edges, *(edge.identity for edge in edges)}
+        wanted = {*self._marks.edges, *(edge.identity for edge in edges)}
         return replace(self.view, whole=replace(self.view.whole, marked=wanted))
 
     def _hidden_neighbours(self, id: str) -> list[str]:

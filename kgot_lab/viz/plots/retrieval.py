@@ -332,8 +332,10 @@ def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.
         rows = [
             {"system": name} | {cell: round(row[cell], 3) for cell in cells} for name, row in shares.items()
         ]
-        said = f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}."
-        return make_plot(figure, said, rows)
+        description = (
+            f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}."
+        )
+        return make_plot(figure, description, rows)
 
 
 def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
