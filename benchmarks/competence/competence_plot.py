@@ -15,9 +15,9 @@ from kgot_lab.viz.plots.figure import (
     Plot,
     empty_plot,
     line_pen,
-    make_plot,
     new_figure,
     place_legend_below,
+    plot,
     short_label,
 )
 
@@ -50,7 +50,7 @@ def competence_curves(given: Sequence[CompetenceCurve] | Mapping[str, Sequence[C
             spare.set_axis_off()
         panels[0].set_ylabel("questions solved")
         place_legend_below(figure)
-        return make_plot(figure, _told(curves), [row for curve in curves for row in _numbers(curve)])
+        return plot(figure, _told(curves), [row for curve in curves for row in _numbers(curve)])
 
 
 def _by_kind(curves: Sequence[CompetenceCurve]) -> dict[str, list[CompetenceCurve]]:

@@ -28,7 +28,7 @@ from kgot_lab.cli.requirements import require_packages
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import frozen
 from kgot_lab.viz.graph.collapse import View, collapse_graph, open_community, reveal_nodes
-from kgot_lab.viz.graph.marks import Position
+from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.places import view_positions
 
 NODES, EDGES, ROUNDS = 2_057, 284_178, 5
@@ -134,7 +134,7 @@ def drawn(view: View, wider: View) -> dict[str, Any]:
     }
 
 
-def as_json(view: View, placed: dict[str, Position]) -> str:
+def as_json(view: View, placed: dict[str, Point]) -> str:
     """Everything a browser needs to draw a view."""
     nodes = [
         {"id": node.id, "labels": node.labels, "text": node.text, "place": placed[node.id]}

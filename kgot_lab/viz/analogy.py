@@ -20,8 +20,8 @@ from kgot_lab.text.cleaning import harmless, whole
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import PictureRow, Section, TextComparison, Unit, comparison_picture
 from kgot_lab.viz.static.drawing import StaticPicture
-from kgot_lab.viz.static.markup import Markup, collapsible, image_element, join_markup, shorten
-from kgot_lab.viz.static.table import Sheet, Table, make_sheet
+from kgot_lab.viz.static.markup import Markup, collapsible, concat, image_element, shorten
+from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # The structure view: two texts, their skeletons and alignment, and the delta of the edge between them.
 
@@ -312,7 +312,7 @@ class StructureView(StaticPicture):
         for number, edge in enumerate(edges[:limit], 1):
             delta, veto = format_delta(_edge_pair(edge).delta), str(edge.properties.get("veto") or "")
             rows.append((str(number), name(edge.source), name(edge.target), delta, veto))
-        return Table((make_sheet(("number", "one", "other", "delta", "veto"), rows, "Edges", len(edges)),))
+        return Table((sheet(("number", "one", "other", "delta", "veto"), rows, "Edges", len(edges)),))
 
     def table(self) -> Table:
         """Return the full content of the picture as tables: verdict, texts, aligned rows and role mapping.
@@ -348,7 +348,7 @@ class StructureView(StaticPicture):
     def html(self) -> Markup:
         """Return the picture and, collapsed below it, the tables, as an HTML fragment."""
         tables = collapsible("The same as tables, with every text in full", self.table().html)
-        return join_markup([image_element(self.svg, self.alt), tables])
+        return concat([image_element(self.svg, self.alt), tables])
 
     def __repr__(self) -> str:
         count = len(self._source.edges)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kgot_lab.analogy.linguistic import Counterpart
 from kgot_lab.similarity.delta import BANDS, STEPS, band
 from kgot_lab.viz.static.drawing import HALO, draw_circle, draw_path, draw_rect, fit_lines, svg_root
-from kgot_lab.viz.static.markup import Markup, add_picture_key, element, join_markup, shorten, text_width
+from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, shorten, text_width
 
 # The gauge of a pair: both similarities and their difference on one axis, with the bands of the delta.
 
@@ -67,7 +67,7 @@ def gauge(
         *_draw_bands(axis, raw, skeleton),
         *_draw_delta(axis, raw, skeleton),
     ]
-    return join_markup(parts), AXIS_TOP + 22
+    return concat(parts), AXIS_TOP + 22
 
 
 def _format_number(number: float) -> str:
@@ -107,7 +107,7 @@ def _draw_bar(axis: Axis, bar_name: str, value: float, colour: str) -> Markup:
     bar = draw_rect(start, y, max(end - start, 1.5), _BAR_HEIGHT, colour, stroke="#333", stroke_width=0.8)
     name = _draw_label(bar_name, axis.left - 10, y + 12, text_anchor="end")
     number = _draw_halo_label(f"{value:.3f}".replace("-", "\u2212"), end + 6, y + 12, font_weight="bold")
-    return join_markup([name, bar, number])
+    return concat([name, bar, number])
 
 
 def _draw_halo_label(text: str, x: float, y: float, size: float = 12.0, **attributes: object) -> Markup:
@@ -124,7 +124,7 @@ def _draw_threshold(axis: Axis, cosine: float, y_range: tuple[float, float], lab
     half = text_width(label, 11) / 2
     middle = min(max(x, axis.left + half), axis.right + 60 - half)
     text = label.replace("-", "\u2212")
-    return join_markup(
+    return concat(
         [mark, _draw_halo_label(text, middle, bottom + 11, 11.0, text_anchor="middle", fill=_MUTED)]
     )
 
@@ -148,7 +148,7 @@ def _draw_bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
                 strip.append(
                     _draw_label(name, x + width / 2, STRIP_TOP + 12, 11.0, text_anchor="middle", **look)
                 )
-            strips.append((name == pair_band, join_markup(strip)))
+            strips.append((name == pair_band, concat(strip)))
     # the highlighted frame is drawn over its neighbours'
     return [strip for _, strip in sorted(strips, key=lambda each: each[0])]
 
@@ -294,11 +294,11 @@ def _head_parts(comparison: TextComparison) -> Iterator[PicturePart]:
     lines, _ = fit_lines(comparison.headline, _WIDTH - 2 * _MARGIN - 30, 17, 2)
     look = {"font_size": 17.0, "font_weight": "bold"}
     title = [_draw_text(line, _LEFT + 30, 16 + 21 * number, **look) for number, line in enumerate(lines)]
-    yield PicturePart(join_markup([_draw_sign(comparison.sign, _LEFT + 11, 10), *title]), 21 * len(lines) + 8)
+    yield PicturePart(concat([_draw_sign(comparison.sign, _LEFT + 11, 10), *title]), 21 * len(lines) + 8)
     for reason in comparison.reasons:
         lines, left_out = fit_lines(reason, _WIDTH - 2 * _MARGIN - 30, FONT, 4)
         lines = [*lines, *_omitted_note(left_out)]
-        drawn = join_markup(
+        drawn = concat(
             _draw_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines)
         )
         yield PicturePart(drawn, LEADING * len(lines) + 3)
@@ -335,7 +335,7 @@ def _draw_titles(titles: tuple[str, str], raw: float) -> PicturePart:
     rule = draw_path(f"M{_LEFT:.1f} -8H{_WIDTH - _MARGIN:.1f}", "#DDD")
     caption = _draw_text("as whole texts", _WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=_MUTED)
     joint = _draw_joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14)
-    return PicturePart(join_markup([rule, *drawn, *joint, caption]), 18 * max(most, 2) + 4)
+    return PicturePart(concat([rule, *drawn, *joint, caption]), 18 * max(most, 2) + 4)
 
 
 # --- rows ---
@@ -355,15 +355,13 @@ def _section_parts(section: Section) -> Iterator[PicturePart]:
 
 def _draw_heading(name: str, note: str) -> PicturePart:
     small = _draw_text(note, _WIDTH - _MARGIN, 13, font_size=11.0, text_anchor="end", fill=_MUTED)
-    return PicturePart(join_markup([_draw_text(name, _LEFT, 13, font_weight="bold", fill=_MUTED), small]), 21)
+    return PicturePart(concat([_draw_text(name, _LEFT, 13, font_weight="bold", fill=_MUTED), small]), 21)
 
 
 def _draw_note(text: str) -> PicturePart:
     lines, _ = fit_lines(text, _WIDTH - 2 * _MARGIN, 12, 3)
     return PicturePart(
-        join_markup(
-            _draw_text(line, _LEFT, 12 + 16 * number, **NOTE_STYLE) for number, line in enumerate(lines)
-        ),
+        concat(_draw_text(line, _LEFT, 12 + 16 * number, **NOTE_STYLE) for number, line in enumerate(lines)),
         16 * len(lines) + 4,
     )
 
@@ -389,7 +387,7 @@ def _draw_row(row: PictureRow, section: Section) -> PicturePart:
     height = LEADING * max(len(lines) for lines, _ in boxes) + 2 * PADDING - 3
     is_alone = len(boxes) == 1
     return PicturePart(
-        join_markup(
+        concat(
             [
                 *_draw_joint(row, section.least, height / 2),
                 *(_draw_box(lines, x, height, is_alone) for lines, x in boxes),
@@ -421,7 +419,7 @@ def _draw_box(lines: Sequence[tuple[str, _Look]], x: float, height: float, is_al
         _draw_text(line, x + PADDING, PADDING + 10 + LEADING * number, **look)
         for number, (line, look) in enumerate(lines)
     ]
-    return join_markup([draw_rect(x, 0.5, COLUMN, height - 1, rx=5, **frame), *texts])
+    return concat([draw_rect(x, 0.5, COLUMN, height - 1, rx=5, **frame), *texts])
 
 
 def _draw_joint(row: PictureRow, min_similarity: float, y: float, inset: float = 0) -> list[Markup]:
@@ -471,7 +469,7 @@ def _role_parts(comparison: TextComparison) -> Iterator[PicturePart]:
             _fit_noun(counterpart.source), _LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold"
         )
         yield PicturePart(
-            join_markup(
+            concat(
                 [
                     source_label,
                     line,

@@ -22,8 +22,8 @@ from kgot_lab.viz.html import Page
 from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, placeholder, style
 from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, html_document
 from kgot_lab.viz.side_by_side import comparison_table
-from kgot_lab.viz.static.markup import Markup, bullet_list, element, join_markup, shorten
-from kgot_lab.viz.static.table import ALIGN_LEFT, Table, make_sheet
+from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
+from kgot_lab.viz.static.table import ALIGN_LEFT, Table, sheet
 
 # Output where no live view can be drawn: tables and pictures in HTML, with the key by which a live view finds
 # what it replaces.
@@ -45,7 +45,7 @@ class StaticOutput:
 
 def static_output(tables: Table, *parts: Markup) -> StaticOutput:
     """Join HTML fragments under a key made from their content, with the same content as tables."""
-    inner = join_markup(parts)
+    inner = concat(parts)
     key = hashlib.sha256(inner.encode()).hexdigest()[:12]
     return StaticOutput(element("div", inner, data_picture=key), tables)
 
@@ -81,7 +81,7 @@ class BeforeAfter:
         """
         lists = {"fell": self.fallen.facts, "began to hold": self.fallen.risen}
         sheets = [
-            make_sheet(("fact",), ((format_claim(fact),) for fact in facts[:limit]), name, len(facts))
+            sheet(("fact",), ((format_claim(fact),) for fact in facts[:limit]), name, len(facts))
             for name, facts in lists.items()
             if facts
         ]
@@ -90,11 +90,9 @@ class BeforeAfter:
                 (answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit]
             )
             sheets.append(
-                make_sheet(
-                    ("answer", "text", "given (UTC)"), answer_rows, "rested on what fell", len(answers)
-                )
+                sheet(("answer", "text", "given (UTC)"), answer_rows, "rested on what fell", len(answers))
             )
-        return Table(tuple(sheets) or (make_sheet(("in words",), [(str(self.fallen),)], self.said),))
+        return Table(tuple(sheets) or (sheet(("in words",), [(str(self.fallen),)], self.said),))
 
     def _repr_html_(self) -> str:
         changes = self.fallen
@@ -284,7 +282,7 @@ class OverTime(LiveOutput):
             )
             for each in self.moments
         )
-        return Table((make_sheet(("valid", "facts", "began", "ended"), rows, "Over valid time"),))
+        return Table((sheet(("valid", "facts", "began", "ended"), rows, "Over valid time"),))
 
     def page(self, title: str = "What is true when") -> Page:
         """Return the slider as a page that works from disk, with a table for readers without JavaScript."""
@@ -431,10 +429,10 @@ class Review(LiveOutput):
         """Return tables of the claims that wait, at most `limit` of them, and of the last decisions."""
         queue = self.reviewer.queue
         rows = list(map(self._queue_row, queue[:limit]))
-        waiting = make_sheet(_QUEUE_COLUMNS, rows, "Claims that wait for review", len(queue))
-        sheets = [waiting if rows else make_sheet(("in words",), [(self.reviewer.nothing_waits,)])]
+        waiting = sheet(_QUEUE_COLUMNS, rows, "Claims that wait for review", len(queue))
+        sheets = [waiting if rows else sheet(("in words",), [(self.reviewer.nothing_waits,)])]
         if log := self._log_rows():
-            sheets.append(make_sheet(("when (UTC)", "by", "did", "to"), log, "The last decisions"))
+            sheets.append(sheet(("when (UTC)", "by", "did", "to"), log, "The last decisions"))
         return Table(tuple(sheets))
 
     def _static_view(self) -> StaticOutput:

@@ -30,7 +30,7 @@ from kgot_lab.viz.notebook_page import (
     read_notebook,
 )
 from kgot_lab.viz.page import html_document
-from kgot_lab.viz.static.markup import Markup, bullet_list, element, join_markup, shorten
+from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -187,14 +187,14 @@ def _answer_box(call: ast.Call, plain_text: str, key: str) -> Markup:
     """Build the answer box of an exercise, with the kernel's text for readers without JavaScript."""
     seal = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) else ""
     if not (isinstance(seal, str) and seal.startswith("sealed:")):
-        return join_markup([element("pre", plain_text), element("p", _NEEDS_PYTHON, class_="small")])
+        return concat([element("pre", plain_text), element("p", _NEEDS_PYTHON, class_="small")])
     arguments = {
         keyword.arg: keyword.value.value
         for keyword in call.keywords
         if isinstance(keyword.value, ast.Constant)
     }
     data = {"view": "answer", "seal": seal, "hint": str(arguments.get("hint", "")), "stands_for": key}
-    return join_markup([element("pre", plain_text, data_picture=key), placeholder(data)])
+    return concat([element("pre", plain_text, data_picture=key), placeholder(data)])
 
 
 def _find_exercise_call(source: str) -> ast.Call | None:

@@ -17,7 +17,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import counted, harmless
-from kgot_lab.viz.static.table import Sheet, make_sheet
+from kgot_lab.viz.static.table import Sheet, sheet
 
 # The attempts at the exercises of this session, and a small file of them to hand in.
 
@@ -295,7 +295,7 @@ class Marks:
     def table(self) -> Sheet:
         """Return the rows as a table with a header."""
         columns = ("name", "right", *self.exercises)
-        return make_sheet(columns, self.rows(), "Marks: the try at which each was right")
+        return sheet(columns, self.rows(), "Marks: the try at which each was right")
 
     def csv(self) -> str:
         """Return the rows as CSV.

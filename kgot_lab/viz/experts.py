@@ -19,14 +19,14 @@ from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims import StaticOutput, static_output
-from kgot_lab.viz.graph.marks import Position
+from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.live import Drawable, Live, LiveOutput, describe_error
 from kgot_lab.viz.methods import RETRIEVER_FILLS, score_bar
 from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing, fit_lines
 from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
-from kgot_lab.viz.static.markup import Markup, bullet_list, element, join_markup, shorten
-from kgot_lab.viz.static.table import Sheet, Table, make_sheet
+from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
+from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # Pictures of an answer: retrieved nodes with the score of each retriever, followed edges, and a node among
 # its neighbours.
@@ -95,7 +95,7 @@ def _node_sheet(thought: Thought) -> Sheet:
     for rank, node in enumerate(thought.nodes, 1):
         scores = map(decimal, (node.score, *_scores_by_retriever(node).values()))
         rows.append((str(rank), node.name, node.type, *scores, node.path, "yes" if node.told else "no"))
-    return make_sheet(
+    return sheet(
         ("rank", "node", "type", "score", *_RETRIEVER_NAMES.values(), "came by", "told"), rows, "Nodes"
     )
 
@@ -129,7 +129,7 @@ def _draw_subgraph(
     ids: Sequence[str],
     edges: Iterable[Edge],
     size: tuple[int, int],
-    positions: Mapping[str, Position] | None = None,
+    positions: Mapping[str, Point] | None = None,
 ) -> Picture:
     """Draw some nodes and some edges between them, with the type colours of the whole graph."""
     selected = set(ids)
@@ -192,7 +192,7 @@ def _separate_chips(parts: Iterable[Markup]) -> Iterable[Markup]:
 
 def keep_line_breaks(text: str) -> Markup:
     """Keep the line breaks of a text."""
-    return Markup(LINE.join(join_markup([line]) for line in text.split("\n")))
+    return Markup(LINE.join(concat([line]) for line in text.split("\n")))
 
 
 def node_card(known: KnownGraphs, node: CitableNode, to_markup: AsMarkup) -> Markup:
@@ -203,7 +203,7 @@ def node_card(known: KnownGraphs, node: CitableNode, to_markup: AsMarkup) -> Mar
     graph, id = known.graph, local_id(known, node)
     if id not in graph:
         where = f"{node.name} ({node.id}) is of {node.graph}, which is no graph of this expert: another expert named it."
-        return join_markup([element("h5", chip_name(node)), element("p", where)])
+        return concat([element("h5", chip_name(node)), element("p", where)])
     index = index_of(graph)
     row = graph.row(id)
     description = str(
@@ -310,7 +310,7 @@ def answer_pages(answered: AnsweredTalk, to_markup: AsMarkup) -> list[ThoughtPag
     if answered.named:
         names = ", ".join(node.name for node in answered.named)
         answer.append(element("p", f"It names, without citing them: {names}."))
-    return [*before, ThoughtPage("Answer and its citations", join_markup(answer))]
+    return [*before, ThoughtPage("Answer and its citations", concat(answer))]
 
 
 def _intent_markup(question: str, thought: Thought) -> Markup:
@@ -323,11 +323,11 @@ def _intent_markup(question: str, thought: Thought) -> Markup:
         "Graphs asked": ", ".join(thought.graphs),
     }
     unknown_note = f"Nothing found says: {', '.join(thought.unsaid)}"
-    return join_markup(
+    return concat(
         [
             element("p", element("b", keep_line_breaks(question))),
             element("p", unknown_note) if thought.unsaid else "",
-            bullet_list(join_markup([element("b", f"{name}: "), value]) for name, value in facts.items()),
+            bullet_list(concat([element("b", f"{name}: "), value]) for name, value in facts.items()),
         ]
     )
 
@@ -336,9 +336,9 @@ def _methods_markup(thought: Thought) -> Markup:
     steps = ((each.method, each.reason, each.found) for each in thought.steps)
     weights = ((description, f"{thought.weights[name]:.0%}") for name, description in _retrievers(thought))
     tables = (
-        make_sheet(("lane", "counts"), weights, "Lanes"), make_sheet(("method", "why", "what came of it"), steps, "Methods"),
+        sheet(("lane", "counts"), weights, "Lanes"), sheet(("method", "why", "what came of it"), steps, "Methods"),
     )  # fmt: skip
-    return join_markup(each.html for each in tables)
+    return concat(each.html for each in tables)
 
 
 def _edges_markup(known: KnownGraphs, thought: Thought, to_markup: AsMarkup) -> Markup:
@@ -347,7 +347,7 @@ def _edges_markup(known: KnownGraphs, thought: Thought, to_markup: AsMarkup) -> 
         format_edge(index, Edge(edge_data["source"], edge_data["type"], edge_data["target"]))
         for edge_data in thought.edges
     ]
-    return join_markup(
+    return concat(
         [to_markup(context_picture(known.graph, thought)), _list_or_note(lines, "No edge was followed.")]
     )
 
@@ -436,7 +436,7 @@ class TalkView(LiveOutput):
     def _static_view(self) -> StaticOutput:
         data = self._data()
         turns = [
-            join_markup([element("h4", each.question), answer_markup(each), _citations_markup(each)])
+            concat([element("h4", each.question), answer_markup(each), _citations_markup(each)])
             for each in self.talk.turns
         ]
         if turns:
@@ -535,7 +535,7 @@ def _steps_markup(answered: AnsweredTalk) -> Markup:
     pages = answer_pages(answered, _image_markup)
     steps = (element("li", heading(page.title), element("div", page.markup)) for page in pages)
     cards = (node_card(answered.known, node, _image_markup) for node in answered.cited)
-    return join_markup([element("ol", *steps), *cards])
+    return concat([element("ol", *steps), *cards])
 
 
 def _citations_markup(answered: AnsweredTalk) -> Markup:
@@ -548,7 +548,7 @@ def _turns_table(turns: tuple[AnsweredTalk, ...]) -> Table:
         (turn.question, turn.text, "; ".join(node.name for node in turn.cited), "; ".join(turn.false))
         for turn in turns
     )
-    return Table((make_sheet(("asked", "answered", "cites", "cites falsely"), rows, "A talk"),))
+    return Table((sheet(("asked", "answered", "cites", "cites falsely"), rows, "A talk"),))
 
 
 __all__ = ["TalkView", "ThoughtView", "show_talk", "show_thought"]
@@ -560,6 +560,6 @@ def _retrievers(thought: Thought) -> Iterator[tuple[str, str]]:
 
 
 def _list_sections(parts: Iterable[tuple[str, Iterable[str], str]]) -> Markup:
-    return join_markup(
+    return concat(
         piece for head, lines, note in parts for piece in (heading(head), _list_or_note(lines, note))
     )

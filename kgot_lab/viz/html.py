@@ -16,7 +16,7 @@ from kgot_lab.loop.trace import Trace
 from kgot_lab.viz.page import STYLE, html_document, page
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.retrieval import challenger, pace, recall_curves, scatter, shown_systems
-from kgot_lab.viz.static.markup import Markup, element, join_markup
+from kgot_lab.viz.static.markup import Markup, concat, element
 from kgot_lab.viz.stepping.stepper import stepper
 
 # The recall benchmark as one self-contained HTML file: tables, plots, and what each system missed.
@@ -109,7 +109,7 @@ def _methods_markup(report: Report) -> Markup:
         element("ul", *pipelines),
         element("ul", *environments),
     )
-    return join_markup([element("p", explanation, class_="small"), details])
+    return concat([element("p", explanation, class_="small"), details])
 
 
 def _plots_markup(report: Report) -> Markup:
@@ -122,7 +122,7 @@ def _plots_markup(report: Report) -> Markup:
     axes = f"{report.plan.baseline} across, {rival} up"
     scatter_caption = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; above the line {rival} is better."
     grey_note = " Grey points are the systems left out above." * bool(omitted)
-    return join_markup(
+    return concat(
         [
             _figure(recall_curves(report), recall_caption),
             _figure(pace(report), pace_caption + grey_note),

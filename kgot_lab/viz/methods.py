@@ -26,7 +26,7 @@ from kgot_lab.viz.static.drawing import (
 )
 from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.markup import Markup, element, shorten
-from kgot_lab.viz.static.table import Sheet, make_sheet
+from kgot_lab.viz.static.table import Sheet, sheet
 
 # The result of a search as a picture: the seeds, the edges followed from them, and the score of each node by
 # retriever.
@@ -203,7 +203,7 @@ def _search_sheet(found: SearchResult) -> Sheet:
         origin = f"{step.seed} ({step.edge.type})" if step else ""
         parts = map(decimal, _score_parts(node).values())
         rows.append((str(number), node.name, node.type, decimal(node.score), *parts, origin))
-    return make_sheet(
+    return sheet(
         ("rank", "node", "type", "score", *RETRIEVER_FILLS, "came by"), rows, f"Answers to {found.query}"
     )
 
@@ -438,7 +438,7 @@ def _impact_sheet(impact: Impact) -> Sheet:
         )
         for node in impact.nodes
     )
-    return make_sheet(Impact.COLUMNS, rows, f"Impact of {impact.node}")
+    return sheet(Impact.COLUMNS, rows, f"Impact of {impact.node}")
 
 
 # Comparison of two nodes by their dimensions: a line for each from 0 to 1, with a dot for one node and a
@@ -518,4 +518,4 @@ def _profile_sheet(profile: DimensionProfile) -> Sheet:
     for row in profile.dimensions:
         numbers = ("" if value is None else f"{value:g}" for value in (row.first, row.second, row.gap))
         rows.append((row.dimension, row.low, row.high, *numbers))
-    return make_sheet(("dimension", "at 0", "at 1", *profile.names, "second less first"), rows, profile.title)
+    return sheet(("dimension", "at 0", "at 1", *profile.names, "second less first"), rows, profile.title)

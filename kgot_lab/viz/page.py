@@ -24,12 +24,12 @@ from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 from kgot_lab.viz.external_requests import references
-from kgot_lab.viz.graph.marks import Position
+from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.graph.view_data import MAX_NODES_DRAWN
 from kgot_lab.viz.live import page_script, page_style, placeholder
-from kgot_lab.viz.static.markup import Markup, collapsible, element, join_markup, picture_key, shorten
+from kgot_lab.viz.static.markup import Markup, collapsible, concat, element, picture_key, shorten
 from kgot_lab.viz.static.table import Sheet, Table, format_properties, table
 
 # Each event of a run as an HTML fragment: its description, and long texts collapsed.
@@ -70,10 +70,8 @@ def preformatted(text: object) -> Markup:
 def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
     """Describe a model call: role, model and cost, or that a person wrote the reply."""
     if by_hand:
-        return join_markup(
-            [element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"]
-        )
-    return join_markup(map(_part_markup, tell(event).parts))
+        return concat([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
+    return concat(map(_part_markup, tell(event).parts))
 
 
 def format_settings(prompt: Prompt) -> str:
@@ -131,7 +129,7 @@ def _format_item(item: Node | Edge) -> str:
 
 
 _MARKUP: Mapping[PartKind, Callable[[Any], Markup]] = {
-    "words": lambda text: join_markup([text]),
+    "words": lambda text: concat([text]),
     "strong": lambda text: element("b", text),
     "emphasis": lambda text: element("i", text),
     "paragraph": lambda text: element("p", text),
@@ -296,7 +294,7 @@ def _page_header(title: str, events: Sequence[Event], question: str) -> Markup:
         answer_box = element("div", element("div", answer.text), note, class_="answer forced")
     else:
         answer_box = element("div", element("div", answer.text), class_="answer")
-    return join_markup([element("h1", title), *question_parts, element("h2", "Answer"), answer_box])
+    return concat([element("h1", title), *question_parts, element("h2", "Answer"), answer_box])
 
 
 def _run_settings(events: Sequence[Event]) -> Markup:
@@ -416,7 +414,7 @@ def export(
     path: Path | str,
     *,
     title: str = "",
-    positions: Mapping[str, Position] | None = None,
+    positions: Mapping[str, Point] | None = None,
     limit: int = MAX_EXPORTED_NODES,
 ) -> Path:
     """Write a graph as a stand-alone HTML file and return its path.
@@ -442,7 +440,7 @@ def export_page(
     graph: PropertyGraph,
     *,
     title: str = "",
-    positions: Mapping[str, Position] | None = None,
+    positions: Mapping[str, Point] | None = None,
     limit: int = MAX_EXPORTED_NODES,
     arrows: bool = True,
 ) -> str:

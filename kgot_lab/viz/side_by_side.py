@@ -14,7 +14,7 @@ from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.types import Json, Rows
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.static.markup import Markup, element, join_markup, shorten
+from kgot_lab.viz.static.markup import Markup, concat, element, shorten
 from kgot_lab.viz.static.table import ALIGN_LEFT, MAX_CELL_LENGTH, Sheet, Table, format_cell
 
 _COLUMNS = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
@@ -155,5 +155,5 @@ def _table_row(name: str, cells: Iterable[Markup]) -> Markup:
     return element(
         "tr",
         element("th", name, scope="row", style=style),
-        *(element("td", join_markup([each]), style=style) for each in cells),
+        *(element("td", concat([each]), style=style) for each in cells),
     )

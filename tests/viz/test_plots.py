@@ -25,7 +25,7 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.similarity.delta import Pair, Thresholds, per_band
 from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query
 from kgot_lab.viz import plots
-from kgot_lab.viz.plots.figure import empty_plot, make_plot, new_figure, short_label
+from kgot_lab.viz.plots.figure import empty_plot, new_figure, plot, short_label
 from kgot_lab.viz.plots.retrieval import challenger, shown_systems
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -178,7 +178,7 @@ def test_whatever_a_name_says_it_stays_text():
     assert " _hidden" in said and any(text.startswith("$x$ and $y$") for text in said)
     with new_figure(30, 2) as (figure, [axes]):
         axes.text(0, 0, short_label(EVIL, 200))
-        assert 'id="m1" xmlns="http://e.example"' in "".join(texts(make_plot(figure, EVIL, [])))
+        assert 'id="m1" xmlns="http://e.example"' in "".join(texts(plot(figure, EVIL, [])))
 
 
 @pytest.mark.parametrize("name", ["漢" * 300, "_"], ids=["long and wide", "underscore"])

@@ -14,9 +14,9 @@ from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Json, Ranking
 from kgot_lab.viz.explorer.fusion_weights import LETTERS, ScorePart, SearchResults, find_path
 from kgot_lab.viz.static.drawing import WIDE_HALO, Drawing, draw_path, draw_rect, draw_text, drawing
-from kgot_lab.viz.static.markup import Markup, element, escape_value, join_markup, shorten, text_width
+from kgot_lab.viz.static.markup import Markup, concat, element, escape_value, shorten, text_width
 from kgot_lab.viz.static.pipeline import sketch
-from kgot_lab.viz.static.table import Table, make_sheet
+from kgot_lab.viz.static.table import Table, sheet
 
 _MAX_SNIPPET_LENGTH = 210  # characters of a snippet
 MAX_TITLE_LENGTH = 120
@@ -230,7 +230,7 @@ def hits_table(hits: Sequence[ShownHit], caption: str) -> Table:
     for hit in hits:
         parts = (part.numbers for part in hit.parts)
         rows.append((str(hit.rank), hit.name, "gold" * hit.gold, f"{hit.score:.4g}", *parts, hit.path))
-    return Table((make_sheet(columns, rows, caption),))
+    return Table((sheet(columns, rows, caption),))
 
 
 # The retrieval explorer as a static picture: the question, the pipeline, and the first hits with their score
@@ -292,7 +292,7 @@ def _draw_legend(parts: Sequence[ScorePart], y: float) -> Markup:
         text = f"{LETTERS[part.lane]} {part.lane}, counts {part.share:.2f}"
         items += [_draw_segment(part.lane, x, y - 11, 22), draw_text(text, x + 28, y, 12, _MUTED)]
         x += text_width(text, 12) + 50
-    return join_markup(items)
+    return concat(items)
 
 
 def _draw_hit(hit: ShownHit, y: float) -> tuple[Markup, float]:
@@ -357,7 +357,7 @@ def _draw_segment(retriever: str, x: float, y: float, width: float) -> Markup:
     if width >= 26:
         style: dict[str, Any] = {**WIDE_HALO, "stroke": RETRIEVER_COLOURS[retriever], "text_anchor": "middle"}
         parts.append(draw_text(LETTERS[retriever], x + width / 2, y + 10.5, 11, _INK, bold=True, **style))
-    return join_markup(parts)
+    return concat(parts)
 
 
 def _even_positions(start: float, end: float, step: float) -> list[float]:
@@ -366,7 +366,7 @@ def _even_positions(start: float, end: float, step: float) -> list[float]:
 
 def _draw_gold_badge(x: float, y: float) -> Markup:
     frame = draw_rect(x, y - 12, 52.0, 16.0, GOLD, rx=3, stroke="#555", stroke_width=1)
-    return join_markup([frame, draw_text("★ gold", x + 26, y, 12, _INK, bold=True, text_anchor="middle")])
+    return concat([frame, draw_text("★ gold", x + 26, y, 12, _INK, bold=True, text_anchor="middle")])
 
 
 def _draw_marked_line(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:

@@ -33,7 +33,7 @@ class PlacedLabels:
 def place_names(
     points: Points, radius: Points, halves: Points, pairs: NodePairs, bounds: tuple[float, float]
 ) -> PlacedLabels:
-    """Position the name of each node within (0, 0) and `bounds`.
+    """Point the name of each node within (0, 0) and `bounds`.
 
     `halves` is half the width and height of each name.
     """
@@ -70,7 +70,7 @@ def place_edge_labels(
     obstacles: tuple[Points, Points],
     bounds: tuple[float, float],
 ) -> PlacedLabels:
-    """Position the labels of some edges on their curves, or just beside them, off the boxes in `obstacles`.
+    """Point the labels of some edges on their curves, or just beside them, off the boxes in `obstacles`.
 
     `curves` has the start, control and end points of all curves, shape (m, 2) each. `halves` is half the
     width and height of each label.

@@ -44,7 +44,7 @@ def force_layout(
 
 
 def _add_missing_points(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Points:
-    """Position each missing point at the grid point of least energy under the forces of `force_layout`."""
+    """Point each missing point at the grid point of least energy under the forces of `force_layout`."""
     points = points.copy()
     grid = np.stack(
         np.meshgrid(np.linspace(0, aspect, _GRID_SIZE), np.linspace(0, 1, _GRID_SIZE)), axis=-1

@@ -20,7 +20,7 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import content_words, plain_answer, sentences
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.static.drawing import draw_circle
-from kgot_lab.viz.static.markup import Markup, element, join_markup
+from kgot_lab.viz.static.markup import Markup, concat, element
 
 # The elements of a picture: shapes for labels, curves for edges, styles for the changes of a write.
 #
@@ -28,7 +28,7 @@ from kgot_lab.viz.static.markup import Markup, element, join_markup
 # dash pattern encodes the same in grey. Orange and vermilion lines are darker than theirs, for contrast with
 # white.
 
-Position = tuple[float, float]
+Point = tuple[float, float]
 
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00")
 CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
@@ -82,7 +82,7 @@ def line_style(faint: bool) -> Style:
     return Style("#8F8F8F", "#666") if faint else Style("#777777", "#444")
 
 
-def draw_shape(look: NodeLook, centre: Position, radius: float, *, ghost: bool = False) -> Markup:
+def draw_shape(look: NodeLook, centre: Point, radius: float, *, ghost: bool = False) -> Markup:
     """Draw a circle or a polygon with a dark rim, pale if it is a `ghost` (removed)."""
     x, y = centre
     rim: dict[str, Any] = {"stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}
@@ -99,7 +99,7 @@ def draw_shape(look: NodeLook, centre: Position, radius: float, *, ghost: bool =
     )
 
 
-def draw_badge(mark: Style, centre: Position, radius: float) -> Markup:
+def draw_badge(mark: Style, centre: Point, radius: float) -> Markup:
     """Draw a ring around a node and a sign beside it."""
     (x, y), r = centre, radius
     ring = draw_circle(
@@ -108,7 +108,7 @@ def draw_badge(mark: Style, centre: Position, radius: float) -> Markup:
     disc = draw_circle(x + r + 3, y - r - 3, 6.0, mark.ink)
     middle = {"text_anchor": "middle", "font_weight": "bold", "font_size": 11}
     sign = element("text", mark.sign, x=x + r + 3, y=y - r + 0.8, fill="#fff", **middle)
-    return join_markup([ring, disc, sign])
+    return concat([ring, disc, sign])
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Curve:
 
 
 def edge_curve(
-    start: tuple[Position, float], end: tuple[Position, float], control: Position, *, headed: bool = True
+    start: tuple[Point, float], end: tuple[Point, float], control: Point, *, headed: bool = True
 ) -> Curve:
     """Draw a quadratic Bézier curve between two nodes, each given by its centre and radius.
 
@@ -136,7 +136,7 @@ def edge_curve(
     )
 
 
-def loop_curve(centre: Position, radius: float, number: int, *, headed: bool = True) -> Curve:
+def loop_curve(centre: Point, radius: float, number: int, *, headed: bool = True) -> Curve:
     """Draw a self-loop above a node.
 
     Loops with a higher `number` are larger. Without `headed` the loop ends at the node itself.
@@ -150,14 +150,14 @@ def loop_curve(centre: Position, radius: float, number: int, *, headed: bool = T
     return Curve(path, _arrow_points(last, other))
 
 
-def _move_towards(start: Position, goal: Position, distance: float) -> Position:
+def _move_towards(start: Point, goal: Point, distance: float) -> Point:
     length = math.hypot(goal[0] - start[0], goal[1] - start[1]) or 1.0
     return start[0] + (goal[0] - start[0]) / length * distance, start[1] + (
         goal[1] - start[1]
     ) / length * distance
 
 
-def _arrow_points(tip: Position, origin: Position) -> str:
+def _arrow_points(tip: Point, origin: Point) -> str:
     back = _move_towards(tip, origin, 9)
     across = (back[1] - tip[1]) / 9 * 4, (tip[0] - back[0]) / 9 * 4
     return _format_points(
@@ -165,11 +165,11 @@ def _arrow_points(tip: Position, origin: Position) -> str:
     )
 
 
-def _format_point(position: Position) -> str:
+def _format_point(position: Point) -> str:
     return f"{position[0]:.1f} {position[1]:.1f}"
 
 
-def _format_points(positions: Sequence[Position]) -> str:
+def _format_points(positions: Sequence[Point]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)
 
 

@@ -27,7 +27,7 @@ from kgot_lab.viz.graph.layout import (
     square_to_disc,
     sunflower_points,
 )
-from kgot_lab.viz.graph.marks import Position
+from kgot_lab.viz.graph.marks import Point
 
 _MAX_FORCE_NODES = 300  # nodes up to which one force layout holds the whole graph
 _MAX_FORCE_MEMBERS = 200  # maximum members of a community for a force layout of its own
@@ -39,12 +39,8 @@ NODE_BOX = (0.028, 0.042)  # space of a node in a picture of up to 300, as share
 
 
 def node_positions(
-    graph: PropertyGraph,
-    *,
-    seed: int = 0,
-    positions: Mapping[str, Position] | None = None,
-    aspect: float = 1.5,
-) -> dict[str, Position]:
+    graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Point] | None = None, aspect: float = 1.5
+) -> dict[str, Point]:
     """Lay out the nodes in the unit square, drawn `aspect` times as wide as high.
 
     Nodes in `positions` stay exactly there, and the others go near their neighbours. Up to 300 nodes are laid
@@ -71,8 +67,8 @@ def node_positions(
 
 
 def view_positions(
-    view: View, *, seed: int = 0, positions: Mapping[str, Position] | None = None, aspect: float = 1.5
-) -> dict[str, Position]:
+    view: View, *, seed: int = 0, positions: Mapping[str, Point] | None = None, aspect: float = 1.5
+) -> dict[str, Point]:
     """Lay out the nodes of a view and the centre of each community, drawn or not, in the unit square.
 
     A community keeps its position when any is opened, closed or searched: its members are placed around its
@@ -286,7 +282,7 @@ def _distinct_pairs(ends: NDArray[np.int64], size: int) -> NodePairs:
     return np.stack(np.divmod(codes, max(size, 1)), axis=1).astype(np.intp)
 
 
-def _known_positions(ids: Sequence[str], positions: Mapping[str, Position]) -> Points:
+def _known_positions(ids: Sequence[str], positions: Mapping[str, Point]) -> Points:
     """Return the known positions of some ids, shape (n, 2).
 
     A position that is missing or not finite is NaN.
@@ -296,5 +292,5 @@ def _known_positions(ids: Sequence[str], positions: Mapping[str, Position]) -> P
     return points
 
 
-def _positions_by_id(ids: Sequence[str], points: Points) -> dict[str, Position]:
+def _positions_by_id(ids: Sequence[str], points: Points) -> dict[str, Point]:
     return {id: (x, y) for id, (x, y) in zip(ids, points.tolist(), strict=True)}

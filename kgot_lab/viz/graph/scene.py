@@ -36,7 +36,7 @@ from kgot_lab.viz.graph.marks import (
     Highlight,
     MarkedGraph,
     NodeLook,
-    Position,
+    Point,
     label_look,
     mark_graph,
     mark_kinds,
@@ -56,10 +56,10 @@ class NodePlan:
     It is not `named` if there is no room.
     """
 
-    place: Position
+    place: Point
     radius: float
     lines: tuple[str, ...]
-    beside: Position
+    beside: Point
     named: bool
 
 
@@ -70,9 +70,9 @@ class EdgePlan:
     It is not `worded` if there is no room.
     """
 
-    control: Position
+    control: Point
     lines: tuple[str, ...]
-    at: Position
+    at: Point
     worded: bool
 
 
@@ -87,7 +87,7 @@ class DrawingPlan:
     edges: Mapping[Identity, EdgePlan]
     notes: tuple[str, ...] = ()  # the labels of edges that have a number for lack of room
 
-    def fractions(self) -> dict[str, Position]:
+    def fractions(self) -> dict[str, Point]:
         """Return the positions of the nodes as fractions of the area."""
         return {
             id: (node.place[0] / self.area[0], node.place[1] / self.area[1])
@@ -116,7 +116,7 @@ class Scene:
     labels: tuple[str, ...]
     view: View | None = None
     plan: DrawingPlan | None = None
-    places: Mapping[str, Position] = field(default_factory=dict)
+    places: Mapping[str, Point] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> dict[str, Community]:
@@ -254,9 +254,7 @@ _LABEL_WIDTHS = (1.0, 0.6, 2.5, 0.0)
 _LOOP_HEIGHT = 4.4  # height of a self-loop in radii
 
 
-def drawing_plan(
-    scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Position]
-) -> DrawingPlan:
+def drawing_plan(scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Point]) -> DrawingPlan:
     """Plan the positions of nodes, names and edge labels.
 
     Nodes with `positions`, as fractions of the area, stay there. The others are laid out and moved until
@@ -310,7 +308,7 @@ class _Draft:
         self.loops = self.ends[:, 0] == self.ends[:, 1]
         self.points: Points = np.empty((len(nodes), 2))
 
-    def lay_out(self, positions: Mapping[str, Position], *, seed: int) -> None:
+    def lay_out(self, positions: Mapping[str, Point], *, seed: int) -> None:
         """Compute the position of each node."""
         area = np.array(self.area)
         start = np.array(
@@ -360,7 +358,7 @@ class _Draft:
             self.words[row] = (numbers[self.edges[row].type],)
 
     def _place_edge_labels(self, rows: NDArray[np.intp]) -> None:
-        """Position the labels of some edges, off everything that is already placed."""
+        """Point the labels of some edges, off everything that is already placed."""
         shown = ~self.name_at.clash
         has_label = ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool)
         discs = np.stack([self.radius, self.radius], axis=1) + 1

@@ -16,7 +16,7 @@ from kgot_lab.viz.graph.marks import (
     UNLABELLED_LOOK,
     Curve,
     Highlight,
-    Position,
+    Point,
     Style,
     draw_badge,
     draw_shape,
@@ -35,7 +35,7 @@ from kgot_lab.viz.static.drawing import (
     fit_lines,
     svg_root,
 )
-from kgot_lab.viz.static.markup import Markup, add_picture_key, element, join_markup, shorten, text_width
+from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, shorten, text_width
 from kgot_lab.viz.static.table import Sheet, Table, table
 
 NODE_PREFERENCE = " (changed and best connected first)"  # which nodes are preferred if not all are drawn
@@ -56,7 +56,7 @@ class Picture(StaticPicture):
 
     svg: Markup = field(repr=False)
     alt: str
-    positions: Mapping[str, Position] = field(repr=False, hash=False)
+    positions: Mapping[str, Point] = field(repr=False, hash=False)
     scene: Scene = field(repr=False, compare=False)  # a live view begins with its plan
 
     @property
@@ -96,7 +96,7 @@ def svg(
     limit: int = 150,
     width: int = 800,
     height: int = 540,
-    positions: Mapping[str, Position] | None = None,
+    positions: Mapping[str, Point] | None = None,
     labels: Sequence[str] = (),
     arrows: bool = True,
 ) -> Picture:
@@ -149,7 +149,7 @@ class _SvgRenderer:
         self.low = _NOTE_HEIGHT * len(self._note_lines(None))
         self.most = _MAX_TOOLTIP_LINE_LARGE if len(scene.nodes) > 60 else _MAX_TOOLTIP_LINE
 
-    def make_plan(self, positions: Mapping[str, Position]) -> DrawingPlan:
+    def make_plan(self, positions: Mapping[str, Point]) -> DrawingPlan:
         """Return the position of everything, in pixels of the drawing area."""
         plan = drawing_plan(self.scene, self._area(), positions=positions)
         low = _NOTE_HEIGHT * len(self._note_lines(plan))
@@ -229,7 +229,7 @@ class _SvgRenderer:
         background = element("rect", width=self.width, height=self.height, fill="#fff")
         if self.scene.nodes:
             return background
-        return join_markup([background, _draw_text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
+        return concat([background, _draw_text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
 
     def _legend_entries(self) -> tuple[list[Markup], int]:
         """Build the legend entries for labels and marks, and return them with the number of rows, at most
@@ -243,7 +243,7 @@ class _SvgRenderer:
             entries.append((draw_shape(UNLABELLED_LOOK, (0, 0), 7), "no label"))
         marks = {word: draw_badge(MARKS[word], (0, 0), 4) for word in self.scene.kinds_of_marks}
         sample = draw_shape(UNLABELLED_LOOK, (0, 0), 4)
-        entries = [(join_markup([sample, sign]), f" {word}") for word, sign in marks.items()] + entries
+        entries = [(concat([sample, sign]), f" {word}") for word, sign in marks.items()] + entries
         if self.scene.type_of_all:
             bar = draw_rect(-7, -1, 14, 1.5, line_style(faint=False).colour)
             entries.append((bar, f"every line: {shorten(self.scene.type_of_all, 40)}"))
@@ -270,7 +270,7 @@ class _SvgRenderer:
         """Draw the notes on what is left out, and on labels without room."""
         lines = self._note_lines(plan)
         first = self.height - 7 - _NOTE_HEIGHT * (len(lines) - 1)
-        return join_markup(
+        return concat(
             _draw_text(line, 12, first + _NOTE_HEIGHT * number, 11, "#333", anchor="start")
             for number, line in enumerate(lines)
         )
@@ -283,7 +283,7 @@ class _SvgRenderer:
         return fit_lines("  ".join(filter(None, notes)), self.width - 24.0, 11, _NOTE_LINES)[0]
 
 
-def _draw_centred_lines(lines: Sequence[str], middle: Position, size: float, colour: str) -> Markup:
+def _draw_centred_lines(lines: Sequence[str], middle: Point, size: float, colour: str) -> Markup:
     """Draw lines of text centred at a point, grouped if there are several."""
     first = middle[1] - (len(lines) - 1) * size * 0.61 + size * 0.35
     texts = [

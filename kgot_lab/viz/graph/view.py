@@ -20,13 +20,13 @@ from kgot_lab.viz.graph.collapse import (
     open_community,
     reveal_nodes,
 )
-from kgot_lab.viz.graph.marks import Highlight, MarkedGraph, Position, mark_graph, path_edges, shortest_path
+from kgot_lab.viz.graph.marks import Highlight, MarkedGraph, Point, mark_graph, path_edges, shortest_path
 from kgot_lab.viz.graph.scene import MAX_PLANNED_NODES
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view_data import EMPTY_ID, group_views, view_data
 from kgot_lab.viz.live import Live, LiveOutput, is_for_pages
 from kgot_lab.viz.static.markup import shorten
-from kgot_lab.viz.static.table import Table, format_cell, format_properties, make_sheet
+from kgot_lab.viz.static.table import Table, format_cell, format_properties, sheet
 
 # Text search in a graph view: names first, then relations, then labels and properties of nodes and edges.
 
@@ -170,7 +170,7 @@ class GraphView(LiveOutput):
         self,
         marks: MarkedGraph,
         picture: Picture,
-        positions: Mapping[str, Position],
+        positions: Mapping[str, Point],
         *,
         height: int,
         most: int,
@@ -182,7 +182,7 @@ class GraphView(LiveOutput):
         if self.view.communities:
             changed = sorted(marks.touched, key=lambda id: (id not in marks.nodes, *self._degree_order(id)))
             self.view = reveal_nodes(self.view, changed[: most // 2])
-        self._placed: Mapping[str, Position] = {}  # positions of what a view with groups draws
+        self._placed: Mapping[str, Point] = {}  # positions of what a view with groups draws
         self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._handle_message)
 
     @property
@@ -228,8 +228,8 @@ class GraphView(LiveOutput):
         lines = tuple(
             (edge.source, edge.type, edge.target, format_properties(edge.properties)) for edge in edges
         )
-        about = make_sheet(("property", "value"), rows, node.text)
-        return Table((about, make_sheet(("source", "type", "target", "properties"), lines, "Its edges")))
+        about = sheet(("property", "value"), rows, node.text)
+        return Table((about, sheet(("source", "type", "target", "properties"), lines, "Its edges")))
 
     def _data(self) -> dict[str, Json]:
         return {**self._drawing_data(), "arrows": self._arrows}
@@ -353,7 +353,7 @@ def show_graph(
     graph: object,
     *,
     highlight: Highlight = None,
-    positions: Mapping[str, Position] | None = None,
+    positions: Mapping[str, Point] | None = None,
     height: int = 460,
     most: int = MAX_PLANNED_NODES,
     arrows: bool | None = None,

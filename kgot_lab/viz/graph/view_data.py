@@ -14,7 +14,7 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.collapse import View, collapse_graph, open_community
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community, EdgeBundle
-from kgot_lab.viz.graph.marks import UNLABELLED_LOOK, Highlight, MarkedGraph, Position, label_look, mark_graph
+from kgot_lab.viz.graph.marks import UNLABELLED_LOOK, Highlight, MarkedGraph, Point, label_look, mark_graph
 from kgot_lab.viz.graph.places import view_positions
 from kgot_lab.viz.graph.scene import (
     MAX_PLANNED_NODES,
@@ -38,9 +38,7 @@ PLAN_AREA = 780.0, 440.0  # planned pixels of a live view without static picture
 _MAX_PLANNED_LINES = 4 * MAX_PLANNED_NODES
 
 
-def graph_data(
-    graph: PropertyGraph, highlight: Highlight, positions: Mapping[str, Position]
-) -> dict[str, Json]:
+def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[str, Point]) -> dict[str, Json]:
     """Return the data with which the browser draws a graph.
 
     Nodes in `positions` stay there.
@@ -50,7 +48,7 @@ def graph_data(
 
 
 def view_data(
-    view: View, marks: MarkedGraph, positions: Mapping[str, Position], plan: DrawingPlan | None = None
+    view: View, marks: MarkedGraph, positions: Mapping[str, Point], plan: DrawingPlan | None = None
 ) -> dict[str, Json]:
     """Return the data with which the browser draws a view.
 
@@ -180,7 +178,7 @@ def _node_plan_data(planned: NodePlan) -> dict[str, Json]:
     return {"size": size, "caption": "\n".join(planned.lines), "beside": offset, "named": planned.named}
 
 
-def _edge_plan_data(planned: EdgePlan, area: Position) -> dict[str, Json]:
+def _edge_plan_data(planned: EdgePlan, area: Point) -> dict[str, Json]:
     """Return the control point of an edge and the position of its label, as fractions of the area."""
     places = (planned.control, planned.at)
     control, at = ([round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in places)
@@ -263,7 +261,7 @@ class _OpenableView:
 
 
 def group_views(
-    view: View, marks: MarkedGraph, positions: Mapping[str, Position], *, budget: int = _MAX_JSON_LENGTH
+    view: View, marks: MarkedGraph, positions: Mapping[str, Point], *, budget: int = _MAX_JSON_LENGTH
 ) -> dict[str, Json]:
     """Return the data that lets groups open on a page without Python, or an empty dict if there are none.
 

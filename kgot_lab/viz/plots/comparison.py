@@ -30,9 +30,9 @@ from kgot_lab.viz.plots.figure import (
     empty_plot,
     error_distances,
     line_pen,
-    make_plot,
     new_figure,
     place_legend_below,
+    plot,
     short_label,
     use_integer_ticks,
 )
@@ -98,7 +98,7 @@ def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
         place_legend_below(figure)
         measured = [row for row in findings.measured if row.on in sets]
         description = _describe_scores(findings, measured, lambda row: decimal(row.f1.mean))
-        return make_plot(
+        return plot(
             figure, f"F1 of each system with 95 % intervals. {description}", list(map(_number_row, measured))
         )
 
@@ -136,7 +136,7 @@ def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
         description = _describe_scores(
             findings, measured, lambda row: f"{row.evidence_tokens:,.0f} tokens for {decimal(row.f1.mean)}"
         )
-        return make_plot(
+        return plot(
             figure,
             f"F1 against the evidence it was read from. {description}",
             list(map(_number_row, measured)),
@@ -187,7 +187,7 @@ def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str
         use_integer_ticks(count.yaxis)
         place_legend_below(figure)
         missing = [system for system in chosen if system not in answers]
-        return make_plot(figure, _format_confidence(on, answers, missing), numbers)
+        return plot(figure, _format_confidence(on, answers, missing), numbers)
 
 
 def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
@@ -230,7 +230,7 @@ def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
             f"{names[row]} {_format_difference(found[row].difference)}" for row in rows if row in found
         )
         missing = [names[row] for row in rows if row not in found]
-        return make_plot(
+        return plot(
             figure,
             f"Differences of F1 on the same questions: {descriptions}.{_format_missing(missing)}",
             numbers,

@@ -147,7 +147,7 @@ def new_figure(
         yield figure, panels
 
 
-def make_plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
+def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
     """Convert a drawn figure to a Plot.
 
     Numbers are rounded to six digits. Call it inside `new_figure`, while the figure's settings apply.
@@ -168,7 +168,7 @@ def empty_plot(reason: str) -> Plot:
         axes.set_axis_off()
         style = {"ha": "center", "va": "center", "fontsize": 11, "color": MUTED}
         axes.text(0.5, 0.5, short_label(reason, 90), transform=axes.transAxes, **style)
-        return make_plot(figure, f"Nothing to draw: {reason}", ())
+        return plot(figure, f"Nothing to draw: {reason}", ())
 
 
 def short_label(text: str, length: int = _MAX_NAME_LENGTH) -> str:
@@ -352,7 +352,7 @@ def bar_plot(
         if labels[1:]:
             axes.set_title(short_label(labels[1], 110), fontsize=9, loc="left")
         place_legend_below(figure)
-        return make_plot(figure, description, rows)
+        return plot(figure, description, rows)
 
 
 def error_distances(estimate: Estimate) -> list[list[float]]:

@@ -19,9 +19,9 @@ from kgot_lab.viz.plots.figure import (
     draw_diagonal,
     empty_plot,
     line_pen,
-    make_plot,
     new_figure,
     place_legend_below,
+    plot,
     short_label,
     use_integer_ticks,
 )
@@ -67,7 +67,7 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
             rows.append(row | {"expires": format_time(end), "days left": (end - at) / _DAY})
         live_count = sum(end > at for end, _ in ending)
         summary = f"{live_count} of {len(all_nodes)} nodes are live at {format_time(at)} and expire later, {len(all_nodes) - len(ending)} never"
-        return make_plot(figure, f"{summary}; shown are {len(shown)}, the next to expire first.", rows)
+        return plot(figure, f"{summary}; shown are {len(shown)}, the next to expire first.", rows)
 
 
 # Calibration by review: confidence of claims against the share that people accepted.
@@ -111,7 +111,7 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
             {"confidence": row.sure, "share accepted": row.right, "isotonic": curve(row.sure), "n": row.n}
             for row in bins
         ]
-        return make_plot(
+        return plot(
             figure, f"How often claims were accepted{scope}, {len(judgements)} in all: {summary}.", numbers
         )
 
@@ -167,7 +167,7 @@ def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
             panel.set_title(f"{measure} of briefings (simulated reader)")
         place_legend_below(figure)
         summary = "; ".join(f"{curve.kind}: {_format_last_point(curve)}" for curve in curves)
-        return make_plot(figure, f"A simulated reader: briefings as its errors grow. {summary}.", rows)
+        return plot(figure, f"A simulated reader: briefings as its errors grow. {summary}.", rows)
 
 
 def _format_last_point(curve: BriefingCurve) -> str:

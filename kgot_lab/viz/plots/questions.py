@@ -39,10 +39,10 @@ from kgot_lab.viz.plots.figure import (
     error_distances,
     format_compact,
     label_bars,
-    make_plot,
     new_figure,
     place_legend_below,
     place_legend_outside,
+    plot,
     short_label,
     use_integer_ticks,
 )
@@ -121,7 +121,7 @@ def steps_of_people(results: Results) -> Plot:
             {"steps": count, "questions": all_counts[count], "correct": correct_counts[count]}
             for count in steps
         ]
-        return make_plot(figure, f"Correct answers by the steps a person took. {summary}.", numbers)
+        return plot(figure, f"Correct answers by the steps a person took. {summary}.", numbers)
 
 
 def graded_success(results: Results) -> Plot:
@@ -197,7 +197,7 @@ def _plot_shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, tit
             {"group": name, "questions": each.n, "correct": each.mean, "low": each.low, "high": each.high, "close calls": close_calls[name]}
             for name, each in estimates.items()
         ]  # fmt: skip
-        return make_plot(figure, f"{title}: {summary}.", numbers)
+        return plot(figure, f"{title}: {summary}.", numbers)
 
 
 def _plot_outcomes(
@@ -287,7 +287,7 @@ def tool_choice_flow(results: Iterable[QuestionResult]) -> Plot:
         numbers = [
             {"tools": left, "answer": right, "questions": n} for (left, right), n in sorted(flows.items())
         ]
-        return make_plot(figure, title, numbers)
+        return plot(figure, title, numbers)
 
 
 def tool_usage(results: Iterable[QuestionResult]) -> Plot:
@@ -309,7 +309,7 @@ def tool_usage(results: Iterable[QuestionResult]) -> Plot:
         place_legend_outside(axes)
         summary = ", ".join(f"{tool} {n}" for tool, n in ordered)
         rows = [{"tool": tool, "questions": n} for tool, n in ordered]
-        return make_plot(figure, f"Questions in which each tool was used: {summary}.", rows)
+        return plot(figure, f"Questions in which each tool was used: {summary}.", rows)
 
 
 def category_success(results: Iterable[QuestionResult]) -> Plot:
@@ -434,9 +434,7 @@ def role_costs(ledger: Ledger) -> Plot:
         rows: list[dict[str, Json]] = [
             {"role": name, **{title: of(*roles[name]) for title, of in PANELS.items()}} for name in names
         ]
-        return make_plot(
-            figure, f"Costs by role: {totals}, {format_compact(ledger.total.cost)} US dollars.", rows
-        )
+        return plot(figure, f"Costs by role: {totals}, {format_compact(ledger.total.cost)} US dollars.", rows)
 
 
 def _total_tokens(spent: Usage) -> int:
@@ -499,11 +497,5 @@ def _plot_by_kind(
     ]
     bars = [(name, str(len(group))) for name, group in groups.items()]
     return bar_plot(
-        (8.0, 1.15, 0.42),
-        parts,
-        pens,
-        bars=bars,
-        labels=labels,
-        description=describe(counts),
-        rows=rows,
+        (8.0, 1.15, 0.42), parts, pens, bars=bars, labels=labels, description=describe(counts), rows=rows
     )

@@ -34,9 +34,9 @@ from kgot_lab.viz.plots.figure import (
     draw_diagonal,
     empty_plot,
     line_pen,
-    make_plot,
     new_figure,
     place_legend_outside,
+    plot,
     short_label,
 )
 
@@ -88,7 +88,7 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
             for name, points in recall_by_system.items()
             for k, estimate in zip(ks, points, strict=True)
         ]
-        return make_plot(figure, _format_recall(report, recall_by_system, depth), rows)
+        return plot(figure, _format_recall(report, recall_by_system, depth), rows)
 
 
 def scatter(report: Report, first: str = "", second: str = "", *, measure: str = "") -> Plot:
@@ -129,7 +129,7 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
         axes.set_title(f"{ties} of {len(first_values)} questions the same{sizes}", fontsize=9, color=MUTED)
         description = f"Questions of {report.dataset.name} by {measure}, {first} across and {second} up: {second} is better in {wins}, "
         rows = [{"across": x, "up": y, "questions": count} for (x, y), count in sorted(pairs.items())]
-        return make_plot(
+        return plot(
             figure, f"{description}{first} in {losses}, and {ties} of {len(first_values)} are the same.", rows
         )
 
@@ -166,7 +166,7 @@ def pace(report: Report) -> Plot:
         axes.xaxis.set_minor_formatter(lambda *_: "")
         axes.margins(x=0.08)
         place_legend_outside(axes)
-        return make_plot(figure, _format_times(report, timed), [_timing_row(run, report) for run in timed])
+        return plot(figure, _format_times(report, timed), [_timing_row(run, report) for run in timed])
 
 
 def challenger(report: Report) -> str:
@@ -307,7 +307,7 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
         panels[0].legend(loc="best", frameon=False)
         measures = ", ".join(dict.fromkeys(report.plan.primary for report in reports.values()))
         description = f"{measures} of {len(systems)} systems on {', '.join(reports)}, with 95 % intervals."
-        return make_plot(figure, description, rows)
+        return plot(figure, description, rows)
 
 
 def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.25) -> Plot:
@@ -335,7 +335,7 @@ def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.
         description = (
             f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}."
         )
-        return make_plot(figure, description, rows)
+        return plot(figure, description, rows)
 
 
 def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
@@ -361,7 +361,7 @@ def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
             axis.set_major_formatter("{x:g}")
         rows = [{"across": x, "up": y, "passages": dots[x, y]} for x, y in points]
         description = f"Rank of each gold passage of {data.name} by {across.name} across and by {up.name} up: {dots.total()} passages."
-        return make_plot(figure, description, rows)
+        return plot(figure, description, rows)
 
 
 def _gold_ranks(retriever: Stage, query: Query, data: Dataset, last: int) -> list[int]:
@@ -428,7 +428,7 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
         place_legend_outside(axes, gap=0.06)
         if len(points) > _MAX_SINGLE_MARKS:
             axes.get_legend().set_title("the area of a mark counts pairs", {"size": 9})
-        return make_plot(figure, _format_bands(points, counts, vetoed), [mark._asdict() for mark in marks])
+        return plot(figure, _format_bands(points, counts, vetoed), [mark._asdict() for mark in marks])
 
 
 # --- parts ---

@@ -21,9 +21,9 @@ from kgot_lab.viz.plots.figure import (
     bar_plot,
     empty_plot,
     line_pen,
-    make_plot,
     new_figure,
     place_legend_below,
+    plot,
     short_label,
     use_integer_ticks,
 )
@@ -205,7 +205,7 @@ def _plot_growth(
         )
         axes.set(ylabel="in the graph", ylim=(0, None), xlim=(-0.2, writes[-1] + 0.6), xlabel="write")
         place_legend_below(figure)
-        return make_plot(figure, description, rows)
+        return plot(figure, description, rows)
 
 
 def _plot_growths(
@@ -234,7 +234,7 @@ def _plot_growths(
             axes.set(title=what, xlabel="after step", ylim=(0, None))
             use_integer_ticks(axes.xaxis)
         place_legend_below(figure)
-        return make_plot(figure, description, rows)
+        return plot(figure, description, rows)
 
 
 def _sizes_by_step(sizes: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:

@@ -11,14 +11,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_whole
-from kgot_lab.viz.static.markup import (
-    Markup,
-    add_picture_key,
-    element,
-    image_element,
-    join_markup,
-    text_width,
-)
+from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, image_element, text_width
 from kgot_lab.viz.static.table import Sheet, Table
 
 FONTS = "Helvetica, Arial, sans-serif"
@@ -111,7 +104,7 @@ def draw_lines(
     The line spacing is 1.3 times `size`, or `leading` pixels.
     """
     step = leading or 1.3 * size
-    return join_markup(
+    return concat(
         draw_text(line, x, y + step * number, size, colour, bold=bold) for number, line in enumerate(lines)
     )
 

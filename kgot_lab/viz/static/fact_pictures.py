@@ -33,8 +33,8 @@ from kgot_lab.viz.static.drawing import (
     fit_lines,
     line_width,
 )
-from kgot_lab.viz.static.markup import Markup, element, join_markup, shorten
-from kgot_lab.viz.static.table import Sheet, make_sheet
+from kgot_lab.viz.static.markup import Markup, concat, element, shorten
+from kgot_lab.viz.static.table import Sheet, sheet
 
 # widths of picture, margin and box, and x coordinates of lines and texts
 _WIDTH, _EDGE, _BOX_WIDTH, _LINE_X, _TEXT_X = (760.0, 24.0, 300.0, 64.0, 104.0)
@@ -150,7 +150,7 @@ def _name_box(name: str, *, first: bool = False) -> _Piece:
     )
     rim = draw_rect(_EDGE, gap, _BOX_WIDTH, height, "#FFFFFF", rx=7, stroke=_INK, **look)
     name_lines = draw_lines(lines, _EDGE + 12, gap + 7 + _NAME_SIZE, _NAME_SIZE, _INK, bold=True)
-    return _Piece(join_markup([rim, name_lines]), height + gap)
+    return _Piece(concat([rim, name_lines]), height + gap)
 
 
 def _fact_link(fact: CertifiedFact) -> _Piece:
@@ -183,7 +183,7 @@ def _fact_link(fact: CertifiedFact) -> _Piece:
         points=f"{_LINE_X},{height - 1:.1f} {_LINE_X - 6},{height - 11:.1f} {_LINE_X + 6},{height - 11:.1f}",
         fill=look.colour,
     )
-    return _Piece(join_markup([*lines, head, _draw_sign(look, _LINE_X, height / 2 - 4), *parts]), height)
+    return _Piece(concat([*lines, head, _draw_sign(look, _LINE_X, height / 2 - 4), *parts]), height)
 
 
 def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
@@ -194,7 +194,7 @@ def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
     panel = draw_rect(_EDGE, 20, _WIDTH - 2 * _EDGE, height, "#F2F2F2", rx=7, stroke=_INK, stroke_width=1)
     verdict = draw_text(title, _EDGE + 14, 42, _NAME_SIZE, _INK, bold=True)
     reasons = draw_lines(lines, _EDGE + 14, 64, _RELATION_SIZE, _INK)
-    yield _Piece(join_markup([panel, verdict, reasons]), height + 32)
+    yield _Piece(concat([panel, verdict, reasons]), height + 32)
 
 
 def _legend_pieces(certificate: Certificate) -> Iterator[_Piece]:
@@ -204,14 +204,12 @@ def _legend_pieces(certificate: Certificate) -> Iterator[_Piece]:
         parts += [_draw_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL_SIZE, _FAINT)]
         x += 46 + 6.2 * len(state)
     if parts:
-        yield _Piece(join_markup(parts), 26)
+        yield _Piece(concat(parts), 26)
 
 
 def _draw_sign(look: LinkLook, x: float, y: float) -> Markup:
     disc = draw_circle(x, y, 10.0, "#FFFFFF", stroke=look.colour, stroke_width=1.8)
-    return join_markup(
-        [disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")]
-    )
+    return concat([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
 
 
 # --- text ---
@@ -272,7 +270,7 @@ def _fact_sheet(certificate: Certificate) -> Sheet:
         rivals = ", ".join(rival.object for rival in fact.rivals)
         rows.append((*_format_fact(fact).split(" – ", 2), fact.state, ", ".join(fact.sources), rivals))
     columns = ("subject", "relation", "object", "state", "sources", "others say")
-    return make_sheet(columns, rows, _VERDICTS[certificate.ruling])
+    return sheet(columns, rows, _VERDICTS[certificate.ruling])
 
 
 # A briefing as a picture: the signal, the paths to the user's assets, and the evidence.
@@ -638,4 +636,4 @@ def _hop_sheet(briefing: Briefing) -> Sheet:
     rows = (
         (each.symbol, hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path
     )
-    return make_sheet(("reaches", "from", "edge", "to"), rows, "Hops of the briefing")
+    return sheet(("reaches", "from", "edge", "to"), rows, "Hops of the briefing")

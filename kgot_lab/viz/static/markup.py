@@ -32,13 +32,13 @@ def element(name: str, /, *children: object, **attributes: object) -> Markup:
         for key, value in attributes.items()
         if value is not None
     )
-    inner = join_markup(children)
+    inner = concat(children)
     return Markup(
         f"<{name}{attribute_text}/>" if name in _CHILDLESS else f"<{name}{attribute_text}>{inner}</{name}>"
     )
 
 
-def join_markup(children: Iterable[object]) -> Markup:
+def concat(children: Iterable[object]) -> Markup:
     """Concatenate pieces of markup, escaping texts."""
     return Markup("".join(child if isinstance(child, Markup) else escape_value(child) for child in children))
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.viz.static.drawing import Drawing, draw_arrow_head, draw_path, draw_rect, draw_text, drawing
-from kgot_lab.viz.static.markup import Markup, element, join_markup, shorten, text_width
+from kgot_lab.viz.static.markup import Markup, concat, element, shorten, text_width
 from kgot_lab.viz.static.table import Sheet
 
 # Parse the name of a retrieval pipeline, which is an expression: steps in sequence, and retrievers in
@@ -229,7 +229,7 @@ def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
     width, height = whole.width + 2 * _EDGE, _ROW * whole.rows + _EDGE
     pen = _PipelineCanvas(colours)
     pen.draw(whole, _EDGE, height / 2, ())
-    return Sketch(join_markup([*pen.arrows, *pen.boxes]), width, height)
+    return Sketch(concat([*pen.arrows, *pen.boxes]), width, height)
 
 
 def _full_pipeline(stage: Stage) -> Series:
@@ -354,7 +354,7 @@ def _draw_arrow(source: ArrowStart, x: float, y: float) -> Markup:
         parts.append(
             draw_text(_format_weight(source.label), source.x + 7, source.y + label_offset, 12, _INK, **halo)
         )
-    return join_markup(parts)
+    return concat(parts)
 
 
 def _format_weight(label: str) -> str:

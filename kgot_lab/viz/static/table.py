@@ -10,7 +10,7 @@ from itertools import islice
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
-from kgot_lab.viz.static.markup import Markup, join_markup, shorten
+from kgot_lab.viz.static.markup import Markup, concat, shorten
 
 MAX_CELL_LENGTH = 300  # maximum characters of a cell in HTML
 MAX_TEXT_CELL_LENGTH = 40  # maximum characters of a cell in plain text
@@ -63,7 +63,7 @@ class Table:
     @property
     def html(self) -> Markup:
         """All grids as HTML."""
-        return join_markup(sheet.html for sheet in self.sheets)
+        return concat(sheet.html for sheet in self.sheets)
 
     @property
     def markdown(self) -> str:
@@ -99,8 +99,8 @@ def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
         )
         return Table(
             (
-                make_sheet(("id", "labels", "properties"), nodes, "Nodes", len(what)),
-                make_sheet(("source", "type", "target", "properties"), edges, "Edges", len(what.edges)),
+                sheet(("id", "labels", "properties"), nodes, "Nodes", len(what)),
+                sheet(("source", "type", "target", "properties"), edges, "Edges", len(what.edges)),
             )
         )
     rows = list(what)
@@ -123,15 +123,15 @@ def _rows_sheet(rows: Sequence[Json], total: int) -> Sheet:
     if rows and all(isinstance(row, Mapping) for row in rows):
         columns = list(dict.fromkeys(name for row in rows for name in row))
         named = (tuple(format_cell(row.get(name)) for name in columns) for row in rows)
-        return make_sheet(map(str, columns), named, total=total)
+        return sheet(map(str, columns), named, total=total)
     if rows and all(isinstance(row, list | tuple) for row in rows):
         width = max(map(len, rows))
         padded = (map(format_cell, [*row, *[None] * (width - len(row))]) for row in rows)
-        return make_sheet(map(str, range(1, width + 1)), padded, total=total)
-    return make_sheet(VALUE_COLUMN, ((format_cell(row),) for row in rows), total=total)
+        return sheet(map(str, range(1, width + 1)), padded, total=total)
+    return sheet(VALUE_COLUMN, ((format_cell(row),) for row in rows), total=total)
 
 
-def make_sheet(
+def sheet(
     columns: Iterable[str], rows: Iterable[Iterable[str]], name: str = "", total: int | None = None
 ) -> Sheet:
     """Create a table from columns and rows.

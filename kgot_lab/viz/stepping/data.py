@@ -37,11 +37,11 @@ from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Document, Edge, Json, Usage
-from kgot_lab.viz.graph.marks import Position
+from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.graph.view_data import graph_data
 from kgot_lab.viz.page import BY_HAND, event_markup, format_model_call, format_settings, preformatted
-from kgot_lab.viz.static.markup import Markup, element, join_markup, shorten
+from kgot_lab.viz.static.markup import Markup, concat, element, shorten
 from kgot_lab.viz.stepping.predictions import predictions
 
 # The support of each fact of a run: the event that added it, and its source sentences and passages.
@@ -138,7 +138,7 @@ class _Passages:
 MAX_RUN_NODES = 150  # maximum nodes drawn of one graph; the graph of a run usually has fewer
 
 
-def run_positions(*graphs: PropertyGraph, known: Mapping[str, Position] | None = None) -> dict[str, Position]:
+def run_positions(*graphs: PropertyGraph, known: Mapping[str, Point] | None = None) -> dict[str, Point]:
     """Return a fixed position for each node of some graphs, at most `DRAWN`.
 
     The layout is that of the last graph. Nodes with a known position stay there.
@@ -159,7 +159,7 @@ def run_positions(*graphs: PropertyGraph, known: Mapping[str, Position] | None =
 class RunGraphs:
     """Graphs as the browser draws them. Nodes and edges that several of them share are stored once."""
 
-    def __init__(self, positions: Mapping[str, Position]) -> None:
+    def __init__(self, positions: Mapping[str, Point]) -> None:
         self.positions = positions
         self.graphs: list[Json] = []
         self._parts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
@@ -224,11 +224,7 @@ def graph_indices(events: Sequence[Event], graphs: RunGraphs) -> list[int]:
 
 
 def run_data(
-    events: Sequence[Event],
-    positions: Mapping[str, Position],
-    known: Sequence[Event] = (),
-    *,
-    by_hand: int = -1,
+    events: Sequence[Event], positions: Mapping[str, Point], known: Sequence[Event] = (), *, by_hand: int = -1
 ) -> dict[str, Json]:
     """Return a run as JSON.
 
@@ -258,7 +254,7 @@ def run_data(
     }
 
 
-def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Position]) -> dict[str, Json]:
+def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Point]) -> dict[str, Json]:
     """Return a fork as JSON: its differences from the run, its cost, and both last graphs.
 
     The difference is marked in the graphs.
@@ -330,7 +326,7 @@ def _event_markup(events: Sequence[Event], number: int, by_hand: int) -> Markup:
         call = format_model_call(event, by_hand=number == by_hand)
         return element("div", element("b", "Asked", class_="kind"), " ", call, class_="event asked")
     markup = event_markup(event, by_hand=number == by_hand)
-    return join_markup([*_repairs_markup(events, number), markup])
+    return concat([*_repairs_markup(events, number), markup])
 
 
 def _repairs_markup(events: Sequence[Event], number: int) -> Iterator[Markup]:

@@ -21,7 +21,7 @@ from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
-from kgot_lab.viz.graph.marks import Position
+from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.drawing import draw_rect, draw_text, svg_root
@@ -206,7 +206,7 @@ def _event_text(event: Event) -> str:
 
 
 def run_picture(
-    run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Position]
+    run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Point]
 ) -> Picture:
     """Draw a run in one picture: question, steps, answer, forks and the final graph."""
     events = run.events
