@@ -135,9 +135,7 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
     require_count(limit, 1, "limit")
     if change.change is None:
         raise BadInput("this report is of a change that changed nothing: there is no before and after")
-    logged = next(
-        (logged_change for logged_change in claims.log() if logged_change.id == change.change), None
-    )
+    logged = next((entry for entry in claims.log() if entry.id == change.change), None)
     if logged is None:
         raise BadInput(
             f"these claims have no change {change.change}: give the memory that returned the report"

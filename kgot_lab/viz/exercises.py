@@ -349,20 +349,14 @@ def collect_marks(handed: Sequence[HandIn]) -> Marks:
     Files with the same name are merged if they are about different exercises, and kept as separate lines
     otherwise.
     """
-    counts = Counter(
-        (handed_in.name, attempt.exercise) for handed_in in handed for attempt in handed_in.attempts
-    )
+    counts = Counter((file.name, attempt.exercise) for file in handed for attempt in file.attempts)
     duplicates = {name for (name, _), count in counts.items() if count > 1}
     lines: dict[str, dict[str, Attempt]] = {}
-    for number, handed_in in enumerate(handed, start=1):
-        name = (
-            f"{handed_in.name} ({_clean_line(handed_in.path.name)})"
-            if handed_in.name in duplicates
-            else handed_in.name
-        )
-        if handed_in.name in duplicates and name in lines:  # the same file name in two folders
+    for number, file in enumerate(handed, start=1):
+        name = f"{file.name} ({_clean_line(file.path.name)})" if file.name in duplicates else file.name
+        if file.name in duplicates and name in lines:  # the same file name in two folders
             name += f" {number}"
-        lines.setdefault(name, {}).update({attempt.exercise: attempt for attempt in handed_in.attempts})
+        lines.setdefault(name, {}).update({attempt.exercise: attempt for attempt in file.attempts})
     return Marks(tuple(ReaderMarks(name, lines[name]) for name in sorted(lines, key=str.casefold)))
 
 

@@ -31,7 +31,7 @@ class GuessFirst(LiveOutput):
         self.contest = contest
         self.guessed: dict[str, tuple[str, float | None]] = {}
         systems = [{"name": name, "told": description} for name, description in contest.systems.items()]
-        rounds = [asdict(contest_round) for contest_round in contest.rounds]
+        rounds = [asdict(entry) for entry in contest.rounds]
         data = {
             "view": "guesses",
             "asks": contest.asks,
@@ -43,27 +43,19 @@ class GuessFirst(LiveOutput):
 
     def score(self) -> str:
         """Return the number of right guesses, and the most that one constant answer would reach."""
-        guessed_rounds = [
-            contest_round
-            for contest_round in self.contest.rounds
-            if contest_round.first and contest_round.on in self.guessed
-        ]
+        guessed_rounds = [entry for entry in self.contest.rounds if entry.first and entry.on in self.guessed]
         if not guessed_rounds:
             return "nothing guessed yet"
-        right = sum(
-            self.guessed[contest_round.on][0] in contest_round.first for contest_round in guessed_rounds
-        )
+        right = sum(self.guessed[entry.on][0] in entry.first for entry in guessed_rounds)
         constant = max(
-            sum(system in contest_round.first for contest_round in guessed_rounds)
-            for system in self.contest.systems
+            sum(system in entry.first for entry in guessed_rounds) for system in self.contest.systems
         )
         return f"{right} of {len(guessed_rounds)} guesses are right; the same answer everywhere gets at most {constant}"
 
     def table(self) -> Table:
         """Return a table of what was measured in each round."""
         rows = tuple(
-            (contest_round.on, " and ".join(contest_round.first) or "open", contest_round.told)
-            for contest_round in self.contest.rounds
+            (entry.on, " and ".join(entry.first) or "open", entry.told) for entry in self.contest.rounds
         )
         return Table((Sheet(("on", "first", "told"), rows, len(rows), "What was measured"),))
 
@@ -72,7 +64,7 @@ class GuessFirst(LiveOutput):
         return f"<GuessFirst of {len(self.contest.rounds)} rounds, {said or 'nothing guessed yet'}>"
 
     def _handle_message(self, message: Mapping[str, Json]) -> Json:
-        known = {contest_round.on for contest_round in self.contest.rounds}
+        known = {entry.on for entry in self.contest.rounds}
         for guess in message.get("guesses") or ():
             match guess:
                 case {"on": str(on), "system": str(system), "by": by} if (

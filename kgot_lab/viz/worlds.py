@@ -99,13 +99,10 @@ class VisibilityComparison:
     def _repr_html_(self) -> str:
         rows = [("what is seen", [Markup(picture._repr_html_()) for picture in self.pictured])]
         for number, name in enumerate(_COLUMNS[1:], start=1):
-            cells = [
-                element("div", *(element("div", line) for line in npc_cells[number]))
-                for npc_cells in self.told
-            ]
-            rows += [(name, cells)] if any(npc_cells[number] for npc_cells in self.told) else []
+            cells = [element("div", *(element("div", line) for line in row[number])) for row in self.told]
+            rows += [(name, cells)] if any(row[number] for row in self.told) else []
         return comparison_table(
-            f"Who knows of {self.thing}?", [npc_cells.npc.name for npc_cells in self.knowings], rows
+            f"Who knows of {self.thing}?", [knowing.npc.name for knowing in self.knowings], rows
         )
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ from kgot_lab.viz.plots.figure import (
     bar_plot,
     draw_diagonal,
     empty_plot,
-    error_distances,
+    error_bar,
     line_pen,
     new_figure,
     place_legend_below,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _UNANSWERED = "not answered yet"
 _NO_ANSWERS = "no question is answered yet"
-_SHARE_LIMITS = (-0.03, 1.03)  # the limits of an axis of shares
+_LIMITS = (-0.03, 1.03)  # the limits of an axis of shares
 _DIFFERENCES_NOTE = (
     "filled: p < .05 after Holm; diamond: aimed at before the run; right of the line: the first is better"
 )
@@ -78,7 +78,7 @@ def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
                     axes.errorbar(
                         [row.f1.mean],
                         [position],
-                        xerr=error_distances(row.f1),
+                        xerr=error_bar(row.f1),
                         **_marker_style(_system_pen(findings, system)),
                     )
             for name, label in lines.items():
@@ -86,9 +86,7 @@ def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
                     pen = _system_pen(findings, name)
                     style = {"color": pen.colour, "linewidth": 0.9, "linestyle": pen.dashes, "zorder": 1}
                     axes.axvline(row.f1.mean, label=label, **style)
-            axes.set(
-                title=set, xlim=_SHARE_LIMITS, ylim=(len(systems) - 0.4, -0.6), xlabel="F1, 95 % interval"
-            )
+            axes.set(title=set, xlim=_LIMITS, ylim=(len(systems) - 0.4, -0.6), xlabel="F1, 95 % interval")
             axes.set_yticks(
                 range(len(systems)), [_label_with_count(system, rows.get(system)) for system in systems]
             )
@@ -120,14 +118,14 @@ def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
                 style = _marker_style(_system_pen(findings, row.system)) | {"elinewidth": 0.9}
                 label = _system_label(findings, row.system)
                 axes.errorbar(
-                    [row.evidence_tokens], [row.f1.mean], yerr=error_distances(row.f1), label=label, **style
+                    [row.evidence_tokens], [row.f1.mean], yerr=error_bar(row.f1), label=label, **style
                 )
             axes.set_xscale("symlog", linthresh=_LINEAR_TOKENS, linscale=0.5)
             axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
             axes.minorticks_off()
             axes.set(
                 title=set,
-                ylim=_SHARE_LIMITS,
+                ylim=_LIMITS,
                 xlim=(-4, 1.6 * max(largest, _LINEAR_TOKENS)),
                 ylabel="F1, 95 % interval",
             )
@@ -176,14 +174,12 @@ def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str
                 for row in bins
             ]
             numbers += [{"system": system, "coverage": share, "share wrong": wrong} for share, wrong in curve]
-        right.set(
-            xlabel="likelihood of the answer", ylabel="share right", xlim=_SHARE_LIMITS, ylim=_SHARE_LIMITS
-        )
-        count.set(xlabel="likelihood of the answer", ylabel="answers", xlim=_SHARE_LIMITS)
+        right.set(xlabel="likelihood of the answer", ylabel="share right", xlim=_LIMITS, ylim=_LIMITS)
+        count.set(xlabel="likelihood of the answer", ylabel="answers", xlim=_LIMITS)
         risk.set(
             xlabel="coverage: the surest answers kept", ylabel="risk: share wrong of them", xlim=(0, 1.03)
         )
-        risk.set_ylim(*_SHARE_LIMITS)
+        risk.set_ylim(*_LIMITS)
         use_integer_ticks(count.yaxis)
         place_legend_below(figure)
         missing = [system for system in chosen if system not in answers]
@@ -215,7 +211,7 @@ def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
             difference = pair.difference
             fill = {"markerfacecolor": BEST_PEN.colour if pair.p_holm < 0.05 else "white"}
             style = _marker_style(Pen(BEST_PEN.colour, "D" if pair.aimed else "o")) | fill
-            axes.errorbar([difference.mean], [position], xerr=error_distances(difference), **style)
+            axes.errorbar([difference.mean], [position], xerr=error_bar(difference), **style)
             pair_names = {"system": system, "other": other, "on": set, "difference": difference.mean}
             interval = {"low": difference.low, "high": difference.high, "questions": difference.n}
             numbers.append(pair_names | interval | {"p": pair.p, "p Holm": pair.p_holm})

@@ -355,7 +355,7 @@ def bar_plot(
         return plot(figure, description, rows)
 
 
-def error_distances(estimate: Estimate) -> list[list[float]]:
+def error_bar(estimate: Estimate) -> list[list[float]]:
     """Return the distances from the mean to the interval's ends, as matplotlib takes error bars."""
     return [[estimate.mean - estimate.low], [estimate.high - estimate.mean]]
 

@@ -36,7 +36,7 @@ from kgot_lab.viz.plots.figure import (
     bar_pen,
     bar_plot,
     empty_plot,
-    error_distances,
+    error_bar,
     format_compact,
     label_bars,
     new_figure,
@@ -178,12 +178,9 @@ def _plot_shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, tit
             **_CORRECT_PEN.fill,
         )
         for position, estimate in enumerate(estimates.values()):
-            axes.errorbar(
-                [estimate.mean], [position], xerr=error_distances(estimate), color="#222222", capsize=3
-            )
+            axes.errorbar([estimate.mean], [position], xerr=error_bar(estimate), color="#222222", capsize=3)
         labels = [
-            summary + f", {close_calls[name]} close" * bool(close_calls[name])
-            for name, summary in counts.items()
+            count + f", {close_calls[name]} close" * bool(close_calls[name]) for name, count in counts.items()
         ]
         label_bars(axes, [estimate.high for estimate in estimates.values()], labels)
         axes.set(xlim=(0, 1.3), ylim=(len(groups) - 0.4, -0.6), xlabel=f"{label}, 95 % interval")

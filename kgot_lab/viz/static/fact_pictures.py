@@ -361,7 +361,7 @@ class _FactCanvas:
     """The positions of boxes and lines."""
 
     def __init__(self, selection: FactSelection, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
-        self.selection, self.columns_by_node, self.edges_drawn = selection, sides, drawn
+        self.selection, self.node_columns, self.drawn = selection, sides, drawn
         strong = {end for edge in selection.telling for end in (edge.source, edge.target)}
         self.boxes = {
             id: self._box(id, id in strong)
@@ -399,14 +399,10 @@ class _FactCanvas:
         """Return the drawn lines on one side of a box."""
         ends = (
             (edge, edge.target if edge.source == id else edge.source)
-            for edge in self.edges_drawn
+            for edge in self.drawn
             if id in (edge.source, edge.target)
         )
-        return [
-            edge
-            for edge, other in ends
-            if self.columns_by_node[other] == self.columns_by_node[id] + direction
-        ]
+        return [edge for edge, other in ends if self.node_columns[other] == self.node_columns[id] + direction]
 
     def _order_columns(self) -> None:
         """Order the boxes of outer columns like those that they link to, so that few lines cross."""
@@ -420,11 +416,11 @@ class _FactCanvas:
     def _inner_neighbours(self, id: str) -> list[str]:
         ends = {
             end
-            for edge in self.edges_drawn
+            for edge in self.drawn
             if id in (edge.source, edge.target)
             for end in (edge.source, edge.target)
         }
-        return [end for end in ends if abs(self.columns_by_node[end]) < abs(self.columns_by_node[id])]
+        return [end for end in ends if abs(self.node_columns[end]) < abs(self.node_columns[id])]
 
     def _column_height(self, ids: Sequence[str]) -> float:
         return sum(self.boxes[id].height for id in ids) + _ROW_GAP * (len(ids) - 1)
@@ -433,8 +429,8 @@ class _FactCanvas:
         """Return the width of the gap before a column: its longest caption and the bend of its lines."""
         own = [
             edge
-            for edge in self.edges_drawn
-            if {self.columns_by_node[edge.source], self.columns_by_node[edge.target]} == {side - 1, side}
+            for edge in self.drawn
+            if {self.node_columns[edge.source], self.node_columns[edge.target]} == {side - 1, side}
         ]
         return (
             max(
@@ -473,15 +469,11 @@ class _FactCanvas:
         edges.sort(
             key=lambda other_edge: (
                 self.boxes[other_edge.target if other_edge.source == id else other_edge.source].y,
-                self.edges_drawn.index(other_edge),
+                self.drawn.index(other_edge),
             )
         )
         # space for captions where lines begin
-        step = (
-            _LINE_GAP
-            if abs(self.columns_by_node[id] + direction) < abs(self.columns_by_node[id])
-            else _HEAD + 4
-        )
+        step = _LINE_GAP if abs(self.node_columns[id] + direction) < abs(self.node_columns[id]) else _HEAD + 4
         y = box.y + (edges.index(edge) - (len(edges) - 1) / 2) * step
         return (box.x + box.width if direction > 0 else box.x), y
 
@@ -491,8 +483,8 @@ class _FactCanvas:
         It is horizontal next to the outer box, then bends to the inner one.
         """
         is_strong = edge in self.selection.telling
-        inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.columns_by_node[id]))
-        direction = self.columns_by_node[outer] - self.columns_by_node[inner]
+        inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.node_columns[id]))
+        direction = self.node_columns[outer] - self.node_columns[inner]
         (x0, y0), (x1, y1) = self._line_end(outer, edge, -direction), self._line_end(inner, edge, direction)
         start = x0 - direction * (_HEAD if edge.target == outer else 0)
         end = x1 + direction * (_HEAD if edge.target == inner else 0)

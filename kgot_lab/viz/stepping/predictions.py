@@ -76,12 +76,7 @@ class Prediction:
 
 
 def multiple_choice(
-    kind: str,
-    event_range: tuple[int, int],
-    question: str,
-    introduction: str,
-    truth: str,
-    others: Iterable[str],
+    kind: str, event_range: tuple[int, int], question: str, intro: str, truth: str, others: Iterable[str]
 ) -> Prediction:
     """Create a multiple-choice question from the right text and a few others that differ from it.
 
@@ -100,7 +95,7 @@ def multiple_choice(
         text if len(text) <= _MAX_CHOICE_LENGTH else f"{text[: _MAX_CHOICE_LENGTH - 1]}…" for text in order
     ]
     choices = tuple((str(number), text) for number, text in enumerate(shown, start=1))
-    return Prediction(kind, *event_range, question, introduction, choices, str(order.index(truth) + 1))
+    return Prediction(kind, *event_range, question, intro, choices, str(order.index(truth) + 1))
 
 
 def stable_hash(what: object) -> str:
@@ -146,10 +141,8 @@ def _tool_questions(events: Sequence[Event]) -> Iterator[Prediction]:
         names = (proper(node.id) for node in graph_after(events[:before]).nodes)
         others = [_NO_LOOKUP, *(name for name in names if name and name not in looked_up)]
         more_note = f" It makes {len(looked_up)} calls; which is the first?" if len(looked_up) > 1 else ""
-        introduction = (
-            f"Facts are missing. The model chooses what to look up with {_tool_names(events)}.{more_note}"
-        )
-        yield multiple_choice("tool", (before, at), "What will it look up next?", introduction, truth, others)
+        intro = f"Facts are missing. The model chooses what to look up with {_tool_names(events)}.{more_note}"
+        yield multiple_choice("tool", (before, at), "What will it look up next?", intro, truth, others)
 
 
 def _tool_names(events: Sequence[Event]) -> str:
@@ -196,11 +189,11 @@ def _selection_questions(
     kept_facts = sorted((pair for pair in dict(written).items() if pair[0] not in dropped), key=stable_hash)[
         :1
     ]
-    introduction = "A fact is kept if its sentence says it: all words of what stands last, and one of what stands first. The model wrote:"
+    intro = "A fact is kept if its sentence says it: all words of what stands last, and one of what stands first. The model wrote:"
     for fact, sentence in sorted([*dropped_facts, *kept_facts], key=lambda pair: written.index(pair)):
         is_kept = fact not in dropped
         yield Prediction(
-            "fact", first, write_event if is_kept else first, "Will this fact be kept?", introduction,
+            "fact", first, write_event if is_kept else first, "Will this fact be kept?", intro,
             (("kept", "Kept"), ("dropped", "Dropped")), "kept" if is_kept else "dropped", f"{fact}\n\nfrom the sentence\n{sentence}",
         )  # fmt: skip
 
@@ -226,17 +219,15 @@ def _vote_questions(events: Sequence[Event]) -> Iterator[Prediction]:
         if start < 0 and _is_model_call(event, "vote"):
             start = at
         elif isinstance(event, Voted) and start >= 0:
-            introduction = "INSERT: facts are missing, so more are fetched. RETRIEVE: the graph gives the answer, so it is read. "
+            intro = "INSERT: facts are missing, so more are fetched. RETRIEVE: the graph gives the answer, so it is read. "
             if event.possible > 1:
-                introduction += (
-                    f"At most {event.possible} ballots; RETRIEVE wins with more ballots than INSERT. "
-                )
+                intro += f"At most {event.possible} ballots; RETRIEVE wins with more ballots than INSERT. "
             yield Prediction(
                 "vote",
                 start,
                 at,
                 "How will the vote go?",
-                introduction.strip(),
+                intro.strip(),
                 _VOTES[: 4 if event.possible > 1 else 2],
                 _vote_outcome(event),
             )
@@ -311,11 +302,9 @@ def _statement_question(
     question = (
         "What will this statement do to the graph?" if is_writing else "How many rows will this read find?"
     )
-    introduction = (
-        "It is about to be run:" if is_writing else "The statement is about to be run on the graph:"
-    )
+    intro = "It is about to be run:" if is_writing else "The statement is about to be run on the graph:"
     return Prediction(
-        "statement", *event_range, question, introduction, _WRITE if is_writing else _READ, outcome, statement
+        "statement", *event_range, question, intro, _WRITE if is_writing else _READ, outcome, statement
     )
 
 
@@ -330,7 +319,7 @@ def _answer_question(events: Sequence[Event]) -> Iterator[Prediction]:
     )
     if end is None or before is None:
         return
-    truth, introduction = events[end].text, "What was read is turned into a short answer."  # type: ignore[attr-defined]
+    truth, intro = events[end].text, "What was read is turned into a short answer."  # type: ignore[attr-defined]
     if plain_answer(truth) in {"yes", "no"}:
         others = ["no" if plain_answer(truth) == "yes" else "yes"]
     else:
@@ -345,7 +334,7 @@ def _answer_question(events: Sequence[Event]) -> Iterator[Prediction]:
         "answer",
         (before, end),
         "What will the answer be?",
-        f"The question was: {question} {introduction}",
+        f"The question was: {question} {intro}",
         truth,
         others,
     )
