@@ -10,8 +10,8 @@ from kgot_lab.evaluation.tables import decimal
 from kgot_lab.experts.chat.chat_events import Thought, ThoughtEvent, ThoughtNode, TokenEvent
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.neighbourhood import surroundings
-from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
+from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
+from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
@@ -155,7 +155,7 @@ _MAX_DESCRIPTION, _MAX_EDGES, _MAX_EDGE_LENGTH = (
 )  # limits: characters of a description, edges, characters of a line
 
 
-def answer_markup(answered: AnsweredTalk) -> Markup:
+def answer_markup(answered: TalkAnswer) -> Markup:
     """Build the answer as HTML with a chip for each citation.
 
     A chip has the number of its node's card. False citations are struck through.
@@ -391,7 +391,7 @@ def _list_or_note(lines: Iterable[str], note: str) -> Markup:
 class ThoughtView(LiveOutput):
     """The result of `show_thought`: one answer, step by step."""
 
-    def __init__(self, answered: AnsweredTalk) -> None:
+    def __init__(self, answered: TalkAnswer) -> None:
         self.answered = answered
         tables = _turns_table((answered,))
         picture = static_output(tables, element("h4", answered.question), _steps_markup(answered))
@@ -497,13 +497,13 @@ def show_talk(talk: ExpertTalk) -> TalkView:
     return TalkView(talk)
 
 
-def show_thought(answered: AnsweredTalk) -> ThoughtView:
+def show_thought(answered: TalkAnswer) -> ThoughtView:
     """Show step by step how one answer was made.
 
     Where no live view can be drawn, all steps are listed. Raises BadInput if `answered` is not an
-    AnsweredTalk.
+    TalkAnswer.
     """
-    require(answered, AnsweredTalk, "an answer is what talk.ask(…) gives")
+    require(answered, TalkAnswer, "an answer is what talk.ask(…) gives")
     return ThoughtView(answered)
 
 
@@ -519,7 +519,7 @@ def _pages_data(pages: list[ThoughtPage]) -> list[list[str]]:
     return [[page.title, page.markup] for page in pages]
 
 
-def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
+def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
     """Return an answer as data for the browser, with all markup escaped."""
     return {
         "question": answered.question,
