@@ -113,7 +113,7 @@ def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
 
     Returns the picture, the number of neighbours drawn and the number of all neighbours.
     """
-    neighbourhood = surroundings(graph, id, most=_MAX_NEIGHBOURS)
+    neighbourhood = lay_out_neighbourhood(graph, id, limit=_MAX_NEIGHBOURS)
     positions = {node.id: (node.x, node.y) for node in (neighbourhood.node, *neighbourhood.neighbours)}
     edges = [edge for edge in neighbourhood.edges if id in (edge.source, edge.target)]
     count = len(neighbourhood.neighbours)
@@ -292,7 +292,7 @@ def thought_pages(
     ]
 
 
-def answer_pages(answered: AnsweredTalk, to_markup: AsMarkup) -> list[ThoughtPage]:
+def answer_pages(answered: TalkAnswer, to_markup: AsMarkup) -> list[ThoughtPage]:
     """List all steps of an answer.
 
     If nothing could be searched, only the question and the answer are listed.
@@ -530,7 +530,7 @@ def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
     }
 
 
-def _steps_markup(answered: AnsweredTalk) -> Markup:
+def _steps_markup(answered: TalkAnswer) -> Markup:
     """List all steps of an answer, followed by the cards of the cited nodes."""
     pages = answer_pages(answered, _image_markup)
     steps = (element("li", heading(page.title), element("div", page.markup)) for page in pages)
@@ -538,12 +538,12 @@ def _steps_markup(answered: AnsweredTalk) -> Markup:
     return concat([element("ol", *steps), *cards])
 
 
-def _citations_markup(answered: AnsweredTalk) -> Markup:
+def _citations_markup(answered: TalkAnswer) -> Markup:
     cited = [f"{node.name} ({node.type or 'node'} of {node.graph})" for node in answered.cited]
     return element("p", element("b", "Cited: "), keep_line_breaks("; ".join(cited))) if cited else Markup()
 
 
-def _turns_table(turns: tuple[AnsweredTalk, ...]) -> Table:
+def _turns_table(turns: tuple[TalkAnswer, ...]) -> Table:
     rows = (
         (turn.question, turn.text, "; ".join(node.name for node in turn.cited), "; ".join(turn.false))
         for turn in turns
