@@ -27,7 +27,7 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import Pair
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.analogy import Texts, structure
 from kgot_lab.viz.editing import edit
@@ -37,9 +37,9 @@ from kgot_lab.viz.guesses import guess_first
 from kgot_lab.viz.methods import impact_picture, profile_picture, search_picture
 from kgot_lab.viz.static.fact_pictures import briefing_picture, certificate_picture
 from kgot_lab.viz.static.pipeline import pipeline
-from kgot_lab.viz.static.table import Sheet, Table, format_cell, table
+from kgot_lab.viz.static.table import Sheet, Table, cell, table
 from kgot_lab.viz.stepping.stepper import stepper
-from kgot_lab.viz.worlds import visible_graph
+from kgot_lab.viz.worlds import seen_graph
 
 
 def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
@@ -76,12 +76,13 @@ def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
     An empty result says so.
     """
     require_count(limit, 1, "limit")
-    rows = [tuple(map(format_cell, row)) for row in found.rows()]
-    answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), harmless(found.title))
+    rows = [tuple(map(cell, row)) for row in found.rows()]
+    answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), printable_line(found.title))
     return Table(
-        (answer, Sheet(("why",), tuple((harmless(line),) for line in found.why), len(found.why), "Why"))[
-            : 1 + bool(found.why)
-        ]
+        (
+            answer,
+            Sheet(("why",), tuple((printable_line(line),) for line in found.why), len(found.why), "Why"),
+        )[: 1 + bool(found.why)]
     )
 
 
@@ -98,7 +99,7 @@ def _beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
 
 
 def _seen(seen: VisibleWorld, *, height: int = 460) -> object:
-    return show_graph(visible_graph(seen), height=height)
+    return show_graph(seen_graph(seen), height=height)
 
 
 def _edges(
