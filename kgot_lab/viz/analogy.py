@@ -16,7 +16,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, SPECIFIED, Pair, Thresholds
 from kgot_lab.similarity.delta import Verified as Said
-from kgot_lab.text.cleaning import harmless, whole
+from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import PictureRow, Section, TextComparison, Unit, comparison_picture
 from kgot_lab.viz.static.drawing import StaticPicture
@@ -352,7 +352,7 @@ class StructureView(StaticPicture):
 
     def __repr__(self) -> str:
         count = len(self._source.edges)
-        return f"<StructureView: {harmless(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
+        return f"<StructureView: {printable_line(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
 
 
 # --- sources of views ---
@@ -420,7 +420,9 @@ class _ViewSource:
         title = next((self.name(key) for key, text in (self.texts or {}).items() if text == id), "")
         analysed = getattr(getattr(subject.alignment, ("source", "target")[index], None), "text", id)
         return (
-            (title or ("First text", "Second text")[index], id) if analysed == whole(id) else (id, analysed)
+            (title or ("First text", "Second text")[index], id)
+            if analysed == replace_surrogates(id)
+            else (id, analysed)
         )
 
     def _rules(self, subject: Edge | Pair, stored: StoredAlignment | None) -> Rules:
@@ -537,7 +539,9 @@ class _FullSheet(Sheet):
     def text(self) -> str:
         """The table in plain text, with long cells on several lines."""
         whole = (self.columns, *self.rows)
-        grid = [[wrap(harmless(" ".join(cell.split())), _COLUMN_WIDTH) for cell in row] for row in whole]
+        grid = [
+            [wrap(printable_line(" ".join(cell.split())), _COLUMN_WIDTH) for cell in row] for row in whole
+        ]
         columns = zip(*grid, strict=True)
         widths = [max((len(line) for cell in column for line in cell), default=0) for column in columns]
         lines = (line for row in grid for line in zip_longest(*row, fillvalue=""))

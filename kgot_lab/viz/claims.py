@@ -15,7 +15,7 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, format_span, format_time, triple_key
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import Reviewer, Weighed
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
@@ -100,7 +100,7 @@ class BeforeAfter:
             f"{answer.text} ({answer.id}, {answer.at:%Y-%m-%d %H:%M} UTC)" for answer in changes.answers
         ]
         risen_list = _list_section(
-            f"{counted(len(changes.risen), 'fact')} began to hold", _format_facts(changes.risen)
+            f"{format_count(len(changes.risen), 'fact')} began to hold", _format_facts(changes.risen)
         )
         rows = [
             ("graph", [Markup(picture._repr_html_()) for picture in self.pictured]),
@@ -109,7 +109,7 @@ class BeforeAfter:
                 "what changed",
                 [
                     _list_section(
-                        f"{counted(len(changes.facts), 'fact')} fell", _format_facts(changes.facts)
+                        f"{format_count(len(changes.facts), 'fact')} fell", _format_facts(changes.facts)
                     ),
                     risen_list,
                 ],
@@ -248,7 +248,11 @@ class Moment:
             for did, facts in (("Began", self.began), ("Ended", self.ended))
             if facts
         ]
-        return f"{counted(len(self.facts), 'fact')} valid. " + (". ".join(changes) or "Nothing changed") + "."
+        return (
+            f"{format_count(len(self.facts), 'fact')} valid. "
+            + (". ".join(changes) or "Nothing changed")
+            + "."
+        )
 
 
 class OverTime(LiveOutput):
@@ -302,7 +306,7 @@ class OverTime(LiveOutput):
         return static_output(self.table(), drawn, self.table().html)
 
     def __repr__(self) -> str:
-        return f"<OverTime: {counted(len(self.moments), 'moment')}>\n{self.table()!r}"
+        return f"<OverTime: {format_count(len(self.moments), 'moment')}>\n{self.table()!r}"
 
     def _handle_message(self, message: object) -> dict[str, str]:
         match message:
@@ -443,7 +447,7 @@ class Review(LiveOutput):
         self.live.data = {**self.live.data, "shown": self._view_state("")}
 
     def __repr__(self) -> str:
-        return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
+        return f"<Review by {self.by}: {format_count(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
     # --- messages from the browser ---
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.files import write_whole
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Json
 from kgot_lab.viz.graph.view_data import NO_GROUP_OPENS
@@ -123,7 +123,7 @@ def front_page(title: str, subtitle: str, chapters: Mapping[str, Chapter]) -> st
     the title.
     """
     minutes = sum(chapter.minutes for chapter in chapters.values())
-    length = f"{counted(len(chapters), 'notebook')}" + (
+    length = f"{format_count(len(chapters), 'notebook')}" + (
         f", {_format_duration(minutes)} in all" if minutes else ""
     )
     entries = (_chapter_entry(number, *item) for number, item in enumerate(chapters.items(), start=1))
@@ -157,7 +157,7 @@ def _leading_sentences(about: str) -> str:
 def _format_duration(minutes: int) -> str:
     """Format a duration in minutes, or in hours and half hours from 90 minutes on."""
     if minutes < 90:
-        return f"about {counted(minutes, 'minute')}"
+        return f"about {format_count(minutes, 'minute')}"
     halves = round(minutes / 30)
     return f"about {halves // 2}{' and a half' if halves % 2 else ''} hours"
 

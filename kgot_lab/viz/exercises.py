@@ -16,7 +16,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.files import write_whole
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.viz.static.table import Sheet, sheet
 
 # The attempts at the exercises of this session, and a small file of them to hand in.
@@ -53,9 +53,11 @@ class HandIn:
 
     def __repr__(self) -> str:
         solved = sum(attempt.right for attempt in self.attempts)
-        head = f"{self.path.name}: {self.name}, {solved} of {counted(len(self.attempts), 'exercise')} right"
+        head = (
+            f"{self.path.name}: {self.name}, {solved} of {format_count(len(self.attempts), 'exercise')} right"
+        )
         lines = (
-            f"  {attempt.exercise}  {'right' if attempt.right else 'not yet'}, {counted(attempt.tries, 'try', 'tries')}"
+            f"  {attempt.exercise}  {'right' if attempt.right else 'not yet'}, {format_count(attempt.tries, 'try', 'tries')}"
             for attempt in self.attempts
         )
         return "\n".join([head, *lines])
@@ -96,7 +98,7 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
     no letter or digit or is too long, if nothing was attempted, or if the file exists and `again` is false.
     """
     require(name, str, "a name is a text, such as 'Ada Lovelace'")
-    name = " ".join(harmless(name).split())
+    name = " ".join(printable_line(name).split())
     slug = re.sub(r"\W+", "-", name.casefold()).strip("-_")
     if not re.search(r"\w", slug) or len(name) > _MAX_NAME_LENGTH:
         raise BadInput(
@@ -136,7 +138,7 @@ def _format_answer(answer: Any, depth: int = 0) -> str:
     address appears.
     """
     if isinstance(answer, str):
-        return _truncate(harmless(answer))
+        return _truncate(printable_line(answer))
     is_small_integer = isinstance(answer, int) and abs(answer) < 10**50
     if is_small_integer or isinstance(answer, bool | float | None):
         return str(answer)
@@ -373,7 +375,7 @@ def _format_mark(attempt: Attempt | None) -> str:
 
 
 def _clean_line(text: str) -> str:
-    return " ".join(harmless(text).split())[:_MAX_STORED_NAME]
+    return " ".join(printable_line(text).split())[:_MAX_STORED_NAME]
 
 
 def _escape_formula(text: str) -> str:

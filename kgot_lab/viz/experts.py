@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import require
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.experts.chat.chat_events import Thought, ThoughtEvent, ThoughtNode, TokenEvent
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
@@ -16,7 +16,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims import StaticOutput, static_output
 from kgot_lab.viz.graph.marks import Point
@@ -50,7 +50,7 @@ def score_bars(thought: Thought) -> Drawing:
     width = 2 * _MARGIN + _NAMES_WIDTH + _BARS_WIDTH + 56
     rows = [_draw_row(number, node, _TOP + _ROW * number, max_score) for number, node in enumerate(shown)]
     descriptions = [
-        f"{number}. {shorten(node.name, 80)}, {decimal(node.score)} of which {_format_parts(node)}"
+        f"{number}. {shorten(node.name, 80)}, {format_decimal(node.score)} of which {_format_parts(node)}"
         for number, node in enumerate(shown, 1)
     ]
     alt = f"Nodes by score: {'; '.join(descriptions) or 'none was found'}."
@@ -76,7 +76,7 @@ def _draw_row(number: int, node: ThoughtNode, y: float, max_score: float) -> Mar
         "g", element("title", f"{node.name} ({node.id}): {_format_parts(node)}{'; ' + node.path if node.path else ''}"),
         draw_text(name, _MARGIN, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
         draw_text(type_line, _MARGIN + 18, y + 32, 12.0, FAINT_INK),
-        *bars, draw_text(decimal(node.score), _MARGIN + _NAMES_WIDTH + _BARS_WIDTH + 8, y + 18, 13.0, "#111111"),
+        *bars, draw_text(format_decimal(node.score), _MARGIN + _NAMES_WIDTH + _BARS_WIDTH + 8, y + 18, 13.0, "#111111"),
         draw_text(_format_parts(node), _MARGIN + _NAMES_WIDTH, y + 32, 11.0, FAINT_INK),
     )  # fmt: skip
 
@@ -87,13 +87,16 @@ def _scores_by_retriever(node: ThoughtNode) -> dict[str, float]:
 
 def _format_parts(node: ThoughtNode) -> str:
     parts = {_RETRIEVER_NAMES[retriever]: value for retriever, value in _scores_by_retriever(node).items()}
-    return ", ".join(f"{name} {decimal(value)}" for name, value in parts.items() if value > 0) or "nothing"
+    return (
+        ", ".join(f"{name} {format_decimal(value)}" for name, value in parts.items() if value > 0)
+        or "nothing"
+    )
 
 
 def _node_sheet(thought: Thought) -> Sheet:
     rows = []
     for rank, node in enumerate(thought.nodes, 1):
-        scores = map(decimal, (node.score, *_scores_by_retriever(node).values()))
+        scores = map(format_decimal, (node.score, *_scores_by_retriever(node).values()))
         rows.append((str(rank), node.name, node.type, *scores, node.path, "yes" if node.told else "no"))
     return sheet(
         ("rank", "node", "type", "score", *_RETRIEVER_NAMES.values(), "came by", "told"), rows, "Nodes"
@@ -303,9 +306,9 @@ def answer_pages(answered: TalkAnswer, to_markup: AsMarkup) -> list[ThoughtPage]
         if answered.thought
         else [question]
     )
-    cited = f"{counted(len(answered.cited), 'node')} cited"
+    cited = f"{format_count(len(answered.cited), 'node')} cited"
     if answered.false:
-        cited += f", {counted(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
+        cited += f", {format_count(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
     answer = [answer_markup(answered), element("p", f"{cited}.")]
     if answered.named:
         names = ", ".join(node.name for node in answered.named)
@@ -353,7 +356,9 @@ def _edges_markup(known: KnownGraphs, thought: Thought, to_markup: AsMarkup) -> 
 
 
 def _plan_markup(thought: Thought) -> Markup:
-    memory_note = f"{counted(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
+    memory_note = (
+        f"{format_count(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
+    )
     parts = [
         ("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
         ("Memory", [memory_note] * bool(memory_note), "Nothing of earlier conversations helped."),
@@ -424,7 +429,7 @@ class TalkView(LiveOutput):
     def _data(self) -> dict[str, Any]:
         config = self.talk.expert
         graph = self.talk.known.graph
-        knows = f"knows {', '.join(config.graphs)}: {counted(len(graph), 'node')}, {counted(len(graph.edges), 'edge')}"
+        knows = f"knows {', '.join(config.graphs)}: {format_count(len(graph), 'node')}, {format_count(len(graph.edges), 'edge')}"
         description = {"name": config.persona.name, "about": f"{config.description or config.name}; {knows}"}
         description |= {"greeting": config.persona.greeting}
         return {"view": "talk", "asks": True, **description, "turns": self._turns_data()}
@@ -526,7 +531,7 @@ def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
         "answer": answer_markup(answered),
         "cards": [[chip_name(node), node_card(answered.known, node, _svg_markup)] for node in answered.cited],
         "steps": _pages_data(answer_pages(answered, _svg_markup)),
-        "said": f"Answered: {counted(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
+        "said": f"Answered: {format_count(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
     }
 
 

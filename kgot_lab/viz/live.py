@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kgot_lab.errors import LabError, NotInstalled
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, element, picture_key
 
@@ -88,7 +88,9 @@ class Live:
         """
         shown: Any = self.picture
         markup = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
-        new_widget = _widget_class()(data={**whole(self.data), "stands_for": picture_key(markup)})
+        new_widget = _widget_class()(
+            data={**replace_surrogates(self.data), "stands_for": picture_key(markup)}
+        )
         new_widget.on_msg(lambda widget, message, buffers: self._receive(widget, message))
         self._widgets.append(new_widget)
         return new_widget
@@ -96,7 +98,7 @@ class Live:
     def send(self, message: Mapping[str, Json]) -> None:
         """Send a message to every widget of this view."""
         for widget in self._widgets:
-            widget.send(whole(dict(message)))
+            widget.send(replace_surrogates(dict(message)))
 
     def _receive(self, widget: Any, message: Mapping[str, Json]) -> None:
         if "live" in message:
@@ -104,7 +106,7 @@ class Live:
             return
         answer = self._handle_message(message)
         if answer:
-            widget.send(whole(answer))
+            widget.send(replace_surrogates(answer))
 
 
 # collects views that are not for IPython

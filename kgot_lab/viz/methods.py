@@ -8,11 +8,11 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from kgot_lab.errors import require_count
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.kgos.methods.dimensions import DimensionProfile, ProfileRow
 from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.viz.static.drawing import (
     WIDE_HALO,
     Drawing,
@@ -106,7 +106,7 @@ def _draw_head(found: SearchResult, width: float) -> Iterator[Markup]:
         row = list(RETRIEVER_FILLS).index(name)
         left, top = x + 128.0 * (row % 2), 66.0 + 18.0 * (row // 2)
         yield draw_rect(left, top, 12, 12, RETRIEVER_FILLS[name])
-        yield draw_text(f"{name} × {decimal(weight)}", left + 18, top + 10.5, 12.0, "#222222")
+        yield draw_text(f"{name} × {format_decimal(weight)}", left + 18, top + 10.5, 12.0, "#222222")
     yield draw_text("SEEDS", _SEARCH_EDGE, 98.0, 12.0, FAINT_INK)
     yield draw_text("EDGES FOLLOWED", _SEARCH_EDGE + _SEEDS + 20, 98.0, 12.0, FAINT_INK)
     yield draw_text("ANSWERS", _SEARCH_EDGE + _SEEDS + _GAP, 98.0, 12.0, FAINT_INK)
@@ -142,12 +142,12 @@ def _draw_node(number: int, node: ScoredNode, y: float, max_score: float) -> Mar
     x = _SEARCH_EDGE + _SEEDS + _GAP
     (name,) = fit_lines(f"{number + 1}. {node.name}", _SEARCH_NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
     parts = _score_parts(node)
-    score_texts = [f"{lane} {decimal(value)}" for lane, value in parts.items() if value > 0]
+    score_texts = [f"{lane} {format_decimal(value)}" for lane, value in parts.items() if value > 0]
     bars = score_bar(parts, x + _SEARCH_NAMES, y + 8, _BARS / (max_score or 1.0))
     return element(
         "g", element("title", f"{node.name} ({node.id}): {', '.join(score_texts)}"),
         draw_text(name, x, y + 20, 14.0, STRONG_INK, bold=True), draw_text(shorten(node.type, 40), x + 18, y + 36, 12.0, FAINT_INK),
-        *bars, draw_text(decimal(node.score), x + _SEARCH_NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
+        *bars, draw_text(format_decimal(node.score), x + _SEARCH_NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
         draw_text(" + ".join(score_texts), x + _SEARCH_NAMES, y + 36, 11.0, FAINT_INK),
     )  # fmt: skip
 
@@ -177,8 +177,8 @@ def _search_notes(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     drawn = {found.followed[node.id].seed for node in nodes if node.id in found.followed}
     unused = len(found.seeds) - len(drawn)
     unused_note = f", of which {unused} led to nothing that is drawn" if unused else ""
-    notes = [f"{counted(len(found.seeds), 'seed')}{unused_note}."] if found.seeds else ["No seeds."]
-    notes += [f"{counted(omitted, 'more node')} {'is' if omitted == 1 else 'are'} in the table."] * bool(
+    notes = [f"{format_count(len(found.seeds), 'seed')}{unused_note}."] if found.seeds else ["No seeds."]
+    notes += [f"{format_count(omitted, 'more node')} {'is' if omitted == 1 else 'are'} in the table."] * bool(
         omitted
     )
     return " ".join(notes) if nodes else "Nothing was found."
@@ -187,9 +187,11 @@ def _search_notes(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
 def _describe_search(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     """Describe the picture in words."""
     rows = [
-        f"{number}. {shorten(node.name, 80)}, {decimal(node.score)} of which "
+        f"{number}. {shorten(node.name, 80)}, {format_decimal(node.score)} of which "
         + ", ".join(
-            f"{retriever} {decimal(value)}" for retriever, value in _score_parts(node).items() if value > 0
+            f"{retriever} {format_decimal(value)}"
+            for retriever, value in _score_parts(node).items()
+            if value > 0
         )
         for number, node in enumerate(nodes, start=1)
     ]
@@ -201,8 +203,8 @@ def _search_sheet(found: SearchResult) -> Sheet:
     for number, node in enumerate(found.nodes, start=1):
         step = found.followed.get(node.id)
         origin = f"{step.seed} ({step.edge.type})" if step else ""
-        parts = map(decimal, _score_parts(node).values())
-        rows.append((str(number), node.name, node.type, decimal(node.score), *parts, origin))
+        parts = map(format_decimal, _score_parts(node).values())
+        rows.append((str(number), node.name, node.type, format_decimal(node.score), *parts, origin))
     return sheet(
         ("rank", "node", "type", "score", *RETRIEVER_FILLS, "came by"), rows, f"Answers to {found.query}"
     )
@@ -408,7 +410,7 @@ def _impact_notes(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
     chain_note = f" Thick: the riskiest chain, product {impact.critical_risk:.2g}." * bool(
         impact.critical_path
     )
-    omitted_note = f" Not drawn: {counted(omitted, 'node')}." * bool(omitted)
+    omitted_note = f" Not drawn: {format_count(omitted, 'node')}." * bool(omitted)
     return f"Rings: edges away, 1 to {max_depth}, {impact.direction}. Larger dots: higher risk.{chain_note}{omitted_note}"
 
 
@@ -421,7 +423,7 @@ def _describe_impact(impact: Impact) -> str:
         for depth, nodes in impact.risk_by_depth.items()
     )
     path = " → ".join(names[id] for id in impact.critical_path)
-    reached = f"A change of {names[impact.node]} ({impact.direction}) reaches {counted(impact.total_impacted, 'node')}."
+    reached = f"A change of {names[impact.node]} ({impact.direction}) reaches {format_count(impact.total_impacted, 'node')}."
     return f"{reached} {rings}." + f" Riskiest chain: {path}." * bool(path)
 
 

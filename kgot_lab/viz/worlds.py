@@ -12,7 +12,7 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import comparison_table
@@ -153,7 +153,7 @@ def _table_row(
     return (
         (knowing.npc.name,),
         (
-            f"{counted(len(visible.entities), 'entity', 'entities')}, {counted(len(visible.relationships), 'relationship')}",
+            f"{format_count(len(visible.entities), 'entity', 'entities')}, {format_count(len(visible.relationships), 'relationship')}",
         ),
         (", ".join(only_here),) if only_here else (),
         ("yes" if knowing.knows else "no",),

@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, frozen
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.communities import (
     MAX_COMMUNITIES,
@@ -65,8 +65,10 @@ class View:
     at: NodeNumbers = field(repr=False)
 
     def __repr__(self) -> str:
-        node_counts = f"{len(self.shown):,} of {counted(len(self.graph), 'node')}, {counted(len(self.nodes) - len(self.shown), 'super node')}"
-        return f"<View: {node_counts}, {counted(len(self.edges), 'edge')}, {counted(len(self.bundles), 'bundle')}>"
+        super_nodes = format_count(len(self.nodes) - len(self.shown), "super node")
+        nodes = f"{len(self.shown):,} of {format_count(len(self.graph), 'node')}, {super_nodes}"
+        lines = f"{format_count(len(self.edges), 'edge')}, {format_count(len(self.bundles), 'bundle')}"
+        return f"<View: {nodes}, {lines}>"
 
     @property
     def graph(self) -> PropertyGraph:
@@ -130,10 +132,10 @@ def reveal_nodes(view: View, ids: Iterable[str]) -> View:
     if len(shown) + collapsed_still <= view.whole.most:
         return make_view(view.whole, shown)
     capacity = max(view.whole.most - len(view.whole.ids), 0)
-    notes = [f"{len(rows) - capacity:,} of the {counted(len(rows), 'node')} asked for found no room."] * (
-        len(rows) > capacity
-    )
-    notes += [f"{counted(len(shown) - max(capacity, len(rows)), 'node')} drawn before gave way."] * (
+    notes = [
+        f"{len(rows) - capacity:,} of the {format_count(len(rows), 'node')} asked for found no room."
+    ] * (len(rows) > capacity)
+    notes += [f"{format_count(len(shown) - max(capacity, len(rows)), 'node')} drawn before gave way."] * (
         len(shown) > max(capacity, len(rows))
     )
     return make_view(view.whole, shown[:capacity], " ".join(notes))
@@ -161,12 +163,12 @@ def open_community(view: View, community: str) -> View:
             whole.division, rows, edge_ends(whole.graph), whole.labels[0], most=min(_MAX_PARTS, at_once)
         )
         if finer is not whole.division:
-            note = f"Inside “{_community_name(view, community)}”: {counted(len(finer) - len(whole.division), 'smaller group')}."
+            note = f"Inside “{_community_name(view, community)}”: {format_count(len(finer) - len(whole.division), 'smaller group')}."
             return make_view(replace(whole, division=finer), np.arange(0), note)
     hidden = rows[view.at[rows] >= len(view.shown)]
     drawn = (hidden if len(hidden) else rows)[:at_once]
     omission = (
-        f" {len(drawn)} of {counted(len(rows), 'node')} are drawn; open it again for the next ones."
+        f" {len(drawn)} of {format_count(len(rows), 'node')} are drawn; open it again for the next ones."
         * (len(drawn) < len(rows))
     )
     return make_view(whole, drawn, f"Inside “{_community_name(view, community)}”.{omission}")

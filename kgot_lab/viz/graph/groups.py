@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, frozen
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.viz.graph.communities import (
     THE_REST,
     WITHOUT_EDGES,
@@ -60,7 +60,7 @@ class EdgeBundle:
     @property
     def title(self) -> str:
         """The number of edges and their types, in words."""
-        return f"{counted(self.count, 'edge')}: {format_counts(self.types, self.all_types, 'type')}"
+        return f"{format_count(self.count, 'edge')}: {format_counts(self.types, self.all_types, 'type')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +123,12 @@ def select_lines(
 def format_counts(named: Sequence[tuple[str, int]], total: int, noun: str) -> str:
     """List names with their counts, and the number of names that are not listed."""
     listed = ", ".join(f"{shorten_name(name)} {count:,}" for name, count in named)
-    return listed + f" and {counted(total - len(named), f'more {noun}')}" * (total > len(named))
+    return listed + f" and {format_count(total - len(named), f'more {noun}')}" * (total > len(named))
 
 
 def shorten_name(text: str) -> str:
     """Shorten a text to at most 24 characters on one line, without characters that move others."""
-    return harmless(shorten(text, 24))
+    return printable_line(shorten(text, 24))
 
 
 def _line_priority(ends: NodeNumbers, bundle_sizes: NodeNumbers, single_count: int) -> NDArray[np.float64]:
@@ -340,9 +340,9 @@ def describe_community(whole: ViewedGraph, number: int, hidden: NDArray[np.bool_
         if counts[code]
     )
     size_text = (
-        f"{len(hidden_rows):,} more of {counted(len(rows), 'node')}"
+        f"{len(hidden_rows):,} more of {format_count(len(rows), 'node')}"
         if 0 < len(hidden_rows) < len(rows)
-        else counted(len(rows), "node")
+        else format_count(len(rows), "node")
     )
     best = described[np.argsort(-whole.belonging[described], kind="stable")]
     captions = (shorten_name(node_caption(whole.graph.nodes[row])) for row in best.tolist())
@@ -354,7 +354,8 @@ def describe_community(whole: ViewedGraph, number: int, hidden: NDArray[np.bool_
         + f": {format_counts(labels[:_MAX_LABELS], len(labels), 'label')}" * labelled
     )
     inner_edges = int(edges) if len(hidden_rows) else 0
-    name = f"{_NAMES.get(kind, examples)} ({counted(len(described), 'node')}{_majority_note(labels, len(described), len(names)) * labelled})"
+    majority = _majority_note(labels, len(described), len(names)) * labelled
+    name = f"{_NAMES.get(kind, examples)} ({format_count(len(described), 'node')}{majority})"
     return Community(
         whole.ids[number],
         f"{title}; e.g. {examples}",
@@ -383,7 +384,7 @@ def describe_collapse(whole: ViewedGraph) -> str:
     others = [gathered for kind, gathered in _GATHERED.items() if kind in kinds]
     groups = " and ".join(filter(None, (groups, *others)))
     share_text = f"; {whole.share_inside:.0%} of the edges lie within one" * (len(whole.graph.sources) > 0)
-    return f"{counted(len(whole.graph), 'node')} are more than {whole.most:,}: drawn as {groups}, found {whole.division.how}{share_text}."
+    return f"{format_count(len(whole.graph), 'node')} are more than {whole.most:,}: drawn as {groups}, found {whole.division.how}{share_text}."
 
 
 def describe_single_nodes(shown: int) -> str:
@@ -398,7 +399,7 @@ def describe_omitted_lines(whole: ViewedGraph, edges: int, most: int) -> str:
     if not edges:
         return ""
     which = "the marked ones and " * bool(whole.marked) + "some of each node's"
-    return f"{counted(edges, 'edge')} {'is' if edges == 1 else 'are'} left out: at most {most:,} lines are drawn, {which}."
+    return f"{format_count(edges, 'edge')} {'is' if edges == 1 else 'are'} left out: at most {most:,} lines are drawn, {which}."
 
 
 def _unused_id(name: str, graph: PropertyGraph) -> str:

@@ -16,8 +16,8 @@ from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.cleaning import counted
-from kgot_lab.text.words import content_words, plain_answer, sentences
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import canonical_answer, content_words, sentences
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.static.drawing import draw_circle
 from kgot_lab.viz.static.markup import Markup, concat, element
@@ -329,7 +329,7 @@ def _edge_words(edge: Edge, graph: PropertyGraph) -> set[str]:
 
 
 def _name_similarity(text: str, answer: str) -> int:
-    one, other = f" {plain_answer(text)} ", f" {plain_answer(answer)} "
+    one, other = f" {canonical_answer(text)} ", f" {canonical_answer(answer)} "
     if not one.strip() or not other.strip():
         return 0
     return 3 if one == other else 2 if other in one else int(one in other)
@@ -481,7 +481,7 @@ def _mark_answer(graph: PropertyGraph, run: Trace) -> MarkedGraph:
         if support.hub_is_answer and support.hub in graph
         else _mark_answer_nodes(graph, support.answer)
     )
-    marks = f" Marked: {counted(len(facts), 'fact')} that tell it." if facts else ""
+    marks = f" Marked: {format_count(len(facts), 'fact')} that tell it." if facts else ""
     answer = support.answer.strip().rstrip(".")
     description = f"The answer: {answer}.{marks}" if answer else f"The answer is empty.{marks}"
     return MarkedGraph(graph, nodes, {edge.identity: "evidence" for edge in facts}, description)
@@ -489,11 +489,11 @@ def _mark_answer(graph: PropertyGraph, run: Trace) -> MarkedGraph:
 
 def _mark_answer_nodes(graph: PropertyGraph, answer: str) -> dict[str, str]:
     """Mark the nodes whose name or id equals the answer."""
-    normalized_answer = plain_answer(answer)
+    normalized_answer = canonical_answer(answer)
     return {
         node.id: "answer"
         for node in graph.nodes
-        if normalized_answer and normalized_answer in (plain_answer(node.id), plain_answer(node.text))
+        if normalized_answer and normalized_answer in (canonical_answer(node.id), canonical_answer(node.text))
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.collapse import View, collapse_graph, open_community
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community, EdgeBundle
@@ -305,4 +305,4 @@ def _python_note(open_count: int, group_count: int) -> str:
     if open_count == group_count:
         return _ALL_OPEN
     closed_actions = "opening the others, searching among the nodes inside these, and showing neighbours that are not drawn"
-    return f"On this page {open_count:,} of {counted(group_count, 'group')} open; {closed_actions} needs a running notebook."
+    return f"On this page {open_count:,} of {format_count(group_count, 'group')} open; {closed_actions} needs a running notebook."

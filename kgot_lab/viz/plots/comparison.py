@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, reliability, risk_curve
-from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.viz.plots.figure import (
     BASELINE_PEN,
     BEST_PEN,
@@ -39,7 +39,7 @@ from kgot_lab.viz.plots.figure import (
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.comparison.losses import LossesBySet
-    from kgot_lab.benchmark.comparison.results import Findings, Measured
+    from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
 
 _UNANSWERED = "not answered yet"
 _NO_ANSWERS = "no question is answered yet"
@@ -57,7 +57,7 @@ _STAGE_PENS = (  # in order of LOSSES, from right to compared wrongly
 _TICKS = (0, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
-def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+def answer_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plot:
     """Plot the F1 of each system with its 95 % interval, a panel for each set.
 
     Lines mark the model alone and the ceiling. The number of answers follows the name of the system. `on` are
@@ -95,13 +95,13 @@ def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
             axes.grid(axis="y", visible=False)
         place_legend_below(figure)
         measured = [row for row in findings.measured if row.on in sets]
-        description = _describe_scores(findings, measured, lambda row: decimal(row.f1.mean))
+        description = _describe_scores(findings, measured, lambda row: format_decimal(row.f1.mean))
         return plot(
             figure, f"F1 of each system with 95 % intervals. {description}", list(map(_number_row, measured))
         )
 
 
-def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+def evidence_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plot:
     """Plot F1 with its 95 % interval against the median evidence tokens of each system.
 
     Each set has a panel. `on` are sets, by default all together. Raises UnknownName if there is no such set.
@@ -132,7 +132,9 @@ def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
             axes.set_xlabel("evidence, median tokens")
         place_legend_below(figure)
         description = _describe_scores(
-            findings, measured, lambda row: f"{row.evidence_tokens:,.0f} tokens for {decimal(row.f1.mean)}"
+            findings,
+            measured,
+            lambda row: f"{row.evidence_tokens:,.0f} tokens for {format_decimal(row.f1.mean)}",
         )
         return plot(
             figure,
@@ -141,7 +143,7 @@ def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
         )
 
 
-def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str = "") -> Plot:
+def likelihood_trust(findings: ComparisonResults, systems: Sequence[str] = (), *, on: str = "") -> Plot:
     """Plot the reliability diagram, number of answers and risk–coverage curve of answer likelihoods.
 
     `systems` are by default all with likelihoods, except the ceiling. `on` is a set, by default all together.
@@ -186,7 +188,7 @@ def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str
         return plot(figure, _format_confidence(on, answers, missing), numbers)
 
 
-def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+def paired_differences(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plot:
     """Plot the mean paired difference in F1 of each pair in the plan, with its 95 % interval.
 
     Only questions that both systems answered are compared. A line marks zero. A filled mark has p below .05
@@ -234,18 +236,18 @@ def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
 
 
 def stages_lost(
-    findings: Findings, stages: LossesBySet, systems: Sequence[str] = (), *, on: str = ""
+    findings: ComparisonResults, stages: LossesBySet, systems: Sequence[str] = (), *, on: str = ""
 ) -> Plot:
     """Plot how many answers of each system were right, and at which stage the others were lost.
 
     `stages` are the result of `losses`. `on` is a set, by default all together. Raises UnknownName if the
     plan does not have a system or set.
     """
-    from kgot_lab.benchmark.comparison.losses import LOSSES, counted_losses
+    from kgot_lab.benchmark.comparison.losses import LOSSES, count_losses
 
     chosen = _checked_systems(findings, systems, list(findings.plan["systems"]))
     [on] = _checked_sets(findings, [on] if on else (), findings.sets[-1:])
-    losses = counted_losses(findings, stages)
+    losses = count_losses(findings, stages)
     counts_by_system = {system: counts for set, system, counts in losses if set == on and system in chosen}
     if not counts_by_system:
         return empty_plot("no trace says yet where answers were lost")
@@ -292,11 +294,11 @@ def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]
         yield figure, panels
 
 
-def _rows_by_system(findings: Findings, set: str) -> Mapping[str, Measured]:
+def _rows_by_system(findings: ComparisonResults, set: str) -> Mapping[str, SystemScores]:
     return {row.system: row for row in findings.measured if row.on == set}
 
 
-def _closed_book_system(findings: Findings) -> str:
+def _closed_book_system(findings: ComparisonResults) -> str:
     """Return the plan's system without search (closed book), or ""."""
     systems = findings.plan["systems"].items()
     return next(
@@ -304,19 +306,19 @@ def _closed_book_system(findings: Findings) -> str:
     )
 
 
-def _gold_system(findings: Findings) -> str:
+def _gold_system(findings: ComparisonResults) -> str:
     """Return the plan's system that gets the gold sentences, or ""."""
     return next(
         (name for name, settings in findings.plan["systems"].items() if settings["search"] == "gold"), ""
     )
 
 
-def _target_system(findings: Findings) -> str:
+def _target_system(findings: ComparisonResults) -> str:
     """Return the system that the plan's aims are about, or ""."""
     return next((aim["system"] for aim in findings.plan["aims"]), "")
 
 
-def _system_pen(findings: Findings, system: str) -> Pen:
+def _system_pen(findings: ComparisonResults, system: str) -> Pen:
     """Return the pen of a system, which is the same in all plots of a plan."""
     special = {
         _target_system(findings): BEST_PEN,
@@ -333,18 +335,18 @@ def _marker_style(pen: Pen) -> dict[str, Any]:
     return style | {"markeredgewidth": 0.9, "elinewidth": 1.4}
 
 
-def _system_label(findings: Findings, system: str) -> str:
+def _system_label(findings: ComparisonResults, system: str) -> str:
     role = " (model alone)" * (system == _closed_book_system(findings)) + " (ceiling)" * (
         system == _gold_system(findings)
     )
     return short_label(system) + role
 
 
-def _label_with_count(system: str, row: Measured | None) -> str:
+def _label_with_count(system: str, row: SystemScores | None) -> str:
     return f"{short_label(system)}, {f'n {row.n}' if row else _UNANSWERED}"
 
 
-def _number_row(row: Measured) -> dict[str, Any]:
+def _number_row(row: SystemScores) -> dict[str, Any]:
     values = {
         "F1": row.f1.mean,
         "low": row.f1.low,
@@ -355,7 +357,7 @@ def _number_row(row: Measured) -> dict[str, Any]:
 
 
 def _describe_scores(
-    findings: Findings, rows: Sequence[Measured], format_value: Callable[[Measured], str]
+    findings: ComparisonResults, rows: Sequence[SystemScores], format_value: Callable[[SystemScores], str]
 ) -> str:
     """Describe what each system reached on each set, and which systems have no answers."""
     by_set = [
@@ -369,21 +371,21 @@ def _describe_scores(
 
 
 def _format_difference(difference: Estimate) -> str:
-    return f"{signed(difference.mean)} ({span(difference)})"
+    return f"{format_signed(difference.mean)} ({span(difference)})"
 
 
 def _format_missing(names: Sequence[str]) -> str:
     return f" Not answered yet: {', '.join(names)}." if names else ""
 
 
-def _checked_sets(findings: Findings, on: Sequence[str], default: list[str]) -> list[str]:
+def _checked_sets(findings: ComparisonResults, on: Sequence[str], default: list[str]) -> list[str]:
     for name in on:
         if name not in findings.sets:
             raise UnknownName("question set", name, findings.sets)
     return list(on) or default
 
 
-def _checked_systems(findings: Findings, systems: Sequence[str], default: list[str]) -> list[str]:
+def _checked_systems(findings: ComparisonResults, systems: Sequence[str], default: list[str]) -> list[str]:
     for name in systems:
         if name not in findings.plan["systems"]:
             raise UnknownName("system", name, findings.plan["systems"])
@@ -394,7 +396,7 @@ def _format_confidence(
     on: str, answers: Mapping[str, tuple[list[float], list[float]]], missing: Sequence[str]
 ) -> str:
     means = [
-        f"{system} {decimal(fmean(likelihoods))} likely and {decimal(fmean(right))} right (n {len(right)})"
+        f"{system} {format_decimal(fmean(likelihoods))} likely and {format_decimal(fmean(right))} right (n {len(right)})"
         for system, (likelihoods, right) in answers.items()
     ]
     missing_note = f" Without a likelihood so far: {', '.join(missing)}." if missing else ""

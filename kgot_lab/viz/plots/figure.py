@@ -19,7 +19,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.io.files import write_whole
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, escape_value, image_element, shorten, text_width
 from kgot_lab.viz.static.table import Table, table
@@ -154,7 +154,7 @@ def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
     """
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    description = harmless(alt)
+    description = printable_line(alt)
     svg = _clean_svg(text.getvalue()).replace(
         "<svg", f'<svg role="img" aria-label="{escape_value(description)}"', 1
     )
@@ -176,7 +176,7 @@ def short_label(text: str, length: int = _MAX_NAME_LENGTH) -> str:
 
     A name that begins with an underscore gets a space in front, since matplotlib hides such names.
     """
-    line = shorten(harmless(text), length)
+    line = shorten(printable_line(text), length)
     while text_width(line, 1) > text_width("x" * length, 1):
         line = shorten(line, len(line) - 1)
     return f" {line}" if line.startswith("_") else line

@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
-from kgot_lab.benchmark.questions.question_result import QuestionResult, by_level, read_results
-from kgot_lab.benchmark.questions.report import ledger_of
+from kgot_lab.benchmark.questions.batch import RESULTS_FILE, load_traces
+from kgot_lab.benchmark.questions.question_result import QuestionResult, group_by_level, read_results
+from kgot_lab.benchmark.questions.report import build_ledger
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import (
     CORRECT,
@@ -22,8 +22,8 @@ from kgot_lab.evaluation.grading import (
     GradedScores,
     graded_scores,
 )
-from kgot_lab.evaluation.significance import share
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.significance import proportion
+from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.state import Ledger
 from kgot_lab.types import Json, Usage
@@ -76,7 +76,7 @@ def success_by_level(results: Results) -> Plot:
 
     Close calls are reported but not counted as correct.
     """
-    groups = group_by_level(results)
+    groups = results_by_level(results)
     if not groups:
         return empty_plot(_NO_ANSWER)
     return _plot_shares(groups, "share of correct answers", f"Share of correct answers{_level_note(groups)}")
@@ -88,7 +88,7 @@ def outcomes_by_level(results: Results) -> Plot:
     A question ends as correct, close call, wrong, not attempted or error. Forced answers, given when the
     steps ran out, are shown apart.
     """
-    groups = group_by_level(results)
+    groups = results_by_level(results)
     if not groups:
         return empty_plot(_NO_ANSWER)
     return _plot_outcomes(
@@ -147,13 +147,13 @@ def graded_outcomes(results: Results) -> Plot:
     return _plot_outcomes({"all": rows}, lambda row: row.grade, _GRADE_PENS, _format_measures(rows))
 
 
-def group_by_level(results: Results) -> dict[str, list[QuestionResult]]:
+def results_by_level(results: Results) -> dict[str, list[QuestionResult]]:
     """Return the results by level, if there are levels, and all of them under "all".
 
     Returns an empty dict if there are no results.
     """
     rows = list(results)
-    groups = by_level(rows)
+    groups = group_by_level(rows)
     levels = {level or "no level": group for level, group in groups.items()} if set(groups) - {""} else {}
     return {**levels, "all": rows} if rows else {}
 
@@ -167,7 +167,7 @@ def _level_note(groups: Mapping[str, Sequence[QuestionResult]]) -> str:
 
 def _plot_shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, title: str) -> Plot:
     correct = {name: sum(bool(row.correct) for row in rows) for name, rows in groups.items()}
-    estimates = {name: share(correct[name], len(rows)) for name, rows in groups.items()}
+    estimates = {name: proportion(correct[name], len(rows)) for name, rows in groups.items()}
     close_calls = {name: sum(row.end == "close call" for row in rows) for name, rows in groups.items()}
     counts = {name: f"{correct[name]} of {len(rows)}" for name, rows in groups.items()}
     with new_figure(7.2, 1.05 + 0.42 * len(groups)) as (figure, [axes]):
@@ -188,7 +188,7 @@ def _plot_shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, tit
         axes.set_yticks(range(len(groups)), list(groups))
         axes.grid(axis="y", visible=False)
         summary = "; ".join(
-            f"{name} {decimal(estimate.mean)} ({counts[name]})" for name, estimate in estimates.items()
+            f"{name} {format_decimal(estimate.mean)} ({counts[name]})" for name, estimate in estimates.items()
         )
         numbers = [
             {"group": name, "questions": each.n, "correct": each.mean, "low": each.low, "high": each.high, "close calls": close_calls[name]}
@@ -218,7 +218,7 @@ def _format_measures(rows: Sequence[QuestionResult]) -> str:
         "correct": scores.correct, "not attempted": scores.not_attempted, "incorrect": scores.incorrect,
         "correct given attempted": scores.correct_given_attempted, "F": scores.f1,
     }  # fmt: skip
-    return ", ".join(f"{name} {decimal(estimate.mean)}" for name, estimate in measures.items())
+    return ", ".join(f"{name} {format_decimal(estimate.mean)}" for name, estimate in measures.items())
 
 
 # Tools that a run used, compared with those that people used for the same questions.
@@ -263,7 +263,7 @@ def tool_match(results: Iterable[QuestionResult]) -> Plot:
         return f"Of the kinds of tools a person used, used were: {kinds}, of {len(rows)} questions."
 
     label = "questions, by how many of the kinds of tools a person used were used"
-    return _plot_by_kind(group_by_level(rows), _coverage_class, _coverage_pens(), (label,), describe)
+    return _plot_by_kind(results_by_level(rows), _coverage_class, _coverage_pens(), (label,), describe)
 
 
 def tool_choice_flow(results: Iterable[QuestionResult]) -> Plot:
@@ -461,12 +461,12 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
 
     Raises BadInput if the folder has no results.
     """
-    results = list(read_results(folder / RECEIPTS).values())
+    results = list(read_results(folder / RESULTS_FILE).values())
     if not results:
         raise BadInput(
             f"there are no question results in {folder}: name the folder of a run, as its --folder was"
         )
-    ledger, plots_folder = ledger_of(traces_of(folder)), folder / "plots"
+    ledger, plots_folder = build_ledger(load_traces(folder)), folder / "plots"
     for name, draw in TEN_PLOTS.items():
         plot_drawn = draw(results, ledger)
         content = {"plot": name, "told": plot_drawn.alt, "numbers": list(plot_drawn.numbers)}

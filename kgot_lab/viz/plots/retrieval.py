@@ -17,8 +17,8 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.significance import Estimate, counts, intervals
-from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.evaluation.significance import Estimate, intervals, wins_ties_losses
+from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import BANDS, STEPS, Pair, Thresholds, per_band
 from kgot_lab.types import Edge, Query
@@ -104,7 +104,9 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
         report.scores[name].per_query(measure) for name in _checked_systems(report, (first, second))
     )
     pairs = Counter((round(first_values[query], 4), round(second_values[query], 4)) for query in first_values)
-    wins, ties, losses = counts([second_values[query] - first_values[query] for query in first_values])
+    wins, ties, losses = wins_ties_losses(
+        [second_values[query] - first_values[query] for query in first_values]
+    )
     # a fine-grained measure has many pairs: then only the size shows the count
     largest, has_few_values = (max(pairs.values()), len(pairs) <= 25)
     with new_figure(5.2, 5.2) as (figure, [axes]):
@@ -232,7 +234,7 @@ def _system_label(name: str, report: Report) -> str:
 def _format_recall(report: Report, recall_by_system: dict[str, list[Estimate]], depth: int) -> str:
     shown_k = min(5, depth)
     order = sorted(recall_by_system, key=lambda name: (-recall_by_system[name][shown_k - 1].mean, name))
-    means = ", ".join(f"{name} {decimal(recall_by_system[name][shown_k - 1].mean)}" for name in order)
+    means = ", ".join(f"{name} {format_decimal(recall_by_system[name][shown_k - 1].mean)}" for name in order)
     system_count = f"{len(recall_by_system)} system" + "s" * (len(recall_by_system) != 1)
     return (
         f"Recall at k from 1 to {depth} for {system_count} on {report.dataset.name}. At {shown_k}: {means}."
@@ -248,7 +250,7 @@ def _format_times(report: Report, timed: Sequence[Run]) -> str:
 
 
 def _format_point(run: Run, report: Report) -> str:
-    return f"{run.system}, {1000 * run.latency.median:.3g} ms, {decimal(report.row(run.system).mean)}"
+    return f"{run.system}, {1000 * run.latency.median:.3g} ms, {format_decimal(report.row(run.system).mean)}"
 
 
 def _timing_row(run: Run, report: Report) -> dict[str, Any]:
@@ -496,7 +498,7 @@ def _draw_threshold_region(axes: Any, thresholds: Thresholds, left: float, right
     """Draw the boundary of the region that meets both thresholds."""
     corner = min(max(thresholds.skeleton - thresholds.delta, left), right)
     boundary = [max(thresholds.skeleton, x + thresholds.delta) for x in (left, corner, right)]
-    label = f"an edge: skeletons ≥ {decimal(thresholds.skeleton)},\ndelta ≥ {decimal(thresholds.delta)}"
+    label = f"an edge: skeletons ≥ {format_decimal(thresholds.skeleton)},\ndelta ≥ {format_decimal(thresholds.delta)}"
     axes.plot([left, corner, right], boundary, color=INK, linewidth=1.6, label=label, zorder=3)
 
 
@@ -520,7 +522,7 @@ def _mark_style(pen: Pen, *, hollow: bool) -> dict[str, Any]:
 
 def _format_bands(points: Sequence[tuple[Pair, bool]], counts: Mapping[str, int], vetoed: int) -> str:
     by_band = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    middle = signed(median(pair.delta for pair, _ in points))
+    middle = format_signed(median(pair.delta for pair, _ in points))
     veto_note = f" {vetoed:,} are vetoed." if vetoed else ""
     pairs = f"{len(points):,} pair{'s' * (len(points) != 1)}"
     return f"Similarity of texts against that of their skeletons for {pairs}, by band of delta: {by_band}; median delta {middle}.{veto_note}"

@@ -35,7 +35,7 @@ from kgot_lab.loop.state import state_after
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Usage
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import svg
@@ -457,7 +457,7 @@ def _format_step(events: Sequence[Event]) -> str:
         _format_event(event) for event in events if isinstance(event, Chose | Wrote | Read | Voted | Forced)
     ]
     return (
-        "; ".join([*parts, *([counted(reply_count, "reply", "replies")] if reply_count else [])])
+        "; ".join([*parts, *([format_count(reply_count, "reply", "replies")] if reply_count else [])])
         or "nothing yet"
     )
 
