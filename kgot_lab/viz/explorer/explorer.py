@@ -50,7 +50,7 @@ from kgot_lab.viz.static.table import Table
 # stages or functions that build one, as returned by kgot_lab.benchmark.recall.systems.systems
 Systems = Mapping[str, Stage | Callable[[], Stage]]
 Explanation = tuple[tuple[ScorePart, ...], str]  # the parts of a score, and a path
-_Key = TypeVar("_Name", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
 
 CACHE_SIZE = 20  # cached questions, and cached rankings of systems

@@ -94,7 +94,7 @@ def answer_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plo
                 label.set_color(INK if system in rows else FAINT)
             axes.grid(axis="y", visible=False)
         place_legend_below(figure)
-        measured = [row for row in findings.measured if row.on in sets]
+        measured = [row for row in findings.system_scores if row.on in sets]
         description = _describe_scores(findings, measured, lambda row: format_decimal(row.f1.mean))
         return plot(
             figure, f"F1 of each system with 95 % intervals. {description}", list(map(_number_row, measured))
@@ -107,7 +107,7 @@ def evidence_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> P
     Each set has a panel. `on` are sets, by default all together. Raises UnknownName if there is no such set.
     """
     sets = _checked_sets(findings, on, findings.sets[-1:])
-    measured = [row for row in findings.measured if row.on in sets and row.evidence_tokens is not None]
+    measured = [row for row in findings.system_scores if row.on in sets and row.evidence_tokens is not None]
     if not measured:
         return empty_plot(_NO_ANSWERS)
     largest = max((row.evidence_tokens or 0 for row in measured), default=0)
@@ -152,7 +152,7 @@ def likelihood_trust(findings: ComparisonResults, systems: Sequence[str] = (), *
     default = [system for system in findings.plan["systems"] if system != _gold_system(findings)]
     chosen = _checked_systems(findings, systems, default)
     [on] = _checked_sets(findings, [on] if on else (), findings.sets[-1:])
-    answers = {system: pairs for system in chosen if (pairs := findings.sure(system, on))[0]}
+    answers = {system: pairs for system in chosen if (pairs := findings.likelihoods(system, on))[0]}
     if not answers:
         return empty_plot("no answer with a likelihood is there yet")
     numbers: list[dict[str, Any]] = []
@@ -206,7 +206,7 @@ def paired_differences(findings: ComparisonResults, *, on: Sequence[str] = ()) -
             pair, where = found.get((system, other, set)), f", {set}" * (len(sets) > 1)
             labels.append(f"{system} − {other}{where}" + (f", n {pair.difference.n}" if pair else ""))
             if pair is None:
-                both = findings.on(system, set) and findings.on(other, set)
+                both = findings.results_on(system, set) and findings.results_on(other, set)
                 reason = "too few questions yet" if both else _UNANSWERED
                 annotate(axes, reason, (0, position), (5, 0), va="center", color=MUTED)
                 continue
@@ -263,7 +263,7 @@ def stages_lost(
         for name, counts in counts_by_system.items()
     ]
     bars = [
-        (name, f"{counts.total()} of {len(findings.on(name, on))} known")
+        (name, f"{counts.total()} of {len(findings.results_on(name, on))} known")
         for name, counts in counts_by_system.items()
     ]
     return bar_plot(
@@ -295,7 +295,7 @@ def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]
 
 
 def _rows_by_system(findings: ComparisonResults, set: str) -> Mapping[str, SystemScores]:
-    return {row.system: row for row in findings.measured if row.on == set}
+    return {row.system: row for row in findings.system_scores if row.on == set}
 
 
 def _closed_book_system(findings: ComparisonResults) -> str:
