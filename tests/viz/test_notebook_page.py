@@ -63,6 +63,7 @@ def pages(tmp_path_factory):
     return write_course(NOTEBOOKS, tmp_path_factory.mktemp("site") / "pages")[1:]
 
 
+@pytest.mark.extended
 def test_every_notebook_of_this_project_becomes_a_page_that_fetches_nothing_and_runs_nothing(pages):
     assert [path.stem for path in pages] == [path.stem for path in NOTEBOOKS]
     for path in pages:

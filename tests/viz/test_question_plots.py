@@ -184,6 +184,7 @@ def test_each_plot_is_a_picture_and_a_summary_in_the_folder_of_the_run(tmp_path)
         )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["png", "pdf"])
 def test_other_kinds_of_pictures_can_be_had(tmp_path, kind):
     append_result(tmp_path / "receipts.jsonl", RUN[0])
