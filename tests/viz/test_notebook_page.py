@@ -77,6 +77,7 @@ def test_every_notebook_of_this_project_becomes_a_page_that_fetches_nothing_and_
         )
 
 
+@pytest.mark.extended
 def test_links_between_notebooks_lead_from_page_to_page_and_links_to_files_are_kept(pages):
     for path in pages:
         found = [
