@@ -180,7 +180,7 @@ class Page:
 
 
 def html(
-    subject: Trace | Iterable[Event] | Report | Iterable[Report],
+    what: Trace | Iterable[Event] | Report | Iterable[Report],
     *,
     forks: Iterable[Fork] = (),
     title: str = "",
@@ -188,13 +188,13 @@ def html(
     """Build the page of a run or of recall reports.
 
     The graph of a run can be moved and stepped through, and its `forks` are shown next to it. Raises BadInput
-    if `subject` is empty, mixes runs and reports, or is a run without its beginning.
+    if `what` is empty, mixes runs and reports, or is a run without its beginning.
     """
-    if isinstance(subject, Trace):
-        return _run_page(subject, tuple(forks), title)
-    if not isinstance(subject, Report | Iterable):
-        raise BadInput(f"html() takes a run or a recall report, not {describe_value(subject)}")
-    inputs: list[Event | Report] = [subject] if isinstance(subject, Report) else list(subject)
+    if isinstance(what, Trace):
+        return _run_page(what, tuple(forks), title)
+    if not isinstance(what, Report | Iterable):
+        raise BadInput(f"html() takes a run or a recall report, not {describe_value(what)}")
+    inputs: list[Event | Report] = [what] if isinstance(what, Report) else list(what)
     reports = [item for item in inputs if isinstance(item, Report)]
     events = [item for item in inputs if isinstance(item, Event)]
     if not inputs or (reports and events) or len(reports) + len(events) < len(inputs):
