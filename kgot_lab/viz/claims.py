@@ -86,12 +86,8 @@ class BeforeAfter:
             if facts
         ]
         if answers := self.fallen.answers:
-            answer_rows = (
-                (answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit]
-            )
-            sheets.append(
-                sheet(("answer", "text", "given (UTC)"), answer_rows, "rested on what fell", len(answers))
-            )
+            rows = ((answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit])
+            sheets.append(sheet(("answer", "text", "given (UTC)"), rows, "rested on what fell", len(answers)))
         return Table(tuple(sheets) or (sheet(("in words",), [(str(self.fallen),)], self.said),))
 
     def _repr_html_(self) -> str:

@@ -109,14 +109,14 @@ def _paper_form(contest: Contest) -> Drawing:
 
 
 def _draw_boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> Iterator[Markup]:
-    first_width, last_width = (_QUESTION_WIDTH, 0) if contest.asks else (_FIRST_WIDTH, _MARGIN_WIDTH)
-    step = (_WIDTH - first_width - last_width - 2 * _MARGIN) / len(contest.systems)
-    columns = {name: first_width + step * (number + 0.5) for number, name in enumerate(contest.systems)}
+    first, last = (_QUESTION_WIDTH, 0) if contest.asks else (_FIRST_WIDTH, _MARGIN_WIDTH)
+    step = (_WIDTH - first - last - 2 * _MARGIN) / len(contest.systems)
+    columns = {name: first + step * (number + 0.5) for number, name in enumerate(contest.systems)}
     for name, x in columns.items():
         yield draw_text(name, x, top + 12, _SIZE, _MUTED, text_anchor="middle")
-    if last_width:
+    if last:
         yield draw_text(
-            "by how much?", _WIDTH - last_width / 2 - _MARGIN, top + 12, _SIZE, _MUTED, text_anchor="middle"
+            "by how much?", _WIDTH - last / 2 - _MARGIN, top + 12, _SIZE, _MUTED, text_anchor="middle"
         )
     y = top + 22
     for lines in sets:
@@ -126,9 +126,9 @@ def _draw_boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> 
             for number, line in enumerate(lines)
         )
         yield from (draw_circle(x, y + 15, 7, "#fff", stroke=_INK) for x in columns.values())
-        if last_width:
+        if last:
             yield element(
-                "line", x1=_WIDTH - last_width, x2=_WIDTH - 2 * _MARGIN, y1=y + 20, y2=y + 20, stroke=_INK
+                "line", x1=_WIDTH - last, x2=_WIDTH - 2 * _MARGIN, y1=y + 20, y2=y + 20, stroke=_INK
             )
         y += _row_height(lines)
 

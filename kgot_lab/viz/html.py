@@ -70,18 +70,16 @@ def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The reca
 
 def _report_section(report: Report, k: int) -> Markup:
     tables = [element("div", Markup(grid.html), class_="wide") for grid in report.grids()]
-    first_count = len(tables) // len(
-        report.parts
-    )  # number of tables of the first part; the others are collapsed
+    count = len(tables) // len(report.parts)  # number of tables of the first part; the others are collapsed
     parts = element(
         "details",
         element("summary", f"The same tables for {' and '.join(report.parts[1:])}"),
-        *tables[first_count:],
+        *tables[count:],
     )
     collapsed = [parts] if report.parts[1:] else []
     sections = (
         _plots_markup(report),
-        *tables[:first_count],
+        *tables[:count],
         *collapsed,
         _methods_markup(report),
         _failures_markup(report, k),
@@ -150,10 +148,8 @@ def _failures_markup(report: Report, k: int) -> Markup:
     """
     dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
     failure_report = failures(dataset, report.runs, k)
-    scope_note = " (the test split is not shown)" if dataset is not report.dataset else ""
-    summary = element(
-        "summary", f"What each system missed among its first {k}, question by question{scope_note}"
-    )
+    scope = " (the test split is not shown)" if dataset is not report.dataset else ""
+    summary = element("summary", f"What each system missed among its first {k}, question by question{scope}")
     return element("details", summary, Markup(failure_report.html(_MAX_QUESTIONS)))
 
 
@@ -180,10 +176,7 @@ class Page:
 
 
 def html(
-    what: Trace | Iterable[Event] | Report | Iterable[Report],
-    *,
-    forks: Iterable[Fork] = (),
-    title: str = "",
+    what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: Iterable[Fork] = (), title: str = ""
 ) -> Page:
     """Build the page of a run or of recall reports.
 

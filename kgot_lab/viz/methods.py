@@ -250,12 +250,12 @@ def impact_picture(impact: Impact, *, per_ring: int = _MAX_PER_RING) -> Drawing:
         radius, has_children, name = 4 + 8 * node.risk / max_risk, id in parents, _display_name(id, node.name)
         down = radius + 13
         if has_children:  # above the node if another caption is below it
-            offsets = (
+            free = (
                 each
                 for each in (down, -radius - 5)
                 if _is_free(_caption_box(points[id], each, name), captions)
             )
-            down = next(offsets, down)
+            down = next(free, down)
             captions.append(_caption_box(points[id], down, name))
         angle, marked = None if has_children else angles[id], id in impact.critical_path
         dots.append(_draw_impacted(node, points[id], angle, radius, down, marked=marked))
@@ -407,11 +407,9 @@ def _impact_notes(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
     if not drawn:
         return f"Nothing is reached, {impact.direction}."
     max_depth = max(node.depth for node in drawn.values())
-    chain_note = f" Thick: the riskiest chain, product {impact.critical_risk:.2g}." * bool(
-        impact.critical_path
-    )
+    chain = f" Thick: the riskiest chain, product {impact.critical_risk:.2g}." * bool(impact.critical_path)
     omitted_note = f" Not drawn: {format_count(omitted, 'node')}." * bool(omitted)
-    return f"Rings: edges away, 1 to {max_depth}, {impact.direction}. Larger dots: higher risk.{chain_note}{omitted_note}"
+    return f"Rings: edges away, 1 to {max_depth}, {impact.direction}. Larger dots: higher risk.{chain}{omitted_note}"
 
 
 def _describe_impact(impact: Impact) -> str:

@@ -77,12 +77,12 @@ def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
 def format_settings(prompt: Prompt) -> str:
     """Format the sampling settings of a prompt: temperature, seed, token limit and reply schema."""
     seed = "" if prompt.seed is None else f", seed {prompt.seed}"
-    schema_note = (
+    shape = (
         f", in the shape {json.dumps(prompt.schema, ensure_ascii=False, default=str)}"
         if prompt.schema
         else ""
     )
-    return f"temperature {prompt.temperature:g}{seed}, at most {prompt.max_tokens:,} tokens{schema_note}"
+    return f"temperature {prompt.temperature:g}{seed}, at most {prompt.max_tokens:,} tokens{shape}"
 
 
 def _conversation_markup(prompt: Prompt, reply: str) -> Iterator[Markup]:

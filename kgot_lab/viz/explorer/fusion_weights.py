@@ -258,9 +258,7 @@ def find_path(id: str, ranking: Ranking) -> str:
     """Return the path by which a ranking, or one it was fused from, reached a document, or ""."""
     if path := ranking.paths.get(id, ""):
         return path
-    return next(
-        (path for _, retriever_ranking in ranking.lanes if (path := find_path(id, retriever_ranking))), ""
-    )
+    return next((path for _, part in ranking.lanes if (path := find_path(id, part))), "")
 
 
 def _fixed_stage(name: str, found: Ranking) -> Stage:

@@ -221,28 +221,26 @@ def _merge_smallest(groups: _Numbers, links: Ints, most: int) -> _Numbers:
     values, numbers, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     ends = np.sort(numbers[links], axis=0)
     pairs, counts = np.unique(ends[:, ends[0] != ends[1]], axis=1, return_counts=True)
-    shared_edges: dict[int, Counter[int]] = defaultdict(Counter)
+    shared: dict[int, Counter[int]] = defaultdict(Counter)
     for one, other, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
-        shared_edges[one][other] = shared_edges[other][one] = count
-    component_count, into, size = len(values) - len(shared_edges), list(range(len(values))), sizes.tolist()
-    smallest = [(size[group], group) for group in shared_edges]
+        shared[one][other] = shared[other][one] = count
+    component_count, into, size = len(values) - len(shared), list(range(len(values))), sizes.tolist()
+    smallest = [(size[group], group) for group in shared]
     heapify(smallest)
-    while smallest and len(shared_edges) + min(component_count, most - int(most * PART_SHARE)) > most:
+    while smallest and len(shared) + min(component_count, most - int(most * PART_SHARE)) > most:
         queued_size, group = heappop(smallest)
-        if group not in shared_edges or queued_size != size[group]:
+        if group not in shared or queued_size != size[group]:
             continue  # an outdated heap entry: merged, or larger by now
-        target = max(shared_edges[group], key=lambda other: (shared_edges[group][other], size[other], -other))
+        target = max(shared[group], key=lambda other: (shared[group][other], size[other], -other))
         into[group] = target
         size[target] += size[group]
-        for other, count in shared_edges.pop(group).items():
-            del shared_edges[other][group]
+        for other, count in shared.pop(group).items():
+            del shared[other][group]
             if other != target:
-                shared_edges[other][target] = shared_edges[target][other] = (
-                    shared_edges[target][other] + count
-                )
+                shared[other][target] = shared[target][other] = shared[target][other] + count
         heappush(smallest, (size[target], target))
-        if not shared_edges[target]:
-            del shared_edges[target]  # it is now a whole component
+        if not shared[target]:
+            del shared[target]  # it is now a whole component
             component_count += 1
     return values[np.array([_find_root(into, group) for group in range(len(values))], dtype=np.int64)][
         numbers

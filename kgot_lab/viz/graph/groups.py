@@ -79,7 +79,7 @@ class DrawnLines:
 def select_lines(
     graph: PropertyGraph,
     item_of: NodeNumbers,
-    single_count: int,
+    singles: int,
     names: Sequence[str],
     marked: Collection[Identity],
     *,
@@ -87,31 +87,27 @@ def select_lines(
 ) -> DrawnLines:
     """Select at most `most` lines between the drawn items: the marked ones first, then some at each node.
 
-    The node of row r is drawn as, or within, item `at[r]`, named `names[at[r]]`. Items below `single_count` are
+    The node of row r is drawn as, or within, item `at[r]`, named `names[at[r]]`. Items below `singles` are
     individual nodes. `inside` counts for each item the edges within it.
     """
     one, other = item_of[graph.sources], item_of[graph.targets]
-    is_single = (one < single_count) & (other < single_count)
+    is_single = (one < singles) & (other < singles)
     within = ~is_single & (one == other)
     edges, crossing = np.flatnonzero(is_single), np.flatnonzero(~is_single & ~within)
     low, high = np.minimum(one[crossing], other[crossing]), np.maximum(one[crossing], other[crossing])
-    pair_codes, bundle_of, counts = np.unique(
-        low * len(names) + high, return_inverse=True, return_counts=True
-    )
+    codes, bundle_of, counts = np.unique(low * len(names) + high, return_inverse=True, return_counts=True)
     ends = np.concatenate(
-        [np.stack([one[edges], other[edges]]), np.stack(np.divmod(pair_codes, max(len(names), 1)))], axis=1
+        [np.stack([one[edges], other[edges]]), np.stack(np.divmod(codes, max(len(names), 1)))], axis=1
     )
-    bundle_sizes = np.concatenate([np.zeros(len(edges), dtype=np.int64), counts])
-    priority = (
-        _line_priority(ends, bundle_sizes, single_count) if ends.shape[1] > most else np.zeros(ends.shape[1])
-    )
-    priority[np.searchsorted(edges, _marked_rows(graph, marked, item_of < single_count))] = -2
+    sizes = np.concatenate([np.zeros(len(edges), dtype=np.int64), counts])
+    priority = _line_priority(ends, sizes, singles) if ends.shape[1] > most else np.zeros(ends.shape[1])
+    priority[np.searchsorted(edges, _marked_rows(graph, marked, item_of < singles))] = -2
     chosen = np.sort(np.lexsort((_pseudorandom(len(priority)), priority))[:most])
     drawn_edges, drawn_bundles = edges[chosen[chosen < len(edges)]], chosen[chosen >= len(edges)] - len(edges)
     left_out = len(edges) - len(drawn_edges) + len(crossing) - int(counts[drawn_bundles].sum())
     drawn = np.isin(bundle_of, drawn_bundles)
     crossed = crossing[drawn]
-    bundles = _build_bundles(graph, pair_codes, bundle_of[drawn], (one < other)[crossed], crossed, names)
+    bundles = _build_bundles(graph, codes, bundle_of[drawn], (one < other)[crossed], crossed, names)
     return DrawnLines(
         frozen(drawn_edges.astype(np.int32)),
         bundles,
@@ -131,22 +127,20 @@ def shorten_name(text: str) -> str:
     return printable_line(shorten(text, 24))
 
 
-def _line_priority(ends: NodeNumbers, bundle_sizes: NodeNumbers, single_count: int) -> NDArray[np.float64]:
+def _line_priority(ends: NodeNumbers, sizes: NodeNumbers, singles: int) -> NDArray[np.float64]:
     """Return for each line its better rank among the lines at its nodes, or -1 between two communities.
 
-    `bundle_sizes` is the number of edges in a bundle, and 0 for a single edge. Single edges come first, since they
+    `sizes` is the number of edges in a bundle, and 0 for a single edge. Single edges come first, since they
     say more, then the largest bundles.
     """
     nodes = ends.ravel()
-    weakness = np.where(bundle_sizes > 0, 1 + bundle_sizes.max(initial=0) - bundle_sizes, 0)
-    order_at = (ends * (weakness.max(initial=0) + 1) + weakness) << 20 | _pseudorandom(
-        len(bundle_sizes)
-    ) >> 12
+    weakness = np.where(sizes > 0, 1 + sizes.max(initial=0) - sizes, 0)
+    order_at = (ends * (weakness.max(initial=0) + 1) + weakness) << 20 | _pseudorandom(len(sizes)) >> 12
     order = np.argsort(order_at.ravel())  # one key: sorting millions of lines by three is much slower
     begin = np.cumsum(np.bincount(nodes)) - np.bincount(nodes)
     rank = np.empty(nodes.size)
     rank[order] = np.arange(nodes.size) - begin[nodes[order]]
-    rank[nodes >= single_count] = np.inf  # a community has so many lines that ranks at it say little
+    rank[nodes >= singles] = np.inf  # a community has so many lines that ranks at it say little
     best = rank.reshape(2, -1).min(axis=0)
     return np.where(np.isinf(best), -1.0, best)
 

@@ -89,18 +89,16 @@ def place_edge_labels(
     obstacle_centres, obstacle_halves = obstacles
     limit = np.array(bounds)
     for number, row in enumerate(rows.tolist()):
-        candidates, half = middles[number], halves[number]
-        on_obstacles = box_overlap(candidates[:, None], half + 1, obstacle_centres, obstacle_halves)
-        outside = (np.maximum(half - candidates, 0) + np.maximum(candidates + half - limit, 0)).sum(axis=1)
+        options, half = middles[number], halves[number]
+        on_obstacles = box_overlap(options[:, None], half + 1, obstacle_centres, obstacle_halves)
+        outside = (np.maximum(half - options, 0) + np.maximum(options + half - limit, 0)).sum(axis=1)
         # usually few of thousands
-        near = ((sampled > candidates.min(axis=0) - half) & (sampled < candidates.max(axis=0) + half)).all(
-            axis=-1
-        )
+        near = ((sampled > options.min(axis=0) - half) & (sampled < options.max(axis=0) + half)).all(axis=-1)
         near[row] = False
         others = sampled[near]
         crossed = (
-            (np.abs(candidates[:, :1] - others[:, 0]) < half[0])
-            & (np.abs(candidates[:, 1:] - others[:, 1]) < half[1])
+            (np.abs(options[:, :1] - others[:, 0]) < half[0])
+            & (np.abs(options[:, 1:] - others[:, 1]) < half[1])
         ).sum(axis=1)
         cost[number] += (
             _OVERLAP_COST * (on_obstacles > 0).sum(axis=1)

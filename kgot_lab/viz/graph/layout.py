@@ -432,42 +432,38 @@ class _LayoutSearch:
         self.points[node] = candidates[best]
         return True
 
-    def costs(self, node: int, positions: Points) -> Points:
+    def costs(self, node: int, points: Points) -> Points:
         """Return the cost of each position, shape (k, 2), for a node."""
         others = np.arange(len(self.points)) != node
         own = np.zeros(len(self.pairs), dtype=bool)
         own[self.at[node]] = True
-        cost = self._box_overlap_cost(node, positions, others) + self._foreign_line_cost(
-            node, positions, ~own
-        )
+        cost = self._box_overlap_cost(node, points, others) + self._foreign_line_cost(node, points, ~own)
         if own.any():
-            cost += self._own_line_cost(node, positions, own)
+            cost += self._own_line_cost(node, points, own)
         return cost
 
-    def _box_overlap_cost(self, node: int, positions: Points, others: Mask) -> Points:
+    def _box_overlap_cost(self, node: int, points: Points, others: Mask) -> Points:
         """Return the cost of overlap between the node's box, name included, and those of other nodes."""
-        middle, halves = positions[:, None] + self.down[node], self.halves[node]
+        middle, halves = points[:, None] + self.down[node], self.halves[node]
         depth = box_overlap(middle, halves, (self.points + self.down)[others], self.halves[others])
         on_others: Points = (_OVERLAP_COST * ((depth > 0) * 0.4 + depth / 20)).sum(axis=1)
         return on_others
 
-    def _foreign_line_cost(self, node: int, positions: Points, foreign: Mask) -> Points:
+    def _foreign_line_cost(self, node: int, points: Points, foreign: Mask) -> Points:
         """Return the cost of other nodes' lines through the node or across its name."""
         starts, ends = self.points[self.pairs[foreign, 0]], self.points[self.pairs[foreign, 1]]
-        cost = _line_through_cost(distance_to_lines(positions[:, None], starts, ends), self.radius[node]).sum(
+        cost = _line_through_cost(distance_to_lines(points[:, None], starts, ends), self.radius[node]).sum(
             axis=1
         )
         scale = self.name_halves[node]
         on_name = (
-            distance_to_lines(
-                (positions + self.name_down[node])[:, None] / scale, starts / scale, ends / scale
-            )
+            distance_to_lines((points + self.name_down[node])[:, None] / scale, starts / scale, ends / scale)
             < 1
         )
         under: Points = cost + _UNDER_NAME_COST * on_name.sum(axis=1)
         return under
 
-    def _own_line_cost(self, node: int, positions: Points, own: Mask) -> Points:
+    def _own_line_cost(self, node: int, points: Points, own: Mask) -> Points:
         """Return the cost of the node's own lines.
 
         Lines cost more if they pass through other nodes, cross names or other lines, are long, or are too
@@ -475,7 +471,7 @@ class _LayoutSearch:
         """
         own_pairs = self.pairs[own]
         far = np.where(own_pairs[:, 0] == node, own_pairs[:, 1], own_pairs[:, 0])
-        start, end = positions[:, None], self.points[far]
+        start, end = points[:, None], self.points[far]
         across, down = np.abs(start[..., 0] - end[:, 0]), np.abs(start[..., 1] - end[:, 1])
         length = np.hypot(across, down) + 1e-6
         wide = np.minimum(

@@ -71,16 +71,16 @@ class Picture(StaticPicture):
 
     def table(self, *, limit: int = 50) -> Table:
         """Return the graph as tables with at most `limit` rows each: marks, if any, nodes and edges."""
-        marked_graph = self.scene.marked
-        text = {node.id: node.text for node in marked_graph.graph.nodes}
-        rows = [(mark, "node", text[id]) for id, mark in marked_graph.nodes.items()]
+        marked = self.scene.marked
+        text = {node.id: node.text for node in marked.graph.nodes}
+        rows = [(mark, "node", text[id]) for id, mark in marked.nodes.items()]
         rows += [
             (mark, "edge", f"{text[one]} – {type} – {text[other]}")
-            for (one, type, other, _), mark in marked_graph.edges.items()
+            for (one, type, other, _), mark in marked.edges.items()
         ]
-        columns, name = ("mark", "of a", "which"), marked_graph.said.rstrip(".")
+        columns, name = ("mark", "of a", "which"), marked.said.rstrip(".")
         marks = [Sheet(columns, tuple(rows[:limit]), len(rows), name)] if rows else []
-        return Table((*marks, *table(marked_graph.graph, limit=limit).sheets))
+        return Table((*marks, *table(marked.graph, limit=limit).sheets))
 
     def __repr__(self) -> str:
         whole = self.scene.marked.graph

@@ -196,10 +196,8 @@ def _hidden_edge_counts(view: View) -> dict[str, int]:
 
 def _hidden_marks_note(view: View, marks: MarkedGraph) -> str:
     """Return a sentence with the number of marked nodes inside groups, or ""."""
-    hidden_count = (
-        sum(view.drawn_as(id) != id for id in marks.nodes if id in view.graph) if view.communities else 0
-    )
-    return f"{hidden_count:,} of {len(marks.nodes):,} marked nodes are inside groups." if hidden_count else ""
+    hidden = sum(view.drawn_as(id) != id for id in marks.nodes if id in view.graph) if view.communities else 0
+    return f"{hidden:,} of {len(marks.nodes):,} marked nodes are inside groups." if hidden else ""
 
 
 def _property_lines(values: Mapping[str, Json]) -> list[str]:

@@ -95,9 +95,9 @@ def answer_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plo
             axes.grid(axis="y", visible=False)
         place_legend_below(figure)
         measured = [row for row in findings.system_scores if row.on in sets]
-        description = _describe_scores(findings, measured, lambda row: format_decimal(row.f1.mean))
+        text = _describe_scores(findings, measured, lambda row: format_decimal(row.f1.mean))
         return plot(
-            figure, f"F1 of each system with 95 % intervals. {description}", list(map(_number_row, measured))
+            figure, f"F1 of each system with 95 % intervals. {text}", list(map(_number_row, measured))
         )
 
 
@@ -131,15 +131,13 @@ def evidence_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> P
             )
             axes.set_xlabel("evidence, median tokens")
         place_legend_below(figure)
-        description = _describe_scores(
+        text = _describe_scores(
             findings,
             measured,
             lambda row: f"{row.evidence_tokens:,.0f} tokens for {format_decimal(row.f1.mean)}",
         )
         return plot(
-            figure,
-            f"F1 against the evidence it was read from. {description}",
-            list(map(_number_row, measured)),
+            figure, f"F1 against the evidence it was read from. {text}", list(map(_number_row, measured))
         )
 
 
@@ -159,12 +157,9 @@ def likelihood_trust(findings: ComparisonResults, systems: Sequence[str] = (), *
     width = 0.09 / len(answers)
     with new_figure(10.2, 4.2, columns=3) as (figure, (right, count, risk)):
         draw_diagonal(right, "as likely as right")
-        for number, (system, (likelihoods, correct)) in enumerate(answers.items()):
-            pen, name = (
-                _system_pen(findings, system),
-                f"{_system_label(findings, system)}, n {len(likelihoods)}",
-            )
-            bins, curve = reliability(likelihoods, correct), risk_curve(likelihoods, correct)
+        for number, (system, (values, correct)) in enumerate(answers.items()):
+            pen, name = (_system_pen(findings, system), f"{_system_label(findings, system)}, n {len(values)}")
+            bins, curve = reliability(values, correct), risk_curve(values, correct)
             points = [row.sure for row in bins], [row.right for row in bins]
             right.plot(*points, label=name, **pen.line | {"linewidth": 0.9})
             middles = [(row.low + row.high) / 2 + (number - (len(answers) - 1) / 2) * width for row in bins]
@@ -248,27 +243,26 @@ def stages_lost(
     chosen = _checked_systems(findings, systems, list(findings.plan["systems"]))
     [on] = _checked_sets(findings, [on] if on else (), findings.sets[-1:])
     losses = count_losses(findings, stages)
-    counts_by_system = {system: counts for set, system, counts in losses if set == on and system in chosen}
-    if not counts_by_system:
+    counted = {system: counts for set, system, counts in losses if set == on and system in chosen}
+    if not counted:
         return empty_plot("no trace says yet where answers were lost")
-    missing = [name for name in chosen if name not in counts_by_system]
+    missing = [name for name in chosen if name not in counted]
     ends = {
         system: ", ".join(f"{counts[stage]} {stage}" for stage in LOSSES if counts[stage])
-        for system, counts in counts_by_system.items()
+        for system, counts in counted.items()
     }
     summary = "; ".join(f"{system} {end}" for system, end in ends.items())
     missing_note = f" Not known yet: {', '.join(missing)}." if missing else ""
     rows = [
-        {"system": name, **{stage: counts[stage] for stage in LOSSES}}
-        for name, counts in counts_by_system.items()
+        {"system": name, **{stage: counts[stage] for stage in LOSSES}} for name, counts in counted.items()
     ]
     bars = [
         (name, f"{counts.total()} of {len(findings.results_on(name, on))} known")
-        for name, counts in counts_by_system.items()
+        for name, counts in counted.items()
     ]
     return bar_plot(
         (8.6, 1.5, 0.36),
-        {stage: [counts[stage] for counts in counts_by_system.values()] for stage in LOSSES},
+        {stage: [counts[stage] for counts in counted.values()] for stage in LOSSES},
         dict(zip(LOSSES, _STAGE_PENS, strict=True)),
         bars=bars,
         labels=(f"answers on {on}",),
@@ -301,16 +295,12 @@ def _rows_by_system(findings: ComparisonResults, set: str) -> Mapping[str, Syste
 def _closed_book_system(findings: ComparisonResults) -> str:
     """Return the plan's system without search (closed book), or ""."""
     systems = findings.plan["systems"].items()
-    return next(
-        (name for name, settings in systems if not settings["search"] and settings["reads"] != "loop"), ""
-    )
+    return next((name for name, plan in systems if not plan["search"] and plan["reads"] != "loop"), "")
 
 
 def _gold_system(findings: ComparisonResults) -> str:
     """Return the plan's system that gets the gold sentences, or ""."""
-    return next(
-        (name for name, settings in findings.plan["systems"].items() if settings["search"] == "gold"), ""
-    )
+    return next((name for name, plan in findings.plan["systems"].items() if plan["search"] == "gold"), "")
 
 
 def _target_system(findings: ComparisonResults) -> str:
@@ -365,9 +355,7 @@ def _describe_scores(
         for set in findings.sets
     ]
     unanswered = [system for system in findings.plan["systems"] if system not in findings.answers]
-    return (
-        f"{'; '.join(scores for scores in by_set if not scores.endswith(': '))}.{_format_missing(unanswered)}"
-    )
+    return f"{'; '.join(part for part in by_set if not part.endswith(': '))}.{_format_missing(unanswered)}"
 
 
 def _format_difference(difference: Estimate) -> str:

@@ -318,14 +318,12 @@ def _local_name(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def _round_coordinates(coordinates: str) -> str:
+def _round_coordinates(path: str) -> str:
     """Round coordinates to two decimals.
 
     A hundredth of a point is finer than any screen.
     """
-    rounded = re.sub(
-        r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), coordinates
-    )
+    rounded = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), path)
     return " ".join(rounded.split())
 
 

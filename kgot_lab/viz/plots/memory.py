@@ -80,17 +80,14 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
 
     An isotonic fit is drawn too. `relation` is one relation, by default all together.
     """
-    judgements, scope = ledger.judgements(), f" of {relation}" * bool(relation)
-    judgements = [each for each in judgements if relation in ("", each.relation)]
-    if not judgements:
+    judged, scope = ledger.judgements(), f" of {relation}" * bool(relation)
+    judged = [each for each in judged if relation in ("", each.relation)]
+    if not judged:
         return empty_plot(f"no claim{scope} is decided on yet")
-    confidences, accepted = (
-        [each.confidence for each in judgements],
-        [float(each.accepted) for each in judgements],
-    )
-    bins, curve = reliability(confidences, accepted), isotonic(zip(confidences, accepted, strict=True))
+    values, accepted = ([each.confidence for each in judged], [float(each.accepted) for each in judged])
+    bins, curve = reliability(values, accepted), isotonic(zip(values, accepted, strict=True))
     xs = [
-        min(confidences) + (max(confidences) - min(confidences)) * step / (_CURVE_POINTS - 1)
+        min(values) + (max(values) - min(values)) * step / (_CURVE_POINTS - 1)
         for step in range(_CURVE_POINTS)
     ]
     with new_figure(8.4, 4.0, columns=2) as (figure, (share, count)):
@@ -112,7 +109,7 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
             for row in bins
         ]
         return plot(
-            figure, f"How often claims were accepted{scope}, {len(judgements)} in all: {summary}.", numbers
+            figure, f"How often claims were accepted{scope}, {len(judged)} in all: {summary}.", numbers
         )
 
 

@@ -101,26 +101,19 @@ def steps_of_people(results: Results) -> Plot:
     rows = [result for result in results if result.human_steps is not None]
     if not rows:
         return empty_plot("no steps: these questions do not say how many a person took")
-    all_counts = Counter(result.human_steps or 0 for result in rows)
-    correct_counts = Counter(result.human_steps or 0 for result in rows if result.correct)
-    steps = sorted(all_counts)
+    totals = Counter(result.human_steps or 0 for result in rows)
+    correct = Counter(result.human_steps or 0 for result in rows if result.correct)
+    steps = sorted(totals)
     with new_figure(7.2, 3.2) as (figure, [axes]):
-        axes.bar(steps, [all_counts[count] for count in steps], width=0.8, label="all", **_ALL_PEN.fill)
-        axes.bar(
-            steps, [correct_counts[count] for count in steps], width=0.5, label="correct", **_CORRECT_PEN.fill
-        )
+        axes.bar(steps, [totals[count] for count in steps], width=0.8, label="all", **_ALL_PEN.fill)
+        axes.bar(steps, [correct[count] for count in steps], width=0.5, label="correct", **_CORRECT_PEN.fill)
         axes.set(xlabel="steps a person took", ylabel="questions")
         use_integer_ticks(axes.xaxis)
         use_integer_ticks(axes.yaxis)
         axes.grid(axis="x", visible=False)
         place_legend_below(figure)
-        summary = ", ".join(
-            f"{count} steps: {correct_counts[count]} of {all_counts[count]}" for count in steps
-        )
-        numbers = [
-            {"steps": count, "questions": all_counts[count], "correct": correct_counts[count]}
-            for count in steps
-        ]
+        summary = ", ".join(f"{count} steps: {correct[count]} of {totals[count]}" for count in steps)
+        numbers = [{"steps": count, "questions": totals[count], "correct": correct[count]} for count in steps]
         return plot(figure, f"Correct answers by the steps a person took. {summary}.", numbers)
 
 
@@ -278,13 +271,13 @@ def tool_choice_flow(results: Iterable[QuestionResult]) -> Plot:
             f"{left}: {flows[left, 'correct']} correct, {flows[left, 'not correct']} not"
             for left in COVERAGES
         )
-        title = (
+        heading = (
             f"Whether the answer is correct, by how many of a person's kinds of tools were used. {summary}."
         )
         numbers = [
             {"tools": left, "answer": right, "questions": n} for (left, right), n in sorted(flows.items())
         ]
-        return plot(figure, title, numbers)
+        return plot(figure, heading, numbers)
 
 
 def tool_usage(results: Iterable[QuestionResult]) -> Plot:

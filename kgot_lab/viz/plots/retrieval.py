@@ -129,10 +129,10 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
         axes.text(1.12, -0.12, f"{short_label(first)} better: {losses}", fontsize=9, ha="right")
         sizes = "" if has_few_values else "; the area of a mark counts questions"
         axes.set_title(f"{ties} of {len(first_values)} questions the same{sizes}", fontsize=9, color=MUTED)
-        description = f"Questions of {report.dataset.name} by {measure}, {first} across and {second} up: {second} is better in {wins}, "
+        text = f"Questions of {report.dataset.name} by {measure}, {first} across and {second} up: {second} is better in {wins}, "
         rows = [{"across": x, "up": y, "questions": count} for (x, y), count in sorted(pairs.items())]
         return plot(
-            figure, f"{description}{first} in {losses}, and {ties} of {len(first_values)} are the same.", rows
+            figure, f"{text}{first} in {losses}, and {ties} of {len(first_values)} are the same.", rows
         )
 
 
@@ -232,13 +232,11 @@ def _system_label(name: str, report: Report) -> str:
 
 
 def _format_recall(report: Report, recall_by_system: dict[str, list[Estimate]], depth: int) -> str:
-    shown_k = min(5, depth)
-    order = sorted(recall_by_system, key=lambda name: (-recall_by_system[name][shown_k - 1].mean, name))
-    means = ", ".join(f"{name} {format_decimal(recall_by_system[name][shown_k - 1].mean)}" for name in order)
-    system_count = f"{len(recall_by_system)} system" + "s" * (len(recall_by_system) != 1)
-    return (
-        f"Recall at k from 1 to {depth} for {system_count} on {report.dataset.name}. At {shown_k}: {means}."
-    )
+    at = min(5, depth)
+    order = sorted(recall_by_system, key=lambda name: (-recall_by_system[name][at - 1].mean, name))
+    means = ", ".join(f"{name} {format_decimal(recall_by_system[name][at - 1].mean)}" for name in order)
+    systems = f"{len(recall_by_system)} system" + "s" * (len(recall_by_system) != 1)
+    return f"Recall at k from 1 to {depth} for {systems} on {report.dataset.name}. At {at}: {means}."
 
 
 def _format_times(report: Report, timed: Sequence[Run]) -> str:
@@ -278,13 +276,10 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
     positions, rows = list(range(len(systems)))[::-1], []
     with new_figure(9.5, 1 + 0.28 * len(systems), columns=len(reports)) as (figure, panels):
         for axes, (name, report) in zip(panels, reports.items(), strict=True):
-            table_rows = [report.row(system) for system in systems]
-            error_bars = [
-                [row.mean - row.low for row in table_rows],
-                [row.high - row.mean for row in table_rows],
-            ]
+            found = [report.row(system) for system in systems]
+            errors = [[row.mean - row.low for row in found], [row.high - row.mean for row in found]]
             style = {"fmt": "o", "color": _ALL_COLOUR, "markersize": 5, "capsize": 2, "label": "all"}
-            axes.errorbar([row.mean for row in table_rows], positions, xerr=error_bars, **style)
+            axes.errorbar([row.mean for row in found], positions, xerr=errors, **style)
             split = (
                 [report.row(system, part="locked").mean for system in systems]
                 if "locked" in report.parts
@@ -297,7 +292,7 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
             axes.axvline(report.row(report.plan.baseline).mean, **_GUIDE_STYLE)
             axes.set(title=name, xlabel=report.plan.primary, yticks=positions)
             axes.set_yticklabels(map(short_label, systems) if axes is panels[0] else [""] * len(systems))
-            for row, test_mean in zip_longest(table_rows, split):
+            for row, locked in zip_longest(found, split):
                 values = {
                     "data": name,
                     "system": row.system,
@@ -305,7 +300,7 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
                     "low": row.low,
                     "high": row.high,
                 }
-                rows.append(values | ({"locked": test_mean} if split else {}))
+                rows.append(values | ({"locked": locked} if split else {}))
         panels[0].legend(loc="best", frameon=False)
         measures = ", ".join(dict.fromkeys(report.plan.primary for report in reports.values()))
         description = f"{measures} of {len(systems)} systems on {', '.join(reports)}, with 95 % intervals."
@@ -334,10 +329,8 @@ def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.
         rows = [
             {"system": name} | {cell: round(row[cell], 3) for cell in cells} for name, row in shares.items()
         ]
-        description = (
-            f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}."
-        )
-        return plot(figure, description, rows)
+        text = f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}."
+        return plot(figure, text, rows)
 
 
 def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:

@@ -85,16 +85,14 @@ def ballots(what: Runs) -> Plot:
     ]
     agreed = sum(vote.agreement for _, vote in held_votes) / len(held_votes)
     unpolled_count = len(votes) - len(held_votes)
-    unpolled_note = f", {unpolled_count} turns went on without a vote" * bool(unpolled_count)
+    unpolled = f", {unpolled_count} turns went on without a vote" * bool(unpolled_count)
     vote_count = f"{len(held_votes)} vote{'s' * (len(held_votes) != 1)}"
-    description = (
-        f"Ballots of {vote_count} in {_format_runs(runs)}: mean agreement {agreed:.0%}{unpolled_note}."
-    )
+    text = f"Ballots of {vote_count} in {_format_runs(runs)}: mean agreement {agreed:.0%}{unpolled}."
     if len(runs) > 1:
-        return _plot_vote_outcomes([vote for _, vote in held_votes], description, rows)
+        return _plot_vote_outcomes([vote for _, vote in held_votes], text, rows)
     bars = [f"after step {vote.step}" if vote.step else "at the start" for _, vote in held_votes]
     labels = [f"{vote.choice}, {vote.agreement:.0%} agreed" for _, vote in held_votes]
-    return _plot_ballots(bars, [vote for _, vote in held_votes], labels, description, rows)
+    return _plot_ballots(bars, [vote for _, vote in held_votes], labels, text, rows)
 
 
 def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:

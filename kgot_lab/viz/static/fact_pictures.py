@@ -498,11 +498,9 @@ class _FactCanvas:
             "text_anchor": "middle",
             "font_weight": "bold" if is_strong else None,
         }
-        description = (
-            f"{self.selection.names[edge.source]} – {edge.type} – {self.selection.names[edge.target]}"
-        )
+        text = f"{self.selection.names[edge.source]} – {edge.type} – {self.selection.names[edge.target]}"
         return element(
-            "g", element("title", description),
+            "g", element("title", text),
             draw_path(path, colour, 3.0 if is_strong else 1.2),
             draw_arrow_head(tip, back, y, colour),
             element("text", self._edge_caption(edge), x=(start + turn) / 2, y=y0 - 6, **look),

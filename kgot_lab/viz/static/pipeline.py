@@ -101,10 +101,8 @@ def _parse_expression(name: str) -> PipelinePart:
     steps = _split_outside_parentheses(name, " >> ")
     if len(steps) > 1:
         return _flatten_series([_parse_expression(part) for part in steps])
-    if truncation := _TRUNCATION.fullmatch(name):
-        return _flatten_series(
-            [_parse_expression(truncation[1]), StageBox(f"best {truncation[2]}", kind="keep")]
-        )
+    if match := _TRUNCATION.fullmatch(name):
+        return _flatten_series([_parse_expression(match[1]), StageBox(f"best {match[2]}", kind="keep")])
     if name.startswith("(") and _closing_index(name) == len(name) - 1:
         return _parse_expression(name[1:-1])
     function, bracket, rest = name.partition("(")

@@ -86,11 +86,9 @@ def _edges_with_origin(events: Sequence[Event]) -> dict[tuple[str, str, str, str
 
 
 def _fact_data(edge: Edge, since: int, sentences: list[Json]) -> dict[str, Json]:
-    sentence_source = (
-        {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
-    )
+    extra = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
     ends = [edge.source, edge.type, edge.target]
-    return {"text": fact_of(edge), "edge": ends, "since": since, "said": sentences, **sentence_source}
+    return {"text": fact_of(edge), "edge": ends, "since": since, "said": sentences, **extra}
 
 
 class _Passages:
@@ -413,25 +411,23 @@ def _possible_ballots(events: Sequence[Event]) -> int:
 def _describe_change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
     """Describe what was changed by hand, in words and as a line diff."""
     at = fork.first_difference
-    old_lines, new_lines = change_of(events, at).splitlines(), change_of(fork.events, at).splitlines()
+    old, new = change_of(events, at).splitlines(), change_of(fork.events, at).splitlines()
     if at >= min(len(events), len(fork.events)):
         return {"words": "nothing: the run says the same again", "lines": ""}
     words = f"the {changeable(events[at])} of event {at} ({caption(events[at])})"
-    return {"words": words, "lines": element("ul", *_diff_lines(old_lines, new_lines), class_="diff")}
+    return {"words": words, "lines": element("ul", *_diff_lines(old, new), class_="diff")}
 
 
-def _diff_lines(old_lines: Sequence[str], new_lines: Sequence[str]) -> Iterator[Markup]:
+def _diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Markup]:
     """Yield a line diff of two texts: unchanged, removed and added lines."""
     for tag, low, high, other_low, other_high in SequenceMatcher(
-        None, old_lines, new_lines, autojunk=False
+        None, old, new, autojunk=False
     ).get_opcodes():
         if tag == "equal":
-            yield from (element("li", f"  {line}") for line in old_lines[low:high])
+            yield from (element("li", f"  {line}") for line in old[low:high])
         else:
-            yield from (element("li", f"− {line}", class_="removed") for line in old_lines[low:high])
-            yield from (
-                element("li", f"+ {line}", class_="added") for line in new_lines[other_low:other_high]
-            )
+            yield from (element("li", f"− {line}", class_="removed") for line in old[low:high])
+            yield from (element("li", f"+ {line}", class_="added") for line in new[other_low:other_high])
 
 
 # Each step of a run in a line, for the static picture. Single events are formatted by
@@ -452,12 +448,12 @@ def step_name(step: int) -> str:
 
 
 def _format_step(events: Sequence[Event]) -> str:
-    reply_count = sum(isinstance(event, Asked) for event in events)
+    replies = sum(isinstance(event, Asked) for event in events)
     parts = [
         _format_event(event) for event in events if isinstance(event, Chose | Wrote | Read | Voted | Forced)
     ]
     return (
-        "; ".join([*parts, *([format_count(reply_count, "reply", "replies")] if reply_count else [])])
+        "; ".join([*parts, *([format_count(replies, "reply", "replies")] if replies else [])])
         or "nothing yet"
     )
 
