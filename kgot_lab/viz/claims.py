@@ -12,9 +12,17 @@ from typing import Any
 from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, format_span, format_time, triple_key
+from kgot_lab.memory.claims.claim import (
+    ChangeEffect,
+    Claim,
+    QueuedClaim,
+    ReviewDecision,
+    format_period,
+    format_time,
+    triple_key,
+)
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.ledger import Reviewer, Weighed
+from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
@@ -69,7 +77,7 @@ class BeforeAfter:
     The first picture marks what is about to fall, the second what begins to hold.
     """
 
-    fallen: Fallen
+    fallen: ChangeEffect
     said: str  # the change, its time and its author
     held: tuple[int, int]  # number of facts that held before and after
     pictured: tuple[Picture, Picture] = field(repr=False)
@@ -119,7 +127,7 @@ class BeforeAfter:
         return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_MAX_CELL_FACTS)!r}"
 
 
-def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> BeforeAfter:
+def before_and_after(claims: Claims, change: ChangeEffect, *, limit: int = 12) -> BeforeAfter:
     """Show the graph before and after a retraction, its undo or a decision.
 
     `change` is the report that the operation returned. At most `limit` of the changed facts are drawn, and as
@@ -127,7 +135,9 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
     `claims` has no such change.
     """
     require(claims, Claims, "what is shown before and after a change is a memory of Claims")
-    require(change, Fallen, "a change is shown by the report that retract_…, undo or a decision returned")
+    require(
+        change, ChangeEffect, "a change is shown by the report that retract_…, undo or a decision returned"
+    )
     require_count(limit, 1, "limit")
     if change.change is None:
         raise BadInput("this report is of a change that changed nothing: there is no before and after")

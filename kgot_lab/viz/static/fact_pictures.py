@@ -9,14 +9,14 @@ from typing import Any
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
 from kgot_lab.domains.investment.reach import PathHop
-from kgot_lab.domains.investment.view import shown_name
+from kgot_lab.domains.investment.view import display_name
 from kgot_lab.memory.claims.certificate import (
     FACT_STATES,
     Certificate,
     CertifiedFact,
     FactState,
     Ruling,
-    hedged,
+    hedge_answer,
 )
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.text.cleaning import format_count
@@ -217,7 +217,7 @@ def _draw_sign(look: LinkLook, x: float, y: float) -> Markup:
 
 def _verdict_text(certificate: Certificate, answer: str) -> str:
     if answer.strip() or certificate.ruling == "withheld":
-        return hedged(answer, certificate)
+        return hedge_answer(answer, certificate)
     return "; ".join(certificate.reasons)
 
 
@@ -581,7 +581,7 @@ def _path_graph(briefing: Briefing) -> FactGraph:
         for hop in each.path:
             source, target = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
             facts[source.id, hop.by, target.id] = Edge(source.id, hop.by, target.id)
-            names.setdefault(hop.target.id, shown_name(hop.target))
+            names.setdefault(hop.target.id, display_name(hop.target))
     edges = list(facts.values())
     return fact_graph(FactSelection(edges, names, briefing.signal, edges, is_answer=True))
 
