@@ -157,7 +157,7 @@ def before_and_after(claims: Claims, change: ChangeEffect, *, limit: int = 12) -
 
 
 def _draw_changes(
-    change: Fallen, unchanged: Collection[Triple], limit: int
+    change: ChangeEffect, unchanged: Collection[Triple], limit: int
 ) -> tuple[tuple[Picture, Picture], str]:
     """Draw the changed facts and their neighbours twice, with the same positions.
 
@@ -535,7 +535,7 @@ class Review(LiveOutput):
             return "Nothing waits any more."
         return f"Next: {shorten(format_claim(queued.claim.fact), _MAX_FACT_LENGTH)}."
 
-    def _claim_data(self, queued: Queued) -> dict[str, Json]:
+    def _claim_data(self, queued: QueuedClaim) -> dict[str, Json]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
         return {
             "id": claim.id,
@@ -583,11 +583,11 @@ class Review(LiveOutput):
             quoted = self._texts.get(claim.source, "")[span.start : span.end]
             if span.text and claim.source in self._texts and quoted != span.text:
                 moved_note = " The source says something else there by now."
-        validity = format_span(claim.valid_from, claim.valid_until)
+        validity = format_period(claim.valid_from, claim.valid_until)
         speaker = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {validity}" * bool(validity)
         return f"Source: {claim.source}{location}{speaker}; {claim.kind}.{moved_note}"
 
-    def _queue_row(self, queued: Queued) -> tuple[str, ...]:
+    def _queue_row(self, queued: QueuedClaim) -> tuple[str, ...]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
         rivals = ("contradicts: " if weighed.single and weighed.others else "") + "; ".join(
             _format_rivals(weighed)
@@ -622,7 +622,7 @@ def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Re
     return Review(claims, by, texts)
 
 
-def _describe_decision(decided: Decided) -> str:
+def _describe_decision(decided: ReviewDecision) -> str:
     has_confidence = decided.standing == "accepted" and decided.confidence is not None
     confidence_note = f", confidence {decided.confidence:.2f}" if has_confidence else ""
     return f"{decided.action}: {_STANDING_TEXTS.get(decided.standing, decided.standing)}{confidence_note}"
@@ -637,7 +637,7 @@ def _first_lines(lines: Sequence[str], limit: int) -> list[str]:
     return [*lines[:limit], *([f"and {len(lines) - limit:,} more"] if len(lines) > limit else [])]
 
 
-def _format_rivals(weighed: Weighed) -> list[str]:
+def _format_rivals(weighed: DecisionEvidence) -> list[str]:
     """Return the facts that hold beside a claim: whole facts if they contradict it, else their objects."""
     objects = [shorten(each.object, _MAX_FACT_LENGTH) for each in weighed.others[:_MAX_FACTS]]
     return _format_first(weighed.others) if weighed.single else objects

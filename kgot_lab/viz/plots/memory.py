@@ -60,7 +60,7 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
         place_legend_below(figure)
         for end, each in shown:
             row = {
-                "node": shown_name(each.node),
+                "node": display_name(each.node),
                 "type": each.node.labels[0],
                 "created": format_time(each.created_at),
             }

@@ -82,7 +82,7 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
     Each fact has its state and its sources. `table` of the drawing lists the facts with all sources. A
     withheld answer is not revealed anywhere.
     """
-    verdict, certificate = _verdict_text(certificate, answer), certificate.certificate_text(answer)
+    verdict, certificate = _verdict_text(certificate, answer), certificate.redacted(answer)
     y, elements = 18.0, []
     parts = (
         _heading_pieces(question),
@@ -593,7 +593,7 @@ def _format_asset(briefing: Briefing, symbol: str) -> str:
 def _briefing_notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     """Return the notes under the paths: evidence, freshness and the disclaimer."""
     lines = [
-        f"From: {shown_name(node)}{_format_origin(node.properties)}"
+        f"From: {display_name(node)}{_format_origin(node.properties)}"
         for node in briefing.evidence[:_MAX_EVIDENCE]
     ]
     lines += (
