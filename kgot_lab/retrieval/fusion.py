@@ -91,7 +91,7 @@ def _check_weighted(pairs: Sequence[object]) -> None:
     for pair in pairs:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[1], Stage)):
             raise BadInput(
-                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(lane)}"
+                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(pair)}"
             )
         weight = pair[0]
         if (
