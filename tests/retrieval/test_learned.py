@@ -162,8 +162,8 @@ def test_a_graded_answer_counts_from_a_grade_above_0():
 @every(
     ("lanes", "queries", "relevant", "said"),
     [
-        ([LANES["right"]], QUERIES, GOLD, "lanes are stages by their names"),
-        ({"right": print}, QUERIES, GOLD, "a lane is a stage"),
+        ([LANES["right"]], QUERIES, GOLD, "retrievers are stages by their names"),
+        ({"right": print}, QUERIES, GOLD, "a retriever is a stage"),
         (LANES, ["query 1"], GOLD, "queries with ids"),
         (LANES, QUERIES, [GOLD], "relevant has the ids"),
         (LANES, QUERIES, {"q0": "d01"}, "ids in a set or a list, or grades by id, not a str"),
