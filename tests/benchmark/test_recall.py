@@ -80,7 +80,7 @@ def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own,
     with pytest.raises(BadInput, match="also holds runs on own/test, which the report would lose"):
         run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], develop=True)
     (tmp_path / "out" / "hotpotqa" / "bm25.jsonl.gz").write_bytes(b"broken")
-    with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz is not a receipt"):
+    with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz is not a results file"):
         run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["follow"])
     assert receipts(tmp_path / "out") == before
 
@@ -129,7 +129,8 @@ def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_pa
         file.write_text(file.read_text().replace("radium", "polonium"))
     monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run"))
     with pytest.raises(
-        BadInput, match=r"bm25\.jsonl\.gz (is not a receipt|was made on other (documents|questions|qrels))"
+        BadInput,
+        match=r"bm25\.jsonl\.gz (is not a results file|was made on other (documents|questions|qrels))",
     ):
         run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "follow"])
 

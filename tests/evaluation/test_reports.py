@@ -164,7 +164,7 @@ def test_a_folder_without_plan_or_receipts_is_refused(tmp_path):
     with pytest.raises(BadInput, match="its names are"):
         derive_reports(tmp_path, load_dataset)
     PLAN.save(tmp_path / "plan.json")
-    with pytest.raises(BadInput, match="no receipts"):
+    with pytest.raises(BadInput, match="no results"):
         derive_reports(tmp_path, load_dataset)
     assert Plan.load(tmp_path / "plan.json") == PLAN
     with pytest.raises(BadInput, match="not among the measures"):
