@@ -14,7 +14,16 @@ from kgot_lab.analogy.linguistic import Analysis, RoleMap
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, DEFAULT_THRESHOLDS, TextPair, Thresholds
+from kgot_lab.similarity.delta import (
+    DEFAULT_THRESHOLDS,
+    DIGITS,
+    HIGH,
+    LOW,
+    MIDDLE,
+    NEGATIVE,
+    TextPair,
+    Thresholds,
+)
 from kgot_lab.similarity.delta import VerifierVerdict as Said
 from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.analogy.linguistic import Counterpart
-from kgot_lab.similarity.delta import BANDS, BAND_BOUNDARIES, band
+from kgot_lab.similarity.delta import BAND_BOUNDARIES, BANDS, band
 from kgot_lab.viz.static.drawing import HALO, draw_circle, draw_path, draw_rect, fit_lines, svg_root
 from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, shorten, text_width
 

@@ -150,7 +150,7 @@ class Editing(LiveOutput):
                 ],
                 "edges": [_edge_row(edge) for edge in edges[:_MAX_EDGES]],
                 "of_edges": len(edges),
-                "faults": [str(each) for each in editor.faults_at(self.node)],
+                "faults": [str(each) for each in editor.find_faults_at(self.node)],
                 "curated": f"by hand, {provenance['by']}, {provenance['at']}"
                 if isinstance(provenance, dict)
                 else "",

@@ -297,7 +297,7 @@ class GraphIndex(NodeTexts):
         kinds = max(len(self.graph.types()), 1)
         codes = max(len(self.graph.type_names), 1)
         touching = distinct_integers(
-            self.links.origins * np.int64(codes) + self.links.ways // 2, len(self.graph) * codes
+            self.links.origins * np.int64(codes) + self.links.step_kinds // 2, len(self.graph) * codes
         )
         return np.bincount(touching // codes, minlength=len(self.graph)) / kinds
 
@@ -336,14 +336,14 @@ class GraphIndex(NodeTexts):
             arrow for name in self.graph.type_names for arrow in (f" --[{name}]--> ", f" <--[{name}]-- ")
         ]
         some = np.asarray(places, np.int64)
-        columns = (each[some].tolist() for each in (links.origins, links.ways, links.ends.indices))
+        columns = (each[some].tolist() for each in (links.origins, links.step_kinds, links.ends.indices))
         steps = zip(*columns, strict=True)
         return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
 
     def steps_from(self, rows: Ints, type_weights: Reals) -> tuple[StepIndices, StepIndices]:
         """Return the steps from some rows over types with a weight above 0, and the row each comes from."""
         steps, owners = neighbour_steps(self.links.ends, rows)
-        is_followed = type_weights[self.links.ways[steps]] > 0
+        is_followed = type_weights[self.links.step_kinds[steps]] > 0
         return steps[is_followed], owners[is_followed]
 
     def next_level(self, depths: Ints, depth: int, type_weights: Reals) -> LevelEdges:
@@ -353,7 +353,7 @@ class GraphIndex(NodeTexts):
         are found.
         """
         level, open = (np.flatnonzero(each).astype(np.int32) for each in (depths == depth, depths < 0))
-        ends, ways, size = self.links.ends, self.links.ways, np.diff(self.links.ends.indptr)
+        ends, ways, size = self.links.ends, self.links.step_kinds, np.diff(self.links.ends.indptr)
         outwards = size[level].sum() <= size[open].sum()
         start, wanted = (level, -1) if outwards else (open, depth)
         steps, owners = neighbour_steps(ends, start)
@@ -375,7 +375,7 @@ class GraphIndex(NodeTexts):
         links, back = self.links, self.links.ends.indices[step]
         first, last = int(links.ends.indptr[back]), int(links.ends.indptr[back + 1])
         same = (links.edge_rows[first:last] == links.edge_rows[step]) & (
-            links.ways[first:last] == links.ways[step] ^ 1
+            links.step_kinds[first:last] == links.step_kinds[step] ^ 1
         )
         return first + int(np.flatnonzero(same)[0])
 
@@ -388,7 +388,7 @@ class GraphIndex(NodeTexts):
         # steps along an arrow come first
         first, last = (int(links.ends.indptr[row]), int(links.ends.indptr[row + 1]))
         same = (links.ends.indices[first:last] == links.ends.indices[step]) & (
-            type_weights[links.ways[first:last]] > 0
+            type_weights[links.step_kinds[first:last]] > 0
         )
         return first + int(np.flatnonzero(same)[0])
 

@@ -153,7 +153,7 @@ class _SearchSide:
 
 def _build_step(index: GraphIndex, step: int) -> PathStep:
     ids, links = index.graph.ids, index.links
-    direction: Literal["forward", "backward"] = "backward" if links.ways[step] % 2 else "forward"
+    direction: Literal["forward", "backward"] = "backward" if links.step_kinds[step] % 2 else "forward"
     return PathStep(
         ids[links.origins[step]],
         index.edge(links.edge_rows[step]),

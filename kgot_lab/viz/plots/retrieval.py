@@ -20,7 +20,7 @@ from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Estimate, intervals, wins_ties_losses
 from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.similarity.delta import BANDS, BAND_BOUNDARIES, TextPair, Thresholds, count_by_band
+from kgot_lab.similarity.delta import BAND_BOUNDARIES, BANDS, TextPair, Thresholds, count_by_band
 from kgot_lab.types import Edge, Query
 from kgot_lab.viz.plots.figure import (
     BASELINE_PEN,
