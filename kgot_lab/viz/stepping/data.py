@@ -301,10 +301,8 @@ class _TextStore:
 def _event_data(events: Sequence[Event], number: int, texts: _TextStore, by_hand: int) -> dict[str, Json]:
     """Return an event as JSON: a line for the list, HTML for the page, and the editable text."""
     event, part = events[number], changeable(events[number])
-    markup, event_caption = (
-        _event_markup(events, number, by_hand),
-        caption(event) + f" {BY_HAND}" * (number == by_hand),
-    )
+    markup = _event_markup(events, number, by_hand)
+    event_caption = caption(event) + f" {BY_HAND}" * (number == by_hand)
     data: dict[str, Json] = {"kind": type(event).__name__, "step": event.step}
     data |= {"caption": event_caption, "words": markup}
     if isinstance(event, Ballot):
