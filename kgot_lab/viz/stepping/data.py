@@ -378,13 +378,8 @@ def vote_data(events: Sequence[Event]) -> list[dict[str, Json]]:
     open_vote: dict[str, Json] | None = None
     for number, event in enumerate(events):
         if open_vote is None and isinstance(event, Asked) and event.role == "vote":
-            open_vote = {
-                "start": number,
-                "ballots": [],
-                "possible": _possible_ballots(events),
-                "end": -1,
-                "choice": "",
-            }
+            open_vote = {"start": number, "ballots": [], "end": -1, "choice": ""}
+            open_vote["possible"] = _possible_ballots(events)
             votes.append(open_vote)
         elif open_vote is not None and isinstance(event, Ballot):
             open_vote["ballots"].append([number, event.choice])
