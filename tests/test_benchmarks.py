@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.every import every
 
-pytestmark = pytest.mark.extended
+pytestmark = pytest.mark.with_types
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = sorted(

@@ -21,14 +21,14 @@ from kgot_lab.errors import (
     TraceError,
     UnknownName,
 )
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.stores.opening import resolved
+from kgot_lab.stores.opening import resolve_location
 from kgot_lab.viz.graph.view import GraphView
 from kgot_lab.viz.stepping.stepper import Stepper
 
@@ -317,7 +317,7 @@ def test_every_kind_of_graph_is_shown_as_the_same_graph(kind):
 
 
 def test_a_run_its_events_and_a_fork_of_it_are_stepped_through():
-    recorded = lab.load_run(bundled("traces/winter_storm.jsonl"))
+    recorded = lab.load_run(bundled_path("traces/winter_storm.jsonl"))
     assert isinstance(lab.show(recorded), Stepper) and lab.show(recorded.events).events == recorded.events
     number = next(at for at, event in enumerate(recorded.events) if type(event).__name__ == "Wrote")
     fork = lab.fork(recorded, number, "add('La Nina', 'made', 'rain')")
@@ -327,7 +327,7 @@ def test_a_run_its_events_and_a_fork_of_it_are_stepped_through():
 
 
 def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
-    recorded = lab.load_run(bundled("traces/winter_storm.jsonl"))
+    recorded = lab.load_run(bundled_path("traces/winter_storm.jsonl"))
     assert lab.solve(lab.replay(recorded)).text == recorded.answer
     assert lab.verify(recorded) is None is lab.verify(recorded.events)
 
@@ -353,7 +353,7 @@ def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
     ],
 )
 def test_a_name_an_address_or_a_file_means_a_kind_of_store(where, kind):
-    assert resolved(where) == (kind, None if where == kind else where)
+    assert resolve_location(where) == (kind, None if where == kind else where)
 
 
 @pytest.mark.parametrize("kind", ["in_memory", "cypher_embedded", "sparql_embedded", "sqlite"])
@@ -388,7 +388,7 @@ def test_without_its_file_the_local_model_says_what_to_do_and_nothing_is_fetched
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.extended
+@pytest.mark.with_types
 def test_a_run_that_goes_on_with_recorded_replies_takes_the_next_ones_and_says_when_there_are_none(tmp_path):
     whole = lab.ask(QUESTION, ADA, model(), preset=FEW, trace=tmp_path / "whole.jsonl")
     with pytest.raises(LLMError):
@@ -415,7 +415,7 @@ def test_an_interrupted_run_and_one_without_an_event_go_on_too(tmp_path):
     )
 
 
-@pytest.mark.extended
+@pytest.mark.with_types
 def test_the_same_recorded_model_answers_as_often_as_it_is_asked(tmp_path):
     first = lab.ask(
         QUESTION, ADA, Recorder(model(), tmp_path / "tape.jsonl"), preset=FEW, trace=tmp_path / "run.jsonl"

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from kgot_lab.documents.conversion import CONVERTED, MESSAGE_HEAD, Converted
 from kgot_lab.errors import BadInput, NotInstalled, shortly
-from kgot_lab.io.files import read_regular, wide_encoding
-from kgot_lab.io.processes import ended_after
+from kgot_lab.io.files import detect_wide_encoding, read_regular_file
+from kgot_lab.io.processes import watchdog
 
 # Conversion in a separate process, which is killed if a file takes too long and restarted for the next.
 
@@ -149,7 +149,7 @@ def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> 
     Raises _Ended if it ended without an answer.
     """
     assert process.stdin is not None and process.stdout is not None
-    with ended_after(seconds, process.kill) as late:
+    with watchdog(seconds, process.kill) as late:
         try:
             process.stdin.write(request)
             process.stdin.flush()
@@ -206,7 +206,7 @@ def text_of(path: Path) -> Text:
     converter.
     """
     try:
-        data = read_regular(path, _LARGEST)
+        data = read_regular_file(path, _LARGEST)
     except OSError as error:
         plain = error.errno in (errno.EFBIG, errno.EINVAL)  # the message is ours
         raise BadInput(str(error.strerror) if plain else f"cannot be opened ({error.strerror})") from error
@@ -264,7 +264,7 @@ def _decoded(data: bytes, declared: str = "") -> Text:
     Tries UTF-8, UTF-16 or UTF-32, the declared character set, Windows-1252, and UTF-8 with replacements.
     Raises BadInput for binary data.
     """
-    if wide := wide_encoding(data):
+    if wide := detect_wide_encoding(data):
         return Text(
             data.decode(wide, "replace"),
             remark="" if data.startswith(_MARKS) else f"without a mark; read as {wide}",

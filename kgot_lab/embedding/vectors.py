@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput, UnknownName, shortly
-from kgot_lab.io.files import bundled, write_whole
+from kgot_lab.io.files import bundled_path, write_atomically
 from kgot_lab.text.cleaning import whole
 
 # Cached vectors, keyed by a hash of the text.
@@ -266,7 +266,7 @@ def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object]
     paths = []
     for name in SHIPPED:
         with suppress(UnknownName):
-            paths.append(bundled(f"{name}/vectors.npz"))
+            paths.append(bundled_path(f"{name}/vectors.npz"))
     return Shelf(Cached(MiniLM(), folder, progress=progress), *paths)
 
 
@@ -304,7 +304,7 @@ class Vectors:
         np.savez_compressed(
             packed, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest
         )
-        write_whole(
+        write_atomically(
             path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"),
             packed.getvalue(),
             "the vectors",

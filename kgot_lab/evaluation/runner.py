@@ -39,8 +39,8 @@ from kgot_lab.evaluation.results import (
     to_be_deleted,
 )
 from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, latency, timed_search, unique
-from kgot_lab.io.files import write_whole
-from kgot_lab.io.processes import one_at_a_time
+from kgot_lab.io.files import write_atomically
+from kgot_lab.io.processes import exclusive_lock
 from kgot_lab.types import Hit, Json, Query
 
 # Whether a system is unchanged: its declared version, and its embedders.
@@ -146,7 +146,7 @@ def run_to(
     version, wanted = declared_version(system), question_put(dataset, name, keep)
     if (kept := stored_run(path, system, dataset, wanted)) is not None:
         return kept
-    with one_at_a_time(path, waits):
+    with exclusive_lock(path, waits):
         if (
             kept := stored_run(path, system, dataset, wanted)
         ) is not None:  # another process made it meanwhile
@@ -391,7 +391,7 @@ def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
     raw = partial.read_bytes() if partial.exists() else b""
     whole = raw[: raw.rfind(b"\n") + 1]
     if len(whole) < len(raw):
-        write_whole(partial, whole, "the receipt")
+        write_atomically(partial, whole, "the receipt")
     done: dict[str, _Found] = {}
     for number, line in enumerate(whole.splitlines(), start=1):
         with to_be_deleted(partial):

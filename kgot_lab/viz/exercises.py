@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, require
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.viz.static.table import Sheet, sheet
 
@@ -116,7 +116,7 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
     content = {"handed in": HANDED_IN, "name": name, "attempts": [asdict(each) for each in attempts]}
     content["note"] = _NOT_PROOF
     told = json.dumps({**content, "digest": digest_of(content)}, indent=1, ensure_ascii=False) + "\n"
-    return HandedIn(write_whole(path, told, "what is handed in"), name, attempts)
+    return HandedIn(write_atomically(path, told, "what is handed in"), name, attempts)
 
 
 def digest_of(content: Mapping[str, Any]) -> str:

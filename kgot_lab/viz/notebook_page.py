@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.viz.external_requests import notebook_references, references
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def write_slides(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path,
     Raises what `slides_of` raises.
     """
     made = {f"{Path(path).stem}.slides.html": slides_of(path) for path in paths}
-    return tuple(write_whole(Path(folder) / name, text, "the slides") for name, text in made.items())
+    return tuple(write_atomically(Path(folder) / name, text, "the slides") for name, text in made.items())
 
 
 def _slides(cells: Iterable[NotebookNode]) -> Iterator[list[NotebookNode]]:

@@ -48,7 +48,7 @@ from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.evaluation.significance import interval
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Reply, Usage, full_text
@@ -613,5 +613,5 @@ def test_the_facts_of_a_question_are_sentences_of_its_passages_that_mostly_hold_
 
 def test_the_passages_of_musique_498_have_their_vectors_on_file():
     documents, model = musique_dev().documents, MiniLM()
-    kept, digest = Vectors.load(bundled("musique-498/vectors.npz"), model), model.digest
+    kept, digest = Vectors.load(bundled_path("musique-498/vectors.npz"), model), model.digest
     assert set(kept.keys) == {text_key(digest, full_text(document)) for document in documents}

@@ -21,7 +21,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.loop.trace import load_run
 
-pytestmark = pytest.mark.extended
+pytestmark = pytest.mark.with_types
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX")
 SMALL_FILES = """

@@ -14,7 +14,7 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import SHIPPED, Cached, Shelf, Stocked, Vectors, minilm, text_key
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.types import Document, full_text
 
@@ -119,19 +119,19 @@ def test_no_texts_give_no_vectors_and_half_characters_do_no_harm(model):
     "name, folder", [("hotpotqa", SHIPPED[0]), ("musique", SHIPPED[1]), ("2wiki", SHIPPED[2])]
 )
 def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, folder):
-    kept = Vectors.load(bundled(f"{folder}/vectors.npz"), model)
+    kept = Vectors.load(bundled_path(f"{folder}/vectors.npz"), model)
     texts = [full_text(document) for document in load_dataset(name).documents]
     place = {key: row for row, key in enumerate(kept.keys)}
     assert set(place) == {text_key(model.digest, text) for text in texts}
     sample = texts[:: len(texts) // 8]
     rows = [place[text_key(model.digest, text)] for text in sample]
     assert ((model.embed(sample) * kept.matrix[rows]).sum(axis=1) > 0.999).all()
-    assert bundled(f"{folder}/vectors.npz").stat().st_size < 4_000_000
+    assert bundled_path(f"{folder}/vectors.npz").stat().st_size < 4_000_000
 
 
 def test_shipped_passages_are_not_embedded_again(model, tmp_path):
     counting = Counting(model)
-    shelf = Shelf(Cached(counting, tmp_path), *(bundled(f"{folder}/vectors.npz") for folder in SHIPPED))
+    shelf = Shelf(Cached(counting, tmp_path), *(bundled_path(f"{folder}/vectors.npz") for folder in SHIPPED))
     dense(load_dataset("hotpotqa").documents, shelf).search("Who directed the film?")
     assert counting.asked == 1
     texts = [

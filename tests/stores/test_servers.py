@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.extended
+pytestmark = pytest.mark.with_types
 
 COMMAND = Path(__file__).parents[2] / "benchmarks" / "stores" / "servers.py"
 

@@ -31,7 +31,7 @@ def with_a_changed_row(path, monkeypatch):
     """A store on a file that is too large to be searched at opening, in which one node and one edge are not
     as they were written.
     """
-    monkeypatch.setattr(file, "CHECKED", 0)
+    monkeypatch.setattr(file, "MAX_CHECKED_BYTES", 0)
     with Sqlite(path) as store:
         store.apply(ALL)
     path.write_bytes(path.read_bytes().replace(b"1867", b"1868").replace(b"1903", b"1904"))
@@ -84,7 +84,8 @@ def test_a_row_that_another_program_changed_is_read_and_written_as_any(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "within", ["kgot_lab.stores.sqlite.file.parsed_json", "zlib.crc32", "kgot_lab.stores.sqlite.tables._may"]
+    "within",
+    ["kgot_lab.stores.sqlite.file.parsed_json", "zlib.crc32", "kgot_lab.stores.sqlite.tables._is_allowed"],
 )
 def test_an_interruption_within_a_function_of_the_database_is_no_refusal(tmp_path, monkeypatch, within):
     with Sqlite(tmp_path / "graph.db") as store:
@@ -210,7 +211,7 @@ def test_a_file_that_is_open_elsewhere_is_looked_at_and_not_salvaged(tmp_path):
         other.stdin.close()
 
 
-@pytest.mark.extended
+@pytest.mark.with_types
 def test_a_file_that_is_being_written_to_is_whole(tmp_path):
     path = tmp_path / "graph.db"
     code = WRITES.replace("range(20)", "range(10**6)").replace(

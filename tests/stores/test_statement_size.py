@@ -17,7 +17,7 @@ from kgot_lab.stores.cypher import dialect as cypher
 from kgot_lab.stores.cypher.statements import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.stores.sparql import dialect as sparql
 from kgot_lab.stores.sparql.dialect import refuse_unless_sparql
-from kgot_lab.stores.statements import LONGEST_STATEMENT
+from kgot_lab.stores.statements import MAX_STATEMENT_LENGTH
 from kgot_lab.types import Triple
 
 READ, WRITE = partial(refuse_unless_sparql, "read"), partial(refuse_unless_sparql, "write")
@@ -34,7 +34,7 @@ EVERY = {
 }
 
 
-@pytest.mark.extended
+@pytest.mark.with_types
 @every(("check", "make"), EVERY.values(), ids=EVERY)
 def test_each_construct_is_bounded_well_below_what_ends_an_engine(check, make):
     for times in (800, 8000):
@@ -47,7 +47,7 @@ def test_a_statement_of_an_honest_size_passes(check, make):
     check(make(30))
 
 
-@pytest.mark.extended
+@pytest.mark.with_types
 def test_long_rows_that_engines_take_in_their_stride_pass():
     triples = " ".join(f":s{number} :p (1 -2 {number}), -{number} ." for number in range(3000))
     refuse_unless_sparql("write", f"INSERT DATA {{ {triples} }}")
@@ -82,7 +82,7 @@ def test_a_hundred_facts_are_one_statement(add, check):
     )
 
 
-@pytest.mark.extended
+@pytest.mark.with_types
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 @pytest.mark.parametrize("kind", [kind for kind in HERE if kind.statements in (CYPHER, SPARQL)], ids=str)
 def test_a_statement_that_is_too_large_is_refused_by_the_store_which_goes_on(kind, tmp_path, request):
@@ -93,7 +93,7 @@ def test_a_statement_that_is_too_large_is_refused_by_the_store_which_goes_on(kin
     )
     with opened(kind.open(tmp_path, request)) as store:
         for act, makes in ((store.read, reads), (store.write, writes)):
-            for statement in (makes["+"](8000), kind.statements.add + " " * LONGEST_STATEMENT):
+            for statement in (makes["+"](8000), kind.statements.add + " " * MAX_STATEMENT_LENGTH):
                 with pytest.raises(QueryFailed, match="is the most") as caught:
                     act(statement)
                 assert caught.value.statement == statement

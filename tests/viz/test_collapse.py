@@ -11,7 +11,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import frozen
+from kgot_lab.graph.property_graph import make_read_only
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import READ_AT_ONCE, closed, collapsed, drawn_view, entered, revealed, shut
 from kgot_lab.viz.graph.communities import MOST_COMMUNITIES, communities, connected_parts
@@ -27,9 +27,9 @@ def of_columns(size, ends, labels=()):
         ids=tuple(f"n{row}" for row in range(size)),
         node_labels=tuple((labels[row % len(labels)],) for row in range(size)) if labels else ((),) * size,
         node_properties=({},) * size,
-        sources=frozen(ends[:, 0].copy()),
-        targets=frozen(ends[:, 1].copy()),
-        type_codes=frozen((np.arange(len(ends)) % 5).astype(np.int32)),
+        sources=make_read_only(ends[:, 0].copy()),
+        targets=make_read_only(ends[:, 1].copy()),
+        type_codes=make_read_only((np.arange(len(ends)) % 5).astype(np.int32)),
         type_names=tuple(f"type {code}" for code in range(5)),
         edge_properties=({},) * len(ends),
         edge_keys=tuple(map(str, range(len(ends)))),
@@ -389,7 +389,7 @@ def test_a_thousand_parallel_edges_leave_room_for_the_others():
     }
 
 
-@pytest.mark.extended
+@pytest.mark.with_types
 def test_all_communities_can_be_opened_as_far_as_there_is_room():
     view = collapsed(MIDDLE)
     for community in view.communities:

@@ -15,7 +15,7 @@ from viz.test_pages import EVIL
 
 from kgot_lab.errors import BadInput, NoSandbox
 from kgot_lab.graph.property_graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
@@ -46,20 +46,20 @@ from kgot_lab.viz.static.markup import key_of
 from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
 from kgot_lab.viz.stepping.stepper import stepper
 
-TRACES = sorted(bundled("traces").glob("*.jsonl"))
+TRACES = sorted(bundled_path("traces").glob("*.jsonl"))
 QUICK = {
     "hotpotqa_demo",
     "same_question_cypher_embedded",
     "winter_storm",
 }  # the others are in the extended tier
 RUNS = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.extended] * (path.stem not in QUICK))
+    pytest.param(path, id=path.stem, marks=[pytest.mark.with_types] * (path.stem not in QUICK))
     for path in TRACES
 ]
 TOOL = search(ADA, bm25(ADA), k=2)
-DEMO = load_run(bundled("traces/hotpotqa_demo.jsonl"))
-STORM = load_run(bundled("traces/winter_storm.jsonl"))
-VOLCANO = recorded_fork(STORM, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
+DEMO = load_run(bundled_path("traces/hotpotqa_demo.jsonl"))
+STORM = load_run(bundled_path("traces/winter_storm.jsonl"))
+VOLCANO = recorded_fork(STORM, load_run(bundled_path("traces/winter_storm_fork_volcano.jsonl")))
 
 
 @pytest.fixture(params=RUNS, scope="module")
@@ -436,7 +436,7 @@ def test_a_statement_that_ran_at_once_has_no_repairs(mended):
     assert "Repaired" not in words
 
 
-@pytest.mark.extended
+@pytest.mark.with_types
 def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
     def broken(query: str) -> str:
         raise ZeroDivisionError("the tool is broken")

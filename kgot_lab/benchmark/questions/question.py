@@ -11,7 +11,7 @@ from pathlib import Path
 from kgot_lab.documents.files import text_of
 from kgot_lab.documents.folder import first_heading, passages, read_documents, without_heading
 from kgot_lab.errors import BadInput, shortly
-from kgot_lab.io.files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular_file, utf8_text
 from kgot_lab.types import Document, Json
 
 
@@ -103,7 +103,7 @@ def own_questions(path: Path) -> QuestionSet:
     """
     try:
         # at no other separator, since JSON allows those in strings
-        lines = utf8_text(read_regular(path), path).split("\n")
+        lines = utf8_text(read_regular_file(path), path).split("\n")
     except OSError as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
     questions = [_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]

@@ -23,7 +23,7 @@ from kgot_lab.evaluation.grading import graded_scores, grading_prompt
 from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, interval, share
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import forecast
@@ -196,7 +196,7 @@ def note_untraced(folder: Path, spending: Spending) -> None:
             0.0, round(spent.cost - known.cost, 9)
         ),  # sums in another order differ in their last digits
     }
-    write_whole(folder / UNTRACED, json.dumps(beside) + "\n", "what no trace holds")
+    write_atomically(folder / UNTRACED, json.dumps(beside) + "\n", "what no trace holds")
 
 
 def _untraced(folder: Path) -> tuple[int, Usage]:
@@ -262,7 +262,7 @@ def write_totals(folder: Path) -> dict[str, Json]:
         "seconds of all questions": round(sum(receipt.seconds or 0.0 for receipt in receipts), 3),
         "questions of unknown seconds": sum(receipt.seconds is None for receipt in receipts),
     }
-    write_whole(folder / TOTALS, json.dumps(totals, indent=1) + "\n", "the totals")
+    write_atomically(folder / TOTALS, json.dumps(totals, indent=1) + "\n", "the totals")
     return totals
 
 

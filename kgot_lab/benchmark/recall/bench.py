@@ -63,7 +63,7 @@ def bench(
     with a version resumes, and the report says how many rankings are from before. Two processes that write
     the same results wait for each other. Without a folder nothing is stored. A system that learns from the
     documents is left out, with a note in the report, if there are too few. `progress(done, total, what)`
-    counts systems. With a Dask `client` (kgot_lab.io.dask_workers.workers_at) the systems run on its workers,
+    counts systems. With a Dask `client` (kgot_lab.io.dask_workers.dask_client) the systems run on its workers,
     and your own are pickled. Raises BadInput for data without two judged queries, for systems that cannot be
     evaluated or rank wrongly, and for a folder with another plan or other data, UnknownName for the baseline
     or the embedder, NotInstalled, and LabError, with its cause, for an error in a system's own code.

@@ -13,7 +13,7 @@ from pathlib import Path
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, from_beir, linked_by, musique_steps
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Document, Edge, Json, Query, Triple
@@ -48,7 +48,7 @@ def curated_graph() -> Dataset:
     """
     rows, locked = list[Json](), set[str]()
     for half in ("tuning", "locked"):
-        lines = bundled(f"cookbook/queries_{half}.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = bundled_path(f"cookbook/queries_{half}.jsonl").read_text(encoding="utf-8").splitlines()
         answered = [row for row in map(json.loads, lines) if row["strict"]]
         rows += answered
         locked |= {row["id"] for row in answered if half == "locked"}
@@ -68,7 +68,7 @@ def _analogies(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
 
     Texts on the same subject were not judged against each other. Analogues of the other split are excluded.
     """
-    split = json.loads(bundled(f"{name}/split.json").read_text(encoding="utf-8"))
+    split = json.loads(bundled_path(f"{name}/split.json").read_text(encoding="utf-8"))
     held_out, about = set(split["locked"]), defaultdict[str, set[str]](set)
     near = {part: defaultdict[str, set[str]](set) for part in (False, True)}
     asked: dict[str, tuple[str, bool]] = {}
@@ -100,7 +100,7 @@ def _analogies(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
 
 
 def _rows(name: str) -> list[Json]:
-    with gzip.open(bundled(name), "rt", encoding="utf-8") as lines:
+    with gzip.open(bundled_path(name), "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -307,7 +307,7 @@ def _read(
         _qrels(f"{folder}/qrels.tsv", ids),
         {row["_id"]: type_of(row) for row in questions},
         triples,
-        frozenset(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))[locked]),
+        frozenset(json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))[locked]),
         groups=linked_by({row["_id"]: musique_steps(row["_id"]) for row in questions})
         if name == "musique-498"
         else {},
@@ -325,7 +325,7 @@ def _new_ids(folder: str) -> dict[str, str]:
 
 def _delta_edges(folder: str) -> tuple[Edge, ...]:
     """Load the delta edges of a folder's passages, or none if they were not computed."""
-    if not (bundled(folder) / "delta_edges.jsonl.gz").exists():
+    if not (bundled_path(folder) / "delta_edges.jsonl.gz").exists():
         return ()
     _, *rows = _rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made
     return tuple(
@@ -336,7 +336,7 @@ def _delta_edges(folder: str) -> tuple[Edge, ...]:
 
 def _qrels(path: str, ids: Mapping[str, str]) -> Qrels:
     qrels: dict[str, dict[str, int]] = {}
-    for line in bundled(path).read_text(encoding="utf-8").splitlines()[1:]:
+    for line in bundled_path(path).read_text(encoding="utf-8").splitlines()[1:]:
         query, document, grade = line.split("\t")
         qrels.setdefault(query, {})[ids[document]] = int(grade)
     return qrels

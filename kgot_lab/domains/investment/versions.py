@@ -25,7 +25,7 @@ from kgot_lab.domains.investment.view import (
 )
 from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
-from kgot_lab.graph.validation import Vocabulary, fit_edge, fit_node, fit_text
+from kgot_lab.graph.validation import Vocabulary, validate_edge, validate_node, validate_text
 from kgot_lab.kgos.schemas.check import Fault, time_of
 from kgot_lab.memory.claims.claim import instant
 from kgot_lab.memory.tables import TableStorage
@@ -285,7 +285,7 @@ def one_each(nodes: Iterable[Node]) -> list[Node]:
     """Validate nodes and merge those with the same id."""
     found: dict[str, Node] = {}
     for node in nodes:
-        node = fit_node(node)
+        node = validate_node(node)
         require_key(node.id, "the id of a node")
         before = found.get(node.id)
         if before is not None and before.labels != node.labels:
@@ -311,7 +311,7 @@ def require_owner(owner: str) -> None:
 
 def require_key(text: str, what: str) -> None:
     """Raise BadInput unless a table can store the value as an id or a name."""
-    fit_text(text, what)
+    validate_text(text, what)
     if "\0" in text or len(text) > LONGEST_ID:
         raise BadInput(
             f"{what} is a text of at most {LONGEST_ID} characters without a NUL, not {shortly(text)}"
@@ -323,10 +323,10 @@ def edge_in_order(edge: Edge, vocabulary: Vocabulary) -> Edge:
 
     Its key is that of the owner, not of the caller.
     """
-    edge = fit_edge(edge)
+    edge = validate_edge(edge)
     for end in (edge.source, edge.target):
         require_key(end, "an end of an edge")
-    return vocabulary.in_order(edge)
+    return vocabulary.stored_form(edge)
 
 
 def ownership_faults(nodes: Sequence[Node], there: Mapping[str, DatedNode], owner: str) -> Iterable[Fault]:

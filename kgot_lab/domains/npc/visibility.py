@@ -38,7 +38,7 @@ from kgot_lab.domains.npc.policy import (
 from kgot_lab.domains.npc.statements import WorldRow, WorldStorage, entity_of, relationship_of, uuids
 from kgot_lab.errors import BadInput, LabError, ToolFailed, require, require_count
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.stores.lookup import reached
+from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.sql import json_text
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Json
@@ -142,7 +142,7 @@ class Sight(EntityReads):
         seen, id = self._seen(), fit_id(entity_id)
         _one_of(seen, id)
         steps = steps_over(seen.relationships, fit_types(types), direction)
-        found = reached(id, fit_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
+        found = nodes_within(id, fit_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
         there = [Neighbour(entity, found[entity.id]) for entity in seen.entities if found.get(entity.id)]
         return tuple(sorted(there, key=lambda each: each.depth))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.graph.property_graph import Ints, make_read_only
 
 MOST_COMMUNITIES = 40
 COARSER = 0.7  # factor of the resolution while there are too many communities
@@ -89,7 +89,7 @@ def divided_further(
         return division
     of = division.of.copy()
     of[rows] = len(division) + finer.of
-    return Communities(frozen(of), division.kinds + finer.kinds, division.how)
+    return Communities(make_read_only(of), division.kinds + finer.kinds, division.how)
 
 
 def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
@@ -262,7 +262,7 @@ def _gathered(found: _Numbers, links: Ints, lonely: NDArray[np.bool_], most: int
     rank[order] = np.arange(len(order))
     alone = np.bincount(numbers, weights=~lonely, minlength=len(values)) == 0
     kinds = tuple(WITHOUT_EDGES if alone[group] else "" for group in order.tolist())
-    return Communities(frozen(rank[numbers]), kinds + (THE_REST,) * (len(order) < len(values)), how)
+    return Communities(make_read_only(rank[numbers]), kinds + (THE_REST,) * (len(order) < len(values)), how)
 
 
 def members(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
-from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.graph.property_graph import Ints, make_read_only
 from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES, Communities, first_labels, members
 from kgot_lab.viz.graph.marks import node_caption
@@ -103,7 +103,10 @@ def lines(
     crossed = crossing[drawn]
     made = _bundles(graph, codes, bundle_of[drawn], (one < other)[crossed], crossed, names)
     return Lines(
-        frozen(drawn_edges.astype(np.int32)), made, np.bincount(one[within], minlength=len(names)), left_out
+        make_read_only(drawn_edges.astype(np.int32)),
+        made,
+        np.bincount(one[within], minlength=len(names)),
+        left_out,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.evaluation.significance import Estimate
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, escaped, image, shortened, text_width
@@ -104,12 +104,12 @@ class Plot:
         if path.suffix not in _KINDS:
             raise BadInput(f"a plot is saved as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not as {path.name}")
         if path.suffix == ".svg":
-            return write_whole(path, self._repr_svg_(), "the plot")
+            return write_atomically(path, self._repr_svg_(), "the plot")
         unsigned = ("Creator", "Producer", "CreationDate") if path.suffix == ".pdf" else ("Software",)
         with _style():
             drawn = io.BytesIO()
             self.figure.savefig(drawn, format=path.suffix[1:], dpi=200, metadata=dict.fromkeys(unsigned))
-        return write_whole(path, drawn.getvalue(), "the plot")
+        return write_atomically(path, drawn.getvalue(), "the plot")
 
     def _repr_svg_(self) -> str:
         return self.svg.replace("<svg", f'<svg xmlns="{_NAMESPACE}"', 1)

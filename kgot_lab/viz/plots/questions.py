@@ -24,7 +24,7 @@ from kgot_lab.evaluation.grading import (
 )
 from kgot_lab.evaluation.significance import share
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.state import Ledger
 from kgot_lab.types import Json, Usage
 from kgot_lab.viz.plots.figure import (
@@ -446,7 +446,7 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
     for name, draw in TEN_PLOTS.items():
         drawn = draw(receipts, ledger)
         told = {"plot": name, "told": drawn.alt, "numbers": list(drawn.numbers)}
-        write_whole(
+        write_atomically(
             place / f"{name}.json",
             json.dumps(told, indent=1, ensure_ascii=False) + "\n",
             "the numbers of the plot",

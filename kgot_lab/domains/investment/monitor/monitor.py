@@ -49,8 +49,8 @@ from kgot_lab.errors import (
     shortly,
     without_secrets,
 )
-from kgot_lab.io.files import write_whole
-from kgot_lab.io.http_client import is_loopback, through_proxy, way_to
+from kgot_lab.io.files import write_atomically
+from kgot_lab.io.http_client import describe_proxy, is_loopback, proxy_options
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import counted
@@ -74,7 +74,7 @@ def to_folder(folder: Path | str) -> Deliver:
     place = Path(folder)
 
     def deliver(entry: OutboxEntry) -> None:
-        write_whole(place / f"{entry.key}.json", _told(entry), "the briefing")
+        write_atomically(place / f"{entry.key}.json", _told(entry), "the briefing")
 
     return deliver
 
@@ -95,7 +95,7 @@ def to_address(url: str) -> Deliver:
         raise BadInput(
             "a briefing says whose it is: an address that is not of this computer begins with https"
         )
-    way = way_to(url)
+    way = proxy_options(url)
 
     def deliver(entry: OutboxEntry) -> None:
         import httpx  # a dependency of openai
@@ -109,7 +109,7 @@ def to_address(url: str) -> Deliver:
             ):
                 status = answer.status_code
         except httpx.HTTPError as error:
-            told = f"{where} did not take a briefing{through_proxy(url)} ({type(error).__name__})"
+            told = f"{where} did not take a briefing{describe_proxy(url)} ({type(error).__name__})"
             raise ToolFailed(f"{told}: see that it is there", again=True) from None
         if not 200 <= status < 300:
             busy = status >= 500 or status in (408, 429)

@@ -275,7 +275,7 @@ class Sifter:
         """
         first: Sequence[Fault] = ()
         for source, target in product(sources, targets):
-            edge = self._vocabulary.in_order(Edge(source.id, type, target.id, properties))
+            edge = self._vocabulary.stored_form(Edge(source.id, type, target.id, properties))
             found = edge_faults(
                 self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)}
             )

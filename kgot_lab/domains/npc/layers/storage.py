@@ -43,9 +43,9 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, described_value, require
-from kgot_lab.stores.lookup import reached
+from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.postgres.rows import pgvector_text
-from kgot_lab.stores.postgres.tables import quoted
+from kgot_lab.stores.postgres.tables import quote_identifier
 from kgot_lab.stores.sql import json_text
 
 
@@ -171,7 +171,7 @@ def graphrag_in_python(
     with graph.reading():
         seen = seen_by(graph, asked.npc_id, asked.policy)
         steps = steps_over(seen.relationships, (), "out")
-        near = reached(asked.npc_id, asked.ranking.steps, lambda id: (to for _, to in steps([id])))
+        near = nodes_within(asked.npc_id, asked.ranking.steps, lambda id: (to for _, to in steps([id])))
         entities = {each.id: each for each in seen.entities if asked.ranking.hops is None or each.id in near}
         if asked.scope is not None:
             entities = {id: entity for id, entity in entities.items() if id in asked.scope}
@@ -378,7 +378,7 @@ def _spelt(statement: str, vectors: str) -> str:
 
     It is on no search path, because it may contain tables of other worlds.
     """
-    return statement.replace("pgvector.", f"{quoted(vectors)}.")
+    return statement.replace("pgvector.", f"{quote_identifier(vectors)}.")
 
 
 # The layers for each storage of a world.
