@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     for item in items:
         if item.nodeid.startswith(EXTENDED_FOLDERS) or needs_server(item):
-            item.add_marker(pytest.mark.with_types)
+            item.add_marker(pytest.mark.extended)
     if "PYTEST_XDIST_WORKER" in os.environ:
         from support.handing_out import in_order
 

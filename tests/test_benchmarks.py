@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.every import every
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = sorted(

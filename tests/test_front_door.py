@@ -388,7 +388,7 @@ def test_without_its_file_the_local_model_says_what_to_do_and_nothing_is_fetched
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_run_that_goes_on_with_recorded_replies_takes_the_next_ones_and_says_when_there_are_none(tmp_path):
     whole = lab.ask(QUESTION, ADA, model(), preset=FEW, trace=tmp_path / "whole.jsonl")
     with pytest.raises(LLMError):
@@ -415,7 +415,7 @@ def test_an_interrupted_run_and_one_without_an_event_go_on_too(tmp_path):
     )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_same_recorded_model_answers_as_often_as_it_is_asked(tmp_path):
     first = lab.ask(
         QUESTION, ADA, Recorder(model(), tmp_path / "tape.jsonl"), preset=FEW, trace=tmp_path / "run.jsonl"

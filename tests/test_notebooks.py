@@ -170,7 +170,7 @@ def test_there_is_a_solution_to_each_exercise_and_none_more():
     assert set(SOLVED) == {each.name for path in NOTEBOOKS for each in exercise_cells(path)}
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @each_notebook
 def test_wrong_answers_of_any_kind_are_not_yet_with_the_hint_and_the_solutions_are_right(path):
     exercises = Exercises(path)

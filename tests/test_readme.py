@@ -83,7 +83,7 @@ def wrong_commands(text: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @pytest.mark.parametrize("name", sorted(RUN))
 def test_the_python_of_a_page_runs(name, tmp_path):
     code = "\n".join(blocks((ROOT / name).read_text(encoding="utf-8"), "python"))

@@ -14,7 +14,7 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import Plan
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

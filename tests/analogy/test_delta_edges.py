@@ -780,7 +780,7 @@ def test_a_name_is_no_text_and_a_summary_is_one():
     assert described(graph) == {"b": "ant bee"}
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_pair_exactly_at_both_thresholds_is_an_edge():
     graph = graph_of(chance_texts(3, 30))
     skeletons = made(described(graph).values())

@@ -26,7 +26,7 @@ from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 DATA, VECTORS = tiny(), SyntheticVectors(64)
 PLAN = Plan("base", rounds=200)

@@ -289,7 +289,7 @@ def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
     assert [question.text for question in own_questions(path).questions] == [row["question"] for row in rows]
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_level_is_named_by_its_number_or_whole():
     assert Selection(level="3").of(musique()).questions == Selection(level="3 hops").of(musique()).questions
     assert {each.level for each in Selection(level="hard", part="all").of(hotpotqa()).questions} == {"hard"}

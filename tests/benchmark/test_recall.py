@@ -26,7 +26,7 @@ from kgot_lab.types import Document, Query
 from kgot_lab.viz.html import recall_page
 from kgot_lab.viz.plots.retrieval import rival, shown_systems
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 VECTORS = SyntheticVectors(64)
 SOME = ("bm25", "follow", "gate", "pagerank, titles")  # quick ones

@@ -24,7 +24,7 @@ from kgot_lab.io.dask_workers import dask_client
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import ranked
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 DATA, PLAN = tiny(triples=TRIPLES), Plan("convex", rounds=100)
 SOME = ("like", "bm25", "convex", "follow, sentences", "pagerank, triples", "follow, triples", "gate")

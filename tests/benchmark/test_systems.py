@@ -58,7 +58,7 @@ def test_delta_edges_are_all_that_the_walk_with_them_has_more():
                 assert any(id in pair and all(end in hits.ids for end in pair) for pair in ends)
 
 
-@pytest.mark.parametrize("name", [pytest.param("hotpotqa", marks=pytest.mark.with_types), "musique"])
+@pytest.mark.parametrize("name", [pytest.param("hotpotqa", marks=pytest.mark.extended), "musique"])
 def test_every_system_ranks_real_passages_each_once_with_finite_scores_best_first(name):
     data = small(name)
     known = {document.id for document in data.documents}
@@ -104,7 +104,7 @@ def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(gra
     assert [edge.target for edge in mixed.edges] == same != other
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_following_names_finds_far_more_than_following_shuffled_ones():
     data = load_dataset("hotpotqa").develop
     embedder = Remembered(minilm())

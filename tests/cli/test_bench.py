@@ -26,7 +26,7 @@ from kgot_lab.benchmark.recall.datasets import BUNDLED
 from kgot_lab.cli.terminal import bar
 from kgot_lab.evaluation.results import Plan
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 with_torch = pytest.mark.skipif(
     find_spec("sentence_transformers") is None, reason="make test WITH=torch has it"

@@ -190,7 +190,7 @@ IN_CYPHER = (
 )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @pytest.mark.parametrize(("kind", "said"), [("sparql_embedded", IN_SPARQL), ("cypher_embedded", IN_CYPHER)])
 def test_a_run_in_another_language_is_kept_stopped_resumed_and_verified(kgot_lab, kind, said):
     write, read = said
@@ -382,7 +382,7 @@ def run_apart(words: list[object], **options: Any) -> subprocess.CompletedProces
     )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
     with openai_server(*replies(*FIRST, *REST[:-2], {"answer": "倫敦"}, {"answer": "倫敦"})) as server:
         words = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *asking(server)]

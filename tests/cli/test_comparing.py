@@ -19,7 +19,7 @@ from kgot_lab.benchmark.comparison.comparison_run import turns
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.cli.app import main
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.loop.trace import load_run
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX")
 SMALL_FILES = """

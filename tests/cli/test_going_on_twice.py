@@ -21,7 +21,7 @@ from kgot_lab.loop.trace import load_run, parted_at
 from kgot_lab.stores import delete_namespace, open_store
 from kgot_lab.types import Edge, Node
 
-pytestmark = [pytest.mark.with_types, pytest.mark.usefixtures("here")]
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("here")]
 
 PARIS = [
     {"statements": ['add("Ada Lovelace", "born in", "Paris")']},

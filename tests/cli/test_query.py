@@ -226,7 +226,7 @@ def test_a_bar_in_quotes_is_no_end_of_a_question(file):
     assert done.code == 0 and "find 'a|b' →" in done.err
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_closed_standard_input_is_said(file):
     code = "import os; os.close(0)\nimport sys; sys.stdin = None\nfrom kgot_lab.cli.app import main\nmain()"
     for words in (["query", file, "batch", "-"], ["mcp", file]):

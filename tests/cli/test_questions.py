@@ -28,7 +28,7 @@ from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Asked
 from kgot_lab.loop.trace import load_run
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 RUN = Path("run")
 PNG = b"\x89PNG\r\n\x1a\n"

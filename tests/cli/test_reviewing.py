@@ -218,7 +218,7 @@ hostile = st.builds(
 )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(hostile, min_size=1, max_size=4, unique_by=lambda claim: claim.id), texts)
 def test_no_text_in_a_claim_breaks_a_line_or_commands_the_terminal(kgot_lab, claims, by):

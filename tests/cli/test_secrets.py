@@ -66,7 +66,7 @@ def run(kgot_lab, here, finished_run, monkeypatch):
     return kgot_lab
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore:The Query API")
 @pytest.mark.parametrize("words", [*BY_MODEL, *BY_STORE, *WRONG], ids=lambda words: " ".join(words)[:70])
 def test_an_address_that_is_refused_is_told_without_its_password(run, words):

@@ -82,7 +82,7 @@ def test_a_missing_needed_piece_is_said_with_the_way_to_get_it_and_is_a_failure(
     assert out[0].startswith("MISSING") and "apt install bubblewrap" in out[0] and out[1].startswith("ok")
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_nbconvert_is_tried_by_making_a_page():
     pytest.importorskip("nbconvert")
     (finding,) = pieces.diagnose("exports").findings

@@ -31,7 +31,7 @@ from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import read_regular_file, read_regular_text
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 pytest.importorskip("markitdown")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such files there")

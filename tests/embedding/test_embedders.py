@@ -125,7 +125,7 @@ def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeyp
 # --- the same model with and without torch ---
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_with_and_without_torch_the_ranking_is_the_same_but_for_near_ties(tmp_path):
     """Weights in 8 bits move a cosine by up to .013, so passages nearer than that may change places."""
     light, heavy = ready("minilm", tmp_path), ready("sentence-transformers", tmp_path)

@@ -267,7 +267,7 @@ def test_terms_and_systems_are_read_and_a_mapping_is_judged_by_them():
         mapped(family, {"house": "home"})
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_wrong_choices_are_of_known_kinds():
     def kinds(name):
         return Counter(tuple(sorted(question.kinds)) for question in choices(name).questions)

@@ -38,14 +38,14 @@ def test_the_six_show_each_outcome_and_one_constant_guess_gets_two_at_most(every
     assert contest.asks and "Right: " in contest.rounds[0].told
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_an_outcome_that_nothing_has_is_named(every):
     only_right = [replace(each, rag=each.graph) for each in every if each.graph.em == 1]
     with pytest.raises(BadInput, match="no question of 2wiki ended so that 'RAG' fits"):
         duel.one_of_each(only_right, [("both", "2wiki"), ("RAG", "2wiki")])
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_wrong_answers_of_the_chosen_have_nothing_of_the_right_one_and_an_end_that_is_known(every):
     for each in duel.one_of_each(every):
         assert {each.rag.f1, each.graph.f1} <= {0.0, 1.0} and all(each.ends)

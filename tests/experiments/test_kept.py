@@ -67,7 +67,7 @@ def answers():
     return KeptAnswers.of(RESULTS)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_set_a_system_or_a_folder_that_is_not_there_is_refused(answers, tmp_path):
     with pytest.raises(UnknownName, match="nowhere"):
         answers.accuracy("nowhere", "surface")
@@ -86,7 +86,7 @@ def test_only_what_is_beyond_chance_after_the_correction_is_sure():
     assert sure(rows) == {"better": ["a"], "worse": ["c"]}
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_gains_are_those_of_the_report(answers):
     sets = [answers.sets[name] for name in sorted(answers.sets) if "skeletons of" not in name]
     table = {row[0].text: [cell.text for cell in row] for row in gains("aligned", sets, fitted=False).rows}
@@ -97,7 +97,7 @@ def test_the_gains_are_those_of_the_report(answers):
         assert row["best control"] == rival and float(own) == row["own"]
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_shares_of_the_cells_are_those_of_their_questions(answers):
     shares = answers.by_cell("storyanalogy-mc", "surface")
     questions, _ = answers.sets["storyanalogy-mc cells"]

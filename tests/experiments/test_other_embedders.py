@@ -69,7 +69,7 @@ def test_the_page_says_what_the_receipts_give(both):
             assert all(share in told for share in reached)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_gain_is_tested_in_pairs_and_by_groups(both):
     ours, other = both
     ids = [query.id for query in ours.dataset.queries if query.id in ours.dataset.locked]
@@ -83,7 +83,7 @@ def test_a_gain_is_tested_in_pairs_and_by_groups(both):
     )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_bundled_embedder_reaches_here_what_it_reaches_on_the_standard_sets(both):
     for run in both[0].runs:
         path = RESULTS / "standard_sets" / "musique-498" / f"{run.system.replace(', ', '-')}.jsonl.gz"
@@ -92,7 +92,7 @@ def test_the_bundled_embedder_reaches_here_what_it_reaches_on_the_standard_sets(
             assert before == both[0].scores[run.system].per_query("recall@5")
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_questions_counted_as_locked_are_those_of_the_data(both):
     locked = load_dataset("musique-498").locked
     for report in both:

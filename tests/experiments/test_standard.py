@@ -91,7 +91,7 @@ def test_what_links_gain_is_above_the_control_that_looks_at_no_names():
     assert row.difference.low > 0 and row.p < 0.05
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_published_figures_are_marked_as_published_and_ours_as_ours(tmp_path):
     # intervals are not what is looked at here
     replace(STANDARD_PLAN, rounds=200).save(tmp_path / "plan.json")
@@ -104,7 +104,7 @@ def test_published_figures_are_marked_as_published_and_ours_as_ours(tmp_path):
     assert whose == {"published", "ours", "their run, our scoring"}
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_queries_of_a_group_are_drawn_and_flipped_together_in_a_report():
     dataset = load_dataset("musique-498")
     made = report(

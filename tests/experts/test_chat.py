@@ -204,7 +204,7 @@ def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_prompt(graph, 
     assert not missing
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(limited_graphs("a"), limited_graphs("b"), questions)
 def test_no_limitation_is_missing_where_several_graphs_are_asked(one, two, question):

@@ -34,7 +34,7 @@ def test_each_text_in_one_channel_tells_nothing_of_another_and_changes_nothing()
     assert sum(each.obeyed for each in outcomes) > 20, "it did read what was planted, so the test could fail"
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @every("channel", CHANNELS)
 def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(channel):
     texts = hostile_texts()

@@ -200,7 +200,7 @@ def test_a_model_of_your_own_is_used_as_it_is(tmp_path: Path, monkeypatch: pytes
         find_model(TINY, tmp_path)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_pips_own_words_are_kept_when_it_fails(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="could not download not a requirement"):
         download("not a requirement", tmp_path)

@@ -44,7 +44,7 @@ from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, ask_model
 from kgot_lab.types import Document, Message, Prompt, Reply, Usage
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
@@ -351,7 +351,7 @@ def test_a_run_stopped_after_any_event_resumes_to_the_same_end(rich, shared, tmp
         assert all(same_event(was, now) for was, now in zip(rich, load_run(path).events, strict=True)), kept
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_fork_anywhere_without_a_model_ends_with_an_answer_or_a_reason(rich, shared):
     for at, event in enumerate(rich):
         if isinstance(event, Asked | ToolReturned):

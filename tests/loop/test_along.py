@@ -42,7 +42,7 @@ SLOW = (
     "cypher_embedded",
     "fused",
 )  # read in the quick tier by tests/loop/test_languages.py and test_evidence.py
-EACH_LANGUAGE = [pytest.param(each, marks=[pytest.mark.with_types] * (each in SLOW)) for each in LANGUAGES]
+EACH_LANGUAGE = [pytest.param(each, marks=[pytest.mark.extended] * (each in SLOW)) for each in LANGUAGES]
 PASSAGES = [
     Document(
         "d1",
@@ -118,7 +118,7 @@ def test_a_sure_answer_from_the_best_path_ends_the_run_after_one_call(kind: str)
     assert "It was founded in 1984." in said
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_every_language_shows_the_model_the_same_path() -> None:
     shown = {kind: of(run_of(WHEN, {WHEN: "1984"}, kind=kind), Asked)[0].prompt for kind in LANGUAGES}
     assert len({prompt.messages[-1].text for prompt in shown.values()}) == 1

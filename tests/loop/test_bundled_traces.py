@@ -163,7 +163,7 @@ def test_a_trace_forked_at_an_event_of_chance_stops_with_a_reason_or_answers(pat
     fork_stops_or_answers(events, chance.choice(forkable(events)), chance.choice(CHANGES), stores)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_trace_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(path, stores, change):
     events = load_run(path).events

@@ -145,8 +145,8 @@ def test_a_resume_that_lacks_python_says_so_and_goes_on_when_it_is_given(store, 
     [
         "in_memory",
         "sparql_embedded",
-        pytest.param("cypher_embedded", marks=pytest.mark.with_types),
-        pytest.param("fused", marks=pytest.mark.with_types),
+        pytest.param("cypher_embedded", marks=pytest.mark.extended),
+        pytest.param("fused", marks=pytest.mark.extended),
     ],
 )
 def test_arithmetic_takes_as_long_as_the_limits_say_in_every_store(kind):
@@ -173,7 +173,7 @@ def test_arithmetic_takes_as_long_as_the_limits_say_in_every_store(kind):
     assert [(computed.output, computed.failed) for computed in of(Computed, long)] == [("37", False)]
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_what_took_too_long_once_is_not_asked_of_the_clock_again():
     with open_store("in_memory", seconds=0.3) as hurried:
         late = {role: {"statement": "while True: pass"} for role in ("write", "mend", "forced", "reread")} | {

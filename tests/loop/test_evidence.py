@@ -336,7 +336,7 @@ def test_a_chain_whose_relations_are_not_named_is_not_cited(travels):
     assert rests_on(store, anywhere[kind]).evidence == ()
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_of_very_many_chains_that_over_the_named_node_is_cited_or_else_a_few():
     edges = [Edge("Hub", "feeds", f"n{number}") for number in range(2000)] + [
         Edge(f"n{number}", "fills", "Sea") for number in range(2000)

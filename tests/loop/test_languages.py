@@ -175,7 +175,7 @@ def in_three(**changed):
     )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_candidates_of_three_languages_are_fused(three, tool):
     empty(three)
     events = list(think(QUESTION, in_three(), three, [tool], FEW.but(pool=False)))

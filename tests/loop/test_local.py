@@ -297,7 +297,7 @@ def test_what_is_far_less_relevant_than_the_best_is_left_out_even_where_there_is
     assert fit("", [], 10, least=0.4) == ([], 0)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_fitting_many_texts_is_work_in_proportion_to_them():
     few, many = (["Ada met x"] * number for number in (2_000, 20_000))
     counted = [calls(lambda texts=texts: fit("Ada", texts, 10**6, least=0.4)) for texts in (few, many)]

@@ -23,7 +23,7 @@ from kgot_lab.stores import open_store
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Prompt, Triple
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 QUESTION = "Where was Ada Lovelace born?"
 LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded", "fused")

@@ -149,7 +149,7 @@ def test_an_event_after_the_answer_is_a_difference(events):
         assert verify([*events, events[-1]], store).number == len(events)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_killed_process_leaves_a_trace_that_resumes(tmp_path):
     path = tmp_path / "run.jsonl"
     program = f"""

@@ -75,7 +75,7 @@ def test_what_was_kept_is_there_when_the_file_is_opened_again(path):
         assert repr(store.all()) == repr([ALICE]) and store.search(["acme"]) == [ALICE]
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_two_processes_that_write_a_thousand_times_each_lose_nothing(tmp_path):
     path = tmp_path / "knowledge.db"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -91,7 +91,7 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(tmp_path):
             assert len(store.search([name], top_k=5000)) == 1000
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(tmp_path):
     path, rng = tmp_path / "knowledge.db", Random(0)

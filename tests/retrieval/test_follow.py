@@ -371,7 +371,7 @@ def mixed(graph: PropertyGraph, seed: int) -> PropertyGraph:
     )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_what_is_gained_is_lost_when_names_are_mixed_up(model):
     hotpotqa = load_dataset("hotpotqa").develop
     convex = weighted((0.7, dense(hotpotqa.documents, model)), (0.3, bm25(hotpotqa.documents)))

@@ -294,7 +294,7 @@ def test_phrases_are_joined_by_the_triples_and_to_the_documents_that_say_them():
     assert graph.ids[:2] == ("a", "b") and phrase_id(" The \n Engine ") == "phrase:the engine"
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_phrase_graph_of_musique_has_every_phrase_and_triple_of_the_data():
     data = load_dataset("musique")
     graph = phrase_graph(data.documents, data.triples)

@@ -156,7 +156,7 @@ def seeds_of(seeds: list[Seeds], ranking: Ranking, graph: PropertyGraph) -> np.n
     return start
 
 
-@pytest.mark.parametrize("kind", ["titles", pytest.param("phrases", marks=pytest.mark.with_types)])
+@pytest.mark.parametrize("kind", ["titles", pytest.param("phrases", marks=pytest.mark.extended)])
 def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
     words = bm25(musique.documents)
     if kind == "titles":
@@ -181,7 +181,7 @@ def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
         assert len(set(found.ids)) == len(found.hits) and set(found.ids) == set(reached) | set(earlier.ids)
 
 
-@pytest.mark.parametrize("name", ["musique", pytest.param("2wiki", marks=pytest.mark.with_types)])
+@pytest.mark.parametrize("name", ["musique", pytest.param("2wiki", marks=pytest.mark.extended)])
 def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_order(monkeypatch, name):
     data = load_dataset(name).develop
     seeds = [first_hits(5), titles_in_question(Titles(data.documents))]

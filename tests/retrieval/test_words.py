@@ -134,7 +134,7 @@ def test_words_are_those_of_bm25s():
 
 
 @pytest.mark.parametrize(
-    "name", ["hotpotqa", *(pytest.param(name, marks=pytest.mark.with_types) for name in ("musique", "2wiki"))]
+    "name", ["hotpotqa", *(pytest.param(name, marks=pytest.mark.extended) for name in ("musique", "2wiki"))]
 )
 def test_bm25_equals_bm25s_ranking_for_ranking(name):
     data = load_dataset(name).develop

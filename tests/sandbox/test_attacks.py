@@ -21,7 +21,7 @@ from kgot_lab.types import Edge, Node
 
 PROJECT = Path(__file__).parents[2]
 pytestmark = [
-    pytest.mark.with_types,
+    pytest.mark.extended,
     pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux"),
 ]
 EDGES = (Edge("Ada", "born in", "London"), Edge("London", "part of", "England"))

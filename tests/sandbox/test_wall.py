@@ -162,7 +162,7 @@ os._exit(0)
 """
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_an_engine_has_threads_and_files_and_no_sockets_or_processes(tmp_path):
     command = [sys.executable, "-c", CONFINED, str(tmp_path)]
     said = subprocess.run(
@@ -226,7 +226,7 @@ def reply_of(nodes: int) -> str:
     return f"say(b'=' + {made}); time.sleep(1000)"
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_forged_reply_of_very_many_nodes_is_refused_before_it_is_made_into_a_graph():
     for nodes, why in (
         (800_000, f"more than {MOST_VALUES:,} values"),
@@ -239,7 +239,7 @@ def test_a_forged_reply_of_very_many_nodes_is_refused_before_it_is_made_into_a_g
             assert time.process_time() - begun < 5, "seconds of this process's own work"
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_as_many_changes_as_one_statement_may_make_are_taken():
     with Sandbox(talking(reply_of(MOST_CHANGED)), seconds=AMPLE) as sandbox:
         assert len(sandbox.write("G").added_nodes) == MOST_CHANGED

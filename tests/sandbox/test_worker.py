@@ -202,7 +202,7 @@ def test_a_statement_works_inside_a_running_event_loop(sandbox):
     assert asyncio.run(cell()) == (3,)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_forgotten_sandbox_leaves_no_process_behind():
     sandbox = open_sandbox()
     process = sandbox._worker.process
@@ -344,7 +344,7 @@ def test_a_program_that_cannot_start_for_want_of_memory_is_told_in_one_line(open
     assert told not in {str(caught.value), "it ended"} and "\n" not in told
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_cypher_with_too_little_address_space_is_told_as_want_of_memory():
     pytest.importorskip("arcadedb_embedded")
     code = "from kgot_lab.sandbox import open_sandbox; open_sandbox('bubblewrap', language='cypher').close()"

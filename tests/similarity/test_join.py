@@ -288,7 +288,7 @@ def peak_of(join, *vectors, **options):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("megabytes", [6, pytest.param(24, marks=pytest.mark.with_types)])
+@pytest.mark.parametrize("megabytes", [6, pytest.param(24, marks=pytest.mark.extended)])
 def test_no_more_memory_is_held_than_allowed(megabytes):
     skeleton = chance_vectors(9, 100 * megabytes, 64)
     raw, copies, everything = shaken(skeleton, 9), unit(np.ones((500, 64))), Thresholds(-1, -2)
@@ -426,7 +426,7 @@ def test_an_interrupted_join_keeps_its_blocks_and_goes_on(join):
 # --- Dask ---
 
 
-@pytest.fixture(scope="module", params=["threads", pytest.param("processes", marks=pytest.mark.with_types)])
+@pytest.fixture(scope="module", params=["threads", pytest.param("processes", marks=pytest.mark.extended)])
 def client(request):
     distributed = pytest.importorskip("distributed")
     where = {"processes": True, "host": "127.0.0.1"} if request.param == "processes" else {"processes": False}

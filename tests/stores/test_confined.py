@@ -166,7 +166,7 @@ def parts(diff):
     ]
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_every_statement_does_the_same_beside_others_as_alone_and_leaves_theirs_as_it_was(both):
     alone, shared, others = both
     theirs = others()

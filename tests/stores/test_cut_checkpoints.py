@@ -20,7 +20,7 @@ from support.cut_checkpoint_script import AFTER, BEFORE, KINDS
 from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import StoreDamaged
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 ADDED = len(BEFORE) + len(AFTER)
 NAME, LOG, INDEX = "file.db", "file.db-wal", "file.db-shm"

@@ -249,7 +249,7 @@ def test_engine_and_parent_agree_after_every_statement_of_a_long_walk(sandbox: S
         assert agrees(sandbox), statement
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_many_elements_are_taken_in_and_changed(engine: Sandbox) -> None:
     nodes = tuple(Node(f"n{number}", ("Thing",), {"rank": number}) for number in range(3_000))
     edges = tuple(Edge(f"n{number}", "NEXT", f"n{(number + 1) % 3_000}") for number in range(3_000))
@@ -479,7 +479,7 @@ def hurried() -> Iterator[Sandbox]:
 @pytest.mark.parametrize(
     "statement",
     [
-        pytest.param(each, marks=[pytest.mark.with_types] * (number > 0))
+        pytest.param(each, marks=[pytest.mark.extended] * (number > 0))
         for number, each in enumerate(RUNAWAY)
     ],
 )
@@ -500,7 +500,7 @@ def test_a_write_that_never_ends_is_stopped_and_undone(hurried: Sandbox) -> None
     assert hurried.read("MATCH ()-[r]->() RETURN count(r) AS n") == ({"n": 0},)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_worker_runs_as_an_ordinary_process_when_asked_to_and_writes_nothing_where_it_was_started(
     tmp_path, monkeypatch
 ) -> None:

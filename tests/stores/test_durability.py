@@ -9,7 +9,7 @@ import pytest
 from benchmarks.stores.killed_writers import survival
 
 pytestmark = [
-    pytest.mark.with_types,
+    pytest.mark.extended,
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL"),
 ]
 

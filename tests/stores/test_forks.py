@@ -19,7 +19,7 @@ from kgot_lab.stores import open_store
 from kgot_lab.types import Diff, Node
 
 pytestmark = [
-    pytest.mark.with_types,
+    pytest.mark.extended,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks nothing"),
 ]
 

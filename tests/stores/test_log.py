@@ -111,7 +111,7 @@ def test_a_write_that_did_not_end_is_cut_off_and_said_and_nothing_before_it_is_l
         (tmp_path / "graph.log.damaged-1").unlink()
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_no_truncation_loses_an_acknowledged_record_in_silence(tmp_path):
     path = tmp_path / "graph.log"
     whole, _ = killed_while_writing(path)

@@ -22,7 +22,7 @@ from kgot_lab.stores import open_store
 from kgot_lab.stores.sparql.server import SparqlServer
 from kgot_lab.tools.search import search
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 WORD = "deadlyword"
 READS = {

@@ -22,7 +22,7 @@ from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Edge, Node
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 QUESTION = "Where was Ada born?"
 TOOL = search(ADA, bm25(ADA), k=2)

@@ -28,7 +28,7 @@ from kgot_lab.stores.postgres.tables import quote_identifier, role_name
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.types import Diff, Edge, Node
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
 PRIZE = Node("Nobel Prize in Physics", ("Prize",))

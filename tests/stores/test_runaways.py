@@ -20,7 +20,7 @@ from kgot_lab.errors import QueryFailed
 from kgot_lab.stores import open_store
 
 pytestmark = [
-    pytest.mark.with_types,
+    pytest.mark.extended,
     pytest.mark.skipif(sys.platform != "linux", reason="looks at the threads of a process in /proc"),
 ]
 RUNAWAY = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b WITH a, b WHERE a + b < 0 "

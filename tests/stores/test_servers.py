@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 COMMAND = Path(__file__).parents[2] / "benchmarks" / "stores" / "servers.py"
 

@@ -20,7 +20,7 @@ from kgot_lab.stores import open_store
 from kgot_lab.stores.sparql.connection import VERSION_IRI, VERSIONS_GRAPH, graph_iri
 from kgot_lab.types import Diff, Node
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 WRITES = 30
 VERSION = f"<{VERSION_IRI}>"

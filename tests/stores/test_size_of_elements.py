@@ -12,7 +12,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph.validation import MAX_ELEMENT_BYTES, validate_diff
 from kgot_lab.types import Diff, Edge, Node
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 ROOM = 1_000  # bytes for what names an element
 LARGE = {

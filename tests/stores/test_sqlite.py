@@ -647,7 +647,7 @@ def test_many_new_nodes_in_the_place_of_the_newest_are_all_found(tmp_path):
         store.verify()
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_no_flipped_bit_is_passed_over(tmp_path):
     path = tmp_path / "graph.db"
     nodes = tuple(

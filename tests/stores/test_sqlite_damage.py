@@ -211,7 +211,7 @@ def test_a_file_that_is_open_elsewhere_is_looked_at_and_not_salvaged(tmp_path):
         other.stdin.close()
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_file_that_is_being_written_to_is_whole(tmp_path):
     path = tmp_path / "graph.db"
     code = WRITES.replace("range(20)", "range(10**6)").replace(

@@ -34,7 +34,7 @@ EVERY = {
 }
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @every(("check", "make"), EVERY.values(), ids=EVERY)
 def test_each_construct_is_bounded_well_below_what_ends_an_engine(check, make):
     for times in (800, 8000):
@@ -47,7 +47,7 @@ def test_a_statement_of_an_honest_size_passes(check, make):
     check(make(30))
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_long_rows_that_engines_take_in_their_stride_pass():
     triples = " ".join(f":s{number} :p (1 -2 {number}), -{number} ." for number in range(3000))
     refuse_unless_sparql("write", f"INSERT DATA {{ {triples} }}")
@@ -82,7 +82,7 @@ def test_a_hundred_facts_are_one_statement(add, check):
     )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 @pytest.mark.parametrize("kind", [kind for kind in HERE if kind.statements in (CYPHER, SPARQL)], ids=str)
 def test_a_statement_that_is_too_large_is_refused_by_the_store_which_goes_on(kind, tmp_path, request):

@@ -33,7 +33,7 @@ from kgot_lab.tools.web.fetching import Manners, PoliteWeb
 from kgot_lab.tools.web.pages import page_opener
 from kgot_lab.types import Prompt
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 pytest.importorskip("markitdown")
 SECRET = "the-secret-word"

@@ -389,7 +389,7 @@ def test_a_thousand_parallel_edges_leave_room_for_the_others():
     }
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_all_communities_can_be_opened_as_far_as_there_is_room():
     view = collapsed(MIDDLE)
     for community in view.communities:

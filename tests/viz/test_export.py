@@ -25,7 +25,7 @@ from kgot_lab.viz.html import html
 from kgot_lab.viz.page import MOST_EXPORTED, export, export_page
 from kgot_lab.viz.static.markup import key_of
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 EVIL = (
     "</title></text></pre></style>--><script>alert(\"1\")</script>]]><a href='javascript:x()' onclick=x>"

@@ -176,7 +176,7 @@ def test_groups_open_and_close_and_the_object_shown_again_is_as_the_reader_left_
     assert drawn(view) == before
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_draw_it(view, islands):
     data, before = view.alone(), view.live.data
     groups = [node["id"] for node in data["nodes"] if node.get("community")]
@@ -197,7 +197,7 @@ def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_dr
     )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_what_opens_on_a_page_is_bounded_and_the_others_are_said_to_stay_closed(view):
     sizes = [len(json.dumps(kept, separators=(",", ":"))) for kept in view.alone()["kept"].values()]
     some = group_views(view.view, view._told, {}, most=sizes[0] + sizes[1])
@@ -313,7 +313,7 @@ def test_half_a_surrogate_pair_does_not_stop_a_view():
     ).encode()
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_run_that_is_no_fork_says_nothing_of_the_kind():
     run = load_run(bundled_path("traces/winter_storm.jsonl"))
     assert origin(run) == "" and by_hand(run) == -1 and "written by hand" not in html(run).text

@@ -25,7 +25,7 @@ QUICK = {
     "winter_storm",
 }  # the others are in the extended tier
 RUNS = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.with_types] * (path.stem not in QUICK))
+    pytest.param(path, id=path.stem, marks=[pytest.mark.extended] * (path.stem not in QUICK))
     for path in TRACES
 ]
 

@@ -205,7 +205,7 @@ def test_every_question_ends_in_one_way():
     assert {name: row[name] for name in ends} == ends and row["questions"] == 5
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_the_receipts_are_not_changed_by_being_drawn():
     before = [asdict(receipt) for receipt in RUN]
     for draw in TEN_PLOTS.values():

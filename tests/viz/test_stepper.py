@@ -53,7 +53,7 @@ QUICK = {
     "winter_storm",
 }  # the others are in the extended tier
 RUNS = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.with_types] * (path.stem not in QUICK))
+    pytest.param(path, id=path.stem, marks=[pytest.mark.extended] * (path.stem not in QUICK))
     for path in TRACES
 ]
 TOOL = search(ADA, bm25(ADA), k=2)
@@ -436,7 +436,7 @@ def test_a_statement_that_ran_at_once_has_no_repairs(mended):
     assert "Repaired" not in words
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
     def broken(query: str) -> str:
         raise ZeroDivisionError("the tool is broken")

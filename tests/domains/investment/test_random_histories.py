@@ -15,7 +15,7 @@ from support.small_market import NOW, SetClock
 from kgot_lab.domains.investment.graph import InvestmentGraph, open_investment_graph
 from kgot_lab.types import Edge, Node
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 HOUR = timedelta(hours=1)
 LIVES = {"Company": None, "MarketEvent": 30 * 24 * HOUR, "affects": 30 * 24 * HOUR}

@@ -22,7 +22,7 @@ from kgot_lab.errors import StoreUnavailable
 from kgot_lab.stores.postgres.server import Server
 
 pytestmark = [
-    pytest.mark.with_types,
+    pytest.mark.extended,
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL"),
 ]
 ENOUGH = 20  # changes of each writer before the server is killed

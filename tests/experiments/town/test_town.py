@@ -129,7 +129,7 @@ def standing(world):
     return {(each.key, each.standing) for id in NAMES for each in world.get_relationships(id)}
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_an_evening_that_was_stopped_goes_on_to_the_same_end(world):
     whole = settled(TOWN)
     replay_evening(whole, EVENING, FLAWLESS)

@@ -135,7 +135,7 @@ OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()
 
 
 pytestmark = [
-    pytest.mark.with_types,
+    pytest.mark.extended,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]  # of that client
 

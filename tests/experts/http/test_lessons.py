@@ -199,7 +199,7 @@ def test_another_value_is_proposed_waits_and_is_accepted_and_then_nothing_is_con
     assert drift(server, grace)["drifted"] == []
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decision(tmp_path, caplog):
     lines = [
         json.dumps({"type": "node", "id": each.id, "labels": each.labels, "properties": each.properties})

@@ -218,7 +218,7 @@ def test_chats_of_assistants_take_places_too_and_others_are_answered_meanwhile()
         until(lambda: server.chats == 0, "the place is free")
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_an_assistant_on_standard_input_and_output_asks_the_same(tmp_path):
     graphs = tmp_path / "graphs"
     graphs.mkdir()

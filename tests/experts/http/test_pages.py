@@ -38,7 +38,7 @@ from kgot_lab.experts.http.server import page_file
 from kgot_lab.experts.http.tokens import new_token
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 QUESTION = "How does prompt caching bring down the cost of a long prompt, and what is its limit?"
 ANSWER = (

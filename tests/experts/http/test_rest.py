@@ -504,7 +504,7 @@ def test_what_is_not_there_is_said(server, method, path, body):
     assert error_of(sent(server, method, path, body))[:2] == (404, "not_there")
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_an_odd_id_is_no_failure_of_a_database_either(postgres_url):
     at = InPostgres(postgres_url, "odd ids")
     service = expert_office()

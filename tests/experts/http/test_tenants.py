@@ -27,7 +27,7 @@ from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.portable import exported
 from kgot_lab.llm.recorded import Scripted
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 CANARIES = {"ada": "quokka", "bob": "axolotl"}
 NODE = "technique:prompt_caching"

@@ -20,7 +20,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.http.connections import listening_socket
 from kgot_lab.experts.repository import open_experts
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 EXPERT = "expert_cook"
 SERVER = """

@@ -119,7 +119,7 @@ def test_the_other_measures_are_corrected_and_name_no_winner():
     assert verdict.corrected["seconds to first token"] == pytest.approx(4 * own)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_false_winners_are_few_over_whole_verdicts():
     winners = [trial_verdict(simulated_outcomes(200, b=NO_EFFECT, seed=seed)).winner for seed in range(60)]
     # of 60; more at a rate of .05 in four of a thousand

@@ -50,7 +50,7 @@ def anything(editor, rng, number):
     return rng.choices(changes, [1, 1, 1, 2, 1, 1, 1])[0]
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.with_types) for seed in (1, 2))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.extended) for seed in (1, 2))])
 def test_what_is_checked_near_a_change_is_what_a_full_check_finds(seed):
     rng, editor = random.Random(seed), Editor(COOKBOOK, by="Ada")
     before, made, refused = set(check_rules(COOKBOOK, UNIFIED).faults), 0, 0

@@ -198,7 +198,7 @@ def test_circular_imports_and_two_files_of_one_name_are_two_nodes_each(tmp_path)
     assert edges(graph, "pattern_instance_of") == pairs(circular)
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_generated_file_of_fifty_thousand_lines_is_read(tmp_path):
     made = "".join(f"V{number} = {number}\n" for number in range(50_000))
     write(tmp_path, made_py=f"{made}def f():\n    return V7\n")

@@ -53,7 +53,7 @@ def ours(graph: PropertyGraph, vocabulary: Vocabulary = UNIFIED) -> dict[int, se
     return found
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @every("seed", SEEDS[::2])
 def test_pyshacl_finds_the_same_in_a_graph_made_by_chance(seed):
     graph = by_chance(seed)

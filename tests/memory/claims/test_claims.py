@@ -178,7 +178,7 @@ def test_a_derivation_may_be_learnt_before_its_premises(memory):
     assert memory.holds(fact("b is b"))
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_a_chain_of_derivations_two_thousand_long_falls_with_its_first():
     with open_claims() as memory:
         memory.learn(
@@ -231,7 +231,7 @@ def oracle(claims):
     return held
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @settings(max_examples=30, deadline=None)
 @given(st.lists(claims_drawn, max_size=25), st.integers())
 def test_what_holds_is_what_repeated_derivation_reaches_and_every_retraction_is_undone_exactly(claims, seed):

@@ -137,7 +137,7 @@ def test_everything_is_there_when_the_place_is_opened_again(place):
         )
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 def test_two_processes_that_write_a_thousand_times_each_lose_nothing(place):
     command = [sys.executable, claiming_script.__file__, *place.arguments]
     writers = [
@@ -151,7 +151,7 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(place):
         assert [each.id for each in claims.log()] == list(range(1, 2001))
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(place):
     rng = Random(0)

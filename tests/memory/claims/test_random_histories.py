@@ -19,7 +19,7 @@ from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 NAMES, SOURCES = "abcd", "123"
 

@@ -30,7 +30,7 @@ from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.monitor.journal import open_journal
 
 pytestmark = [
-    pytest.mark.with_types,
+    pytest.mark.extended,
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL"),
 ]
 UNKEPT = "before: UPDATE replies SET"  # the reply is there, and not on the disk

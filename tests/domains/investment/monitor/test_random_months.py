@@ -21,7 +21,7 @@ from kgot_lab.domains.investment.monitor.news import NewsRead
 from kgot_lab.errors import LLMError, ToolFailed
 from kgot_lab.types import Prompt, Reply
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 HOUR = timedelta(hours=1)
 COMPANIES = {"Lantern Devices": "LNTN", "Orchard Chips": "ORCH", "Brook Mills": "BRKM"}

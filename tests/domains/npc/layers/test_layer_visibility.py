@@ -17,7 +17,7 @@ from kgot_lab.domains.npc.layers import storage as graphrag_in_python
 from kgot_lab.domains.npc.layers.memory import CharacterLog
 from kgot_lab.domains.npc.layers.storage import CONTEXT
 
-pytestmark = pytest.mark.with_types
+pytestmark = pytest.mark.extended
 
 WORLDS = 10  # on each engine; benchmarks/npc/npc_visibility.py looks into a thousand
 ENGINES = ["sqlite", "postgres"]

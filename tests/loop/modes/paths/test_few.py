@@ -18,7 +18,7 @@ from kgot_lab.types import Document
 FACTS = "[Boston Beer Company] The Boston Beer Company is a brewer founded in 1984."
 
 
-@pytest.mark.with_types
+@pytest.mark.extended
 @every("name", sorted(BUNDLED_SETS))
 def test_no_name_of_an_example_stands_in_a_question_answer_or_passage_of_the_bundled_sets(name: str) -> None:
     questions = BUNDLED_SETS[name]()
