@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from benchmarks.beam import remarks
 from benchmarks.beam.chats import ChatTurn
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.retrieval.fusion import by_range, columns
+from kgot_lab.retrieval.fusion import rows_and_scores, scale_by_range
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import content_words
-from kgot_lab.types import Document, Found, Query, Ranking
+from kgot_lab.types import Document, HitColumns, Query, Ranking
 
 _Scores = NDArray[np.float64]
 _LEAST = 1e-6  # a first score of 0 would tie all others with it
@@ -105,13 +105,15 @@ class TurnMemory:
         cosines = np.asarray(self._vectors @ asked, np.float64)
         ids = self._arranged(query.text, self._scored(query.text, cosines), asked)
         places = np.arange(len(ids))
-        return Ranking(query, Found(ids, places, max(float(cosines.max()), _LEAST) / (places + 1)))
+        return Ranking(query, HitColumns(ids, places, max(float(cosines.max()), _LEAST) / (places + 1)))
 
     def _scored(self, question: str, cosines: _Scores) -> _Scores:
-        rows, found = columns(self._words.search(" ".join(content_words(question))), self._ids)
+        rows, found = rows_and_scores(self._words.search(" ".join(content_words(question))), self._ids)
         words = np.zeros(len(self._ids))
         words[rows] = found
-        scores: _Scores = (by_range(words) + by_range(cosines)) / 2 - self.rules.reaction * self._reactions
+        scores: _Scores = (
+            scale_by_range(words) + scale_by_range(cosines)
+        ) / 2 - self.rules.reaction * self._reactions
         best = int(np.argmax(scores))
         if remarks.asks_state(question):
             scores = scores + self.rules.session * (self._sessions == self._sessions[best])

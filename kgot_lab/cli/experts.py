@@ -14,7 +14,7 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
     from kgot_lab.experts.learning.reviewing import ReviewQueue
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Opening the local experts with their graphs and models.
 
 
-def place_of_store(store: str | None) -> str:
+def experts_location(store: str | None) -> str:
     """Return the location of the experts: the given one, or a file in the user's data folder."""
     from platformdirs import user_data_path
 
@@ -35,12 +35,12 @@ def place_of_store(store: str | None) -> str:
     return str(folder / "experts.db")
 
 
-def place_of_proposals(store: str | None) -> str:
+def proposals_location(store: str | None) -> str:
     """Return the location of the proposals.
 
     It is the same server, in a schema of their own, or a file of its own beside that of the experts.
     """
-    place = place_of_store(store)
+    place = experts_location(store)
     if "://" in place or place == ":memory:":
         return place
     return place.removesuffix(".db") + ".proposals.db" if place.endswith(".db") else f"{place}.proposals"
@@ -61,9 +61,9 @@ def open_service(
     from kgot_lab.embedding.embedders import query_embedder
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
-    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts
+    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, add_shipped_experts
     from kgot_lab.llm import check_spec, connect
-    from kgot_lab.llm.capabilities import without_quotes
+    from kgot_lab.llm.capabilities import omit_quotes
     from kgot_lab.llm.models import load_models
 
     if graphs is not None and not graphs.is_dir():
@@ -72,7 +72,7 @@ def open_service(
     check_spec(model, named) if model not in named else None
 
     def say(told: str) -> None:
-        terminal.say(without_quotes(told))  # what is printed is the log of the server
+        terminal.say(omit_quotes(told))  # what is printed is the log of the server
 
     makers = {each: (lambda each=each: connect(each, models=named, say=say)) for each in (model, *named)}
     try:
@@ -80,9 +80,9 @@ def open_service(
     except NotInstalled as error:
         terminal.say(f"note: no search by meaning: {error}")
         embedder = None
-    folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(place_of_store(store))
+    folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(experts_location(store))
     service = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
-    ship_experts(service)
+    add_shipped_experts(service)
     return service
 
 
@@ -94,29 +94,27 @@ def open_review_queue(
     from kgot_lab.experts.learning.reviewing import ReviewQueue
 
     service = open_service(graphs, store, models=models, searching=searching)
-    return ReviewQueue(service, open_proposals(place_of_proposals(store)))
+    return ReviewQueue(service, open_proposals(proposals_location(store)))
 
 
 experts = typer.Typer(
     help="List, publish and fetch experts, show drift, and revoke tokens.",
     no_args_is_help=True,
 )
-STORE_OF_EXPERTS = option(
-    "storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store"
-)
-FOLDER_OF_GRAPHS = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")
+EXPERT_STORE = option("storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store")
+GRAPH_FOLDER = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")
 
 _MARKET = "a folder of exported experts, or the address that it is served at"
 
 
 @experts.command("list")
-def list_of_experts(
+def list_experts(
     market: str | None = argument(f"{_MARKET}; without it those of this computer are listed", default=None),
-    store: str | None = STORE_OF_EXPERTS,
+    store: str | None = EXPERT_STORE,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """List the experts of a marketplace with their measured scores, or those of this computer."""
-    from kgot_lab.experts.federation.marketplace import listed_experts
+    from kgot_lab.experts.federation.marketplace import list_marketplace
 
     if market is None:
         held = open_service(None, store, searching=False).tables.experts()
@@ -126,21 +124,21 @@ def list_of_experts(
         ]
         print_rows(rows, as_json, lambda row: f"{row['id']}: {row['name']} ({', '.join(row['graphs'])})")
         return
-    rows = [each.to_json() for each in listed_experts(market)]
+    rows = [each.to_json() for each in list_marketplace(market)]
     print_rows(
         rows,
         as_json,
         lambda row: f"{row['name']}: {_format_scores(row['scores'])}  {row['description']}".rstrip(),
     )
-    terminal.say(counted(len(rows), "expert"))
+    terminal.say(format_count(len(rows), "expert"))
 
 
 @experts.command("publish")
 def publish_expert(
     expert: str = argument("the id of an expert, as `kgot-lab experts list` shows it"),
     market: Path = argument("the folder of a marketplace; one that is not there is made"),
-    store: str | None = STORE_OF_EXPERTS,
-    graphs: Path | None = FOLDER_OF_GRAPHS,
+    store: str | None = EXPERT_STORE,
+    graphs: Path | None = GRAPH_FOLDER,
     score: list[str] | None = option(
         "what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along"
     ),
@@ -149,17 +147,17 @@ def publish_expert(
 
     No conversation and no graph is included.
     """
-    from kgot_lab.experts.federation.marketplace import published_expert
-    from kgot_lab.experts.portable import expert_scores, exported, numbers_measured
+    from kgot_lab.experts.federation.marketplace import publish_to_marketplace
+    from kgot_lab.experts.portable import expert_scores, expert_to_json, flatten_scores
 
     if ":/" in str(market):  # as a path has it, of an address
         raise BadInput(
             "experts are published in a folder: name it, and put it behind an address by a server of files"
         )
     service = open_review_queue(graphs, store).service
-    told = exported(service.expert(expert), service.graphs)
-    measured = numbers_measured(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
-    listed = published_expert(market, json.dumps(told, ensure_ascii=False, indent=1), measured or None)
+    told = expert_to_json(service.expert(expert), service.graphs)
+    measured = flatten_scores(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
+    listed = publish_to_marketplace(market, json.dumps(told, ensure_ascii=False, indent=1), measured or None)
     typer.echo(f"{listed.file}  sha256 {listed.sha256}")
 
 
@@ -167,8 +165,8 @@ def publish_expert(
 def fetch_expert(
     name: str = argument("the name of an expert, as `kgot-lab experts list MARKET` shows it"),
     market: str = argument(_MARKET),
-    store: str | None = STORE_OF_EXPERTS,
-    graphs: Path | None = FOLDER_OF_GRAPHS,
+    store: str | None = EXPERT_STORE,
+    graphs: Path | None = GRAPH_FOLDER,
     models: Path | None = option("the YAML file of models that `kgot-lab serve` is started with"),
     standing_for: list[str] | None = option(
         "THEIRS=OURS: your graph for one that the expert names; repeat for more", "--graph"
@@ -176,13 +174,13 @@ def fetch_expert(
     dry: bool = option("check only, store nothing", "--dry", default=False),
 ) -> None:
     """Fetch an expert from a marketplace. A file whose hash differs from the index is refused."""
-    from kgot_lab.experts.federation.marketplace import fetched_expert
-    from kgot_lab.experts.portable import taken
+    from kgot_lab.experts.federation.marketplace import fetch_from_marketplace
+    from kgot_lab.experts.portable import adapt_expert
 
-    ours = dict(_parted(each, "--graph is THEIRS=OURS") for each in standing_for or [])
-    told = fetched_expert(market, name)
+    ours = dict(_split_assignment(each, "--graph is THEIRS=OURS") for each in standing_for or [])
+    told = fetch_from_marketplace(market, name)
     service = open_review_queue(graphs, store, models).service
-    found = taken(told, service, graphs=ours)
+    found = adapt_expert(told, service, graphs=ours)
     for warning in found.warnings:
         terminal.say(f"note: {warning}")
     typer.echo("it fits" if dry else service.add(found.config).id)
@@ -191,7 +189,7 @@ def fetch_expert(
 def _parse_scores(told: list[str]) -> dict[str, float]:
     """Parse scores from NAME=NUMBER. Raises BadInput for another form."""
     found = {}
-    for name, number in (_parted(each, "--score is NAME=NUMBER") for each in told):
+    for name, number in (_split_assignment(each, "--score is NAME=NUMBER") for each in told):
         try:
             found[name] = float(number)
         except ValueError:
@@ -199,7 +197,7 @@ def _parse_scores(told: list[str]) -> dict[str, float]:
     return found
 
 
-def _parted(told: str, wanted: str) -> tuple[str, str]:
+def _split_assignment(told: str, wanted: str) -> tuple[str, str]:
     name, sign, value = told.partition("=")
     if not sign or not name.strip() or not value.strip():
         raise BadInput(f"{wanted}, not {told!r}")
@@ -213,22 +211,22 @@ def _format_scores(scores: dict[str, float] | None) -> str:
 # `kgot-lab experts tokens` and `revoke`: who may access the experts of a server.
 
 
-def list_tokens(store: str | None = STORE_OF_EXPERTS, as_json: bool = options.AS_JSON) -> None:
+def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSON) -> None:
     """List valid tokens: tenant, role and date. The tokens themselves are not stored."""
-    from kgot_lab.experts.http.tokens import held_tokens
+    from kgot_lab.experts.http.tokens import valid_tokens
 
     with _existing_tables(store) as tables:
         rows = [
             {"tenant": each.tenant, "role": each.role, "made": each.made.isoformat(timespec="seconds")}
-            for each in held_tokens(tables)
+            for each in valid_tokens(tables)
         ]
     print_rows(rows, as_json, lambda row: f"{row['tenant']}  {row['role']}  {row['made']}")
-    terminal.say(counted(len(rows), "token"))
+    terminal.say(format_count(len(rows), "token"))
 
 
 def revoke_tenant(
     tenant: str = argument("the tenant, as `kgot-lab experts tokens` shows it"),
-    store: str | None = STORE_OF_EXPERTS,
+    store: str | None = EXPERT_STORE,
 ) -> None:
     """Revoke all tokens of a tenant, also on running servers. Conversations remain for a new token."""
     from kgot_lab.experts.http.tokens import revoke_tokens
@@ -237,7 +235,7 @@ def revoke_tenant(
         held = revoke_tokens(tables, tenant)
     if not held:
         raise BadInput(f"{tenant} has no token that holds: kgot-lab experts tokens lists those that do")
-    typer.echo(f"{counted(held, 'token')} of {tenant} withdrawn")
+    typer.echo(f"{format_count(held, 'token')} of {tenant} withdrawn")
 
 
 @contextmanager
@@ -248,7 +246,7 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
     """
     from kgot_lab.experts.repository import open_experts
 
-    place = place_of_store(store)
+    place = experts_location(store)
     if "://" not in place and not Path(place).is_file():
         raise BadInput(
             f"no experts are kept in {place}: name the --store that kgot-lab serve is started with"
@@ -263,10 +261,10 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
 # `kgot-lab experts drift`: dimensions in an expert's graphs that its users contradict.
 
 
-def tell_drift(
+def show_drift(
     expert: str = argument("the id of an expert, as `kgot-lab experts list` shows it"),
-    store: str | None = STORE_OF_EXPERTS,
-    graphs: Path | None = FOLDER_OF_GRAPHS,
+    store: str | None = EXPERT_STORE,
+    graphs: Path | None = GRAPH_FOLDER,
     days: int | None = option("days of conversations to count (default: 90)", min=1),
     words: bool = option("show what people said, too", "--words", default=False),
     as_json: bool = options.AS_JSON,
@@ -275,9 +273,9 @@ def tell_drift(
 
     Shows the direction, the number of people, and the probability of that if the value is right.
     """
-    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, drift_of_expert
+    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, report_drift
 
-    reports = drift_of_expert(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
+    reports = report_drift(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
     rows = [
         {
             "graph": name,
@@ -302,4 +300,4 @@ def tell_drift(
         ),
     )
     watched = sum(report.watched for report in reports.values())
-    terminal.say(f"{counted(len(rows), 'value')} contradicted of {watched:,} that people spoke of")
+    terminal.say(f"{format_count(len(rows), 'value')} contradicted of {watched:,} that people spoke of")

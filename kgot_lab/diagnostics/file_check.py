@@ -16,9 +16,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, shortly
+from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.io.files import SPECIAL_FILES, refuse_wide_encoding
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
     from kgot_lab.stores.log import SalvageResult
@@ -43,7 +43,7 @@ class Health:
         return f"{'whole' if self.whole else 'BROKEN'}  {self.path}: {self.kind}: {self.said}"
 
 
-def examine_file(path: Path | str) -> Health:
+def check_file(path: Path | str) -> Health:
     """Check a file of this package for damage, without changing it.
 
     Raises BadInput for a missing or unknown file, and NotInstalled for a missing package.
@@ -158,7 +158,7 @@ def _head_of(path: Path) -> bytes:
 
     Raises BadInput, which says what is there instead, or why it cannot be read.
     """
-    name = shortly(str(path)).strip("'") if len(str(path)) > _LONG_NAME else str(path)
+    name = short_repr(str(path)).strip("'") if len(str(path)) > _LONG_NAME else str(path)
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
         if kind == stat.S_IFREG:
@@ -213,14 +213,14 @@ def _log(path: Path) -> str:
     writes = sum(1 for _ in read_history(path))
     if found.torn:
         raise StoreDamaged(
-            f"{found.torn}; the {counted(writes, 'write')} before it are whole, and the next to open it goes on from there"
+            f"{found.torn}; the {format_count(writes, 'write')} before it are whole, and the next to open it goes on from there"
         )
     old = (
         ""
         if found.version > 1
         else "; an old log, without a chain: a removed line would not show (compact() gives it one)"
     )
-    return f"{counted(writes, 'write')}, all of them{old}"
+    return f"{format_count(writes, 'write')}, all of them{old}"
 
 
 def _graph(path: Path) -> str:
@@ -230,7 +230,7 @@ def _graph(path: Path) -> str:
     found = search_file(path)
     if found.damage:
         raise StoreDamaged(f"{found.damage}: {SALVAGE_ADVICE} {path}")
-    held = f"{counted(found.nodes, 'node')}, {counted(found.edges, 'edge')}"
+    held = f"{format_count(found.nodes, 'node')}, {format_count(found.edges, 'edge')}"
     told = "every row is as it was written" if found.has_sums else _ONLY_READ
     log = "" if found.has_log else " (a log beside it that was taken away, FILE-wal, would not show)"
     names = "; it has other names (hard links), and stores open none such" if path.stat().st_nlink > 1 else ""
@@ -251,11 +251,11 @@ def _memory(path: Path) -> str:
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("facts", "changes")
         )
-    return f"{counted(facts, 'fact')} noted, {counted(changes, 'change')}; {_ONLY_READ}"
+    return f"{format_count(facts, 'fact')} noted, {format_count(changes, 'change')}; {_ONLY_READ}"
 
 
 def _vectors(path: Path) -> str:
-    from kgot_lab.embedding.vectors import VECTOR_CHECK, vector_check
+    from kgot_lab.embedding.vectors import CHECKSUM_BYTES, vector_checksum
     from kgot_lab.io.sqlite_snapshot import private_copy
 
     with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
@@ -265,20 +265,20 @@ def _vectors(path: Path) -> str:
         rows = broken = 0
         for key, blob in connection.execute("SELECT key, CAST(vector AS BLOB) FROM vectors"):
             rows += 1
-            broken += not isinstance(blob, bytes) or blob[-VECTOR_CHECK:] != vector_check(
-                key, blob[:-VECTOR_CHECK]
+            broken += not isinstance(blob, bytes) or blob[-CHECKSUM_BYTES:] != vector_checksum(
+                key, blob[:-CHECKSUM_BYTES]
             )
     if broken:
         told = "are not as they were written: they are computed again when they are needed"
-        raise StoreDamaged(f"{broken:,} of {counted(rows, 'vector')} {told}")
-    return f"{counted(rows, 'vector')}, each as it was written"
+        raise StoreDamaged(f"{broken:,} of {format_count(rows, 'vector')} {told}")
+    return f"{format_count(rows, 'vector')}, each as it was written"
 
 
 def _trace(path: Path) -> str:
-    from kgot_lab.llm.recorded import lines_on_file
+    from kgot_lab.llm.recorded import read_lines
     from kgot_lab.loop.trace import load_run, not_following, parted_at
 
-    lines = lines_on_file(path)
+    lines = read_lines(path)
     if not _NUMBERED.match(lines[0].encode()):
         raise StoreDamaged("its first line, which says of which run it is, is not there: restore a copy")
     run = load_run(path)
@@ -286,7 +286,7 @@ def _trace(path: Path) -> str:
     torn = "; its last line was cut short" if lines[-1].strip() else ""
     known = "" if '"check":"' in lines[0] else f"; {_ONLY_READ}"
     apart = "" if (parted := parted_at(run.events)) is None else f"; {not_following(parted)}"
-    return f"{counted(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
+    return f"{format_count(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
 
 
 def _tape(path: Path) -> str:
@@ -322,7 +322,7 @@ def _ledger(path: Path) -> str:
 def _receipts(path: Path) -> str:
     from kgot_lab.benchmark.questions.question_result import read_results
 
-    return f"those of {counted(len(read_results(path)), 'question')}; {_ONLY_READ}"
+    return f"those of {format_count(len(read_results(path)), 'question')}; {_ONLY_READ}"
 
 
 _LOG, _GRAPH, _VECTORS = "a log of diffs", "a graph in SQLite", "a cache of vectors"

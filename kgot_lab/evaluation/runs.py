@@ -11,7 +11,7 @@ from itertools import groupby, islice, pairwise, takewhile
 from numbers import Real
 from typing import NamedTuple, Protocol
 
-from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.types import Hit, Query, Ranking
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
@@ -81,7 +81,7 @@ def run(
     `progress` is called with the number of finished queries after each. Raises BadInput without a query, for
     empty or duplicate query ids, and if a system's ranking is invalid.
     """
-    queries = unique(queries)
+    queries = checked_queries(queries)
     if keep < 1:
         raise BadInput(f"a run keeps 1 hit or more, not {keep}")
     hits: dict[str, tuple[Hit, ...]] = {}
@@ -108,14 +108,14 @@ def timed_search(
     try:
         ranking = system.search(query)
     except Exception as error:
-        error.add_note(f"raised by {system.name!r} for query {query.id!r}: {shortly(query.text)}")
+        error.add_note(f"raised by {system.name!r} for query {query.id!r}: {short_repr(query.text)}")
         raise
     took = time.perf_counter() - began
     if not (isinstance(ranking, Ranking) and all(isinstance(hit, Hit) for hit in ranking.hits[:keep])):
         raise BadInput(
             f"{system.name} gave no Ranking of hits for query {query.id!r}; make one with ranked(query, scores by id)"
         )
-    hits = _settled(ranking.hits, keep, ties)
+    hits = _top_hits(ranking.hits, keep, ties)
     if len({hit.id for hit in hits}) < len(hits):
         raise BadInput(
             f"{system.name} found a document twice for query {query.id!r}; each may stand in a ranking once"
@@ -130,7 +130,7 @@ def timed_search(
     return hits, took
 
 
-def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
+def _top_hits(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
     """Return the first hits, with ties ordered by id if the rule says so."""
     first = list(hits[:keep])
     if ties == BY_ID and first:
@@ -144,13 +144,13 @@ def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
     return tuple(first[:keep])
 
 
-def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
+def checked_queries(queries: Iterable[Query]) -> tuple[Query, ...]:
     """Return the queries as a tuple, after checking that there are some and their ids are unique.
 
     Raises BadInput otherwise.
     """
     if not isinstance(queries, Iterable) or isinstance(queries, str):
-        raise BadInput(f"queries are a list of Query(text, id), not {described_value(queries)}")
+        raise BadInput(f"queries are a list of Query(text, id), not {describe_value(queries)}")
     queries = tuple(queries)
     if not queries:
         raise BadInput("there are no queries to run; give at least one")
@@ -159,7 +159,7 @@ def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
         require(query, Query, "each query is a Query(text, id)")
         if not (isinstance(query.text, str) and isinstance(query.id, str)):
             raise BadInput(
-                f"the text and the id of a query are texts, not {shortly(query.text)} and {shortly(query.id)}"
+                f"the text and the id of a query are texts, not {short_repr(query.text)} and {short_repr(query.id)}"
             )
         if not query.id or query.id in seen:
             raise BadInput(

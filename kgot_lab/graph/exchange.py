@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, described_value, require_parts, shortly
+from kgot_lab.errors import BadInput, describe_value, require_parts, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node, Triple
 
@@ -248,7 +248,7 @@ def require_distinct_columns(names: Iterable[object], what: str) -> None:
     """Raise BadInput if two columns of a data frame have the same name."""
     if duplicates := [name for name, times in Counter(names).items() if times > 1]:
         raise BadInput(
-            f"two columns of the data frame of {what} are called {shortly(duplicates[0])}; rename or drop one"
+            f"two columns of the data frame of {what} are called {short_repr(duplicates[0])}; rename or drop one"
         )
 
 
@@ -378,4 +378,4 @@ def as_graph(value: object) -> PropertyGraph:
         for matches, convert in _ITEM_CONVERTERS:
             if items and matches(items[0]):
                 return convert(items)
-    raise BadInput(f"a graph is {GRAPH_KINDS}; this is {described_value(value)}")
+    raise BadInput(f"a graph is {GRAPH_KINDS}; this is {describe_value(value)}")

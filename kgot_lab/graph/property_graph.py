@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ov
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, shortly
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, short_repr
 from kgot_lab.graph.changes import compare_tables, patch_table, same_properties
 from kgot_lab.graph.validation import copy_properties, require_labels
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def summary_line(graph: PropertyGraph) -> str:
         (len(graph.labels()), "label"),
         (len(graph.types()), "relation"),
     )
-    return f"<PropertyGraph: {', '.join(counted(count, noun) for count, noun in counts)}>"
+    return f"<PropertyGraph: {', '.join(format_count(count, noun) for count, noun in counts)}>"
 
 
 def format_graph(graph: PropertyGraph) -> str:
@@ -121,7 +121,7 @@ def _format_counts(counts: Mapping[str, int]) -> str:
 
 def _one_line(text: str, max_length: int) -> str:
     """Return a text on one line, without terminal control codes, truncated to `most` characters."""
-    line = harmless(text)
+    line = printable_line(text)
     return line if len(line) <= max_length else f"{line[: max_length - 1].rstrip()}…"
 
 
@@ -322,7 +322,7 @@ class PropertyGraph:
         Raises UnknownName for an unknown node, and BadInput for one id in place of a list.
         """
         if isinstance(ids, str):
-            raise BadInput(f"give a list of ids, not one id: [{shortly(ids)}]")
+            raise BadInput(f"give a list of ids, not one id: [{short_repr(ids)}]")
         rows = np.unique(np.array([self.row(id) for id in ids], dtype=np.int32))
         new_row = np.full(len(self), -1, dtype=np.int32)
         new_row[rows] = np.arange(len(rows), dtype=np.int32)
@@ -533,13 +533,13 @@ def _triple_parts(triple: object) -> tuple[str, str, str]:
 def _require_properties(properties: object, element: Node | Edge) -> None:
     if not isinstance(properties, Mapping):
         raise BadInput(
-            f"the properties of {_format_value(element)} are a dictionary, not {described_value(properties)}"
+            f"the properties of {_format_value(element)} are a dictionary, not {describe_value(properties)}"
         )
 
 
 def _format_value(value: object) -> str:
     return (
-        shortly(value) if isinstance(value, tuple | list | Node | Edge | Triple) else described_value(value)
+        short_repr(value) if isinstance(value, tuple | list | Node | Edge | Triple) else describe_value(value)
     )
 
 

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_regular_file, utf8_text, write_atomically
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 
 Variant = Literal["apoc", "networkx"]
@@ -293,12 +293,12 @@ def use_names_as_ids(graph: PropertyGraph) -> NamedGraph:
 def _rename_note(renamed: int, nodes: int, types: int) -> str:
     parts = (
         [
-            f"{renamed:,} of {counted(nodes, 'node')} by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
+            f"{renamed:,} of {format_count(nodes, 'node')} by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
         ]
         if renamed
         else []
     )
-    parts += [f"{counted(types, 'relation')} by the last part of the IRI"] if types else []
+    parts += [f"{format_count(types, 'relation')} by the last part of the IRI"] if types else []
     return f"the graph of another program: {'; '.join(parts or ['labels and properties by the last part of their IRIs'])}"
 
 

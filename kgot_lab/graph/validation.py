@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal, TypeVar
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
+from kgot_lab.errors import BadInput, UnknownName, describe_value, short_repr
 from kgot_lab.types import Diff, Edge, Json, Node
 
 # maximum bytes of a node or edge as JSON in UTF-8, more than any passage needs
@@ -34,7 +34,7 @@ def validate_diff(diff: object) -> Diff:
     Raises BadInput if it is not a Diff, or if a store cannot keep it exactly.
     """
     if not isinstance(diff, Diff):
-        raise BadInput(f"what is applied to a store is a Diff, not {described_value(diff)}")
+        raise BadInput(f"what is applied to a store is a Diff, not {describe_value(diff)}")
     for old_element in chain(diff.removed_nodes, _first_of_pairs(diff.changed_nodes)):
         _require_element(old_element, Node)
     for old_element in chain(diff.removed_edges, _first_of_pairs(diff.changed_edges)):
@@ -62,7 +62,7 @@ def validate_node(value: object) -> Node:
     ):
         return Node(value.id, value.labels, dict(value.properties))
     node = _require_element(value, Node)
-    owner = f"node {shortly(node.id)}"
+    owner = f"node {short_repr(node.id)}"
     validate_text(node.id, f"the id of {owner}")
     labels = tuple(validate_text(label, f"a label of {owner}") for label in node.labels)
     return _require_size(
@@ -83,7 +83,7 @@ def validate_edge(value: object) -> Edge:
     ):
         return Edge(value.source, value.type, value.target, dict(value.properties))
     edge = _require_element(value, Edge)
-    owner = f"edge {shortly(edge.identity)}"
+    owner = f"edge {short_repr(edge.identity)}"
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
         validate_text(text, f"the {part} of {owner}")
     validate_text(edge.key, f"the key of {owner}", allow_blank=True)
@@ -101,14 +101,18 @@ def validate_text(text: object, what: str, *, allow_blank: bool = False) -> str:
     surrogate pair, or a text that is too long.
     """
     if not isinstance(text, str) or not (allow_blank or text.strip()):
-        raise BadInput(f"{what} is a text{'' if allow_blank else ' that is not blank'}, not {shortly(text)}")
+        raise BadInput(
+            f"{what} is a text{'' if allow_blank else ' that is not blank'}, not {short_repr(text)}"
+        )
     if len(text) > MAX_ELEMENT_BYTES:
         raise BadInput(f"{what} has {len(text):,} characters; {MAX_ELEMENT_BYTES:,} can be kept")
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BadInput(f"{what} holds half a surrogate pair, which is no text: {shortly(text)}") from None
+            raise BadInput(
+                f"{what} holds half a surrogate pair, which is no text: {short_repr(text)}"
+            ) from None
     return str(text)
 
 
@@ -135,7 +139,7 @@ def validate_value(value: object, owner: str, depth: int = 0) -> Json:
         }
     if isinstance(value, list | tuple):
         return [validate_value(inner, owner, depth + 1) for inner in value]
-    what = "a whole number of thousands of digits" if isinstance(value, int) else described_value(value)
+    what = "a whole number of thousands of digits" if isinstance(value, int) else describe_value(value)
     raise BadInput(
         f"{owner} is {what}, which is not JSON and cannot be kept: give text, finite numbers, True, False, None, lists or dicts"
     )
@@ -183,12 +187,12 @@ def require_labels(node: Node) -> tuple[str, ...]:
     """
     if isinstance(node.labels, str | bytes) or not isinstance(node.labels, Iterable):
         raise BadInput(
-            f"the labels of node {shortly(node.id)} are several: write ({shortly(node.labels)},), not {shortly(node.labels)}"
+            f"the labels of node {short_repr(node.id)} are several: write ({short_repr(node.labels)},), not {short_repr(node.labels)}"
         )
     labels = tuple(node.labels)
     for label in labels:
         if not isinstance(label, str):
-            raise BadInput(f"a label of node {shortly(node.id)} is a text, not {described_value(label)}")
+            raise BadInput(f"a label of node {short_repr(node.id)} is a text, not {describe_value(label)}")
     return labels
 
 
@@ -196,20 +200,20 @@ def _require_element(element: object, element_type: type[Element]) -> Element:
     """Check the types of the parts of a node or an edge, not their contents."""
     if not isinstance(element, element_type):
         wanted = "Node(id, labels, properties) in its nodes and Edge(source, type, target) in its edges"
-        raise BadInput(f"a diff holds {wanted}, not {described_value(element)}")
+        raise BadInput(f"a diff holds {wanted}, not {describe_value(element)}")
     if isinstance(element, Node):
-        has_texts, description = isinstance(element.id, str), f"node {shortly(element.id)}"
+        has_texts, description = isinstance(element.id, str), f"node {short_repr(element.id)}"
         require_labels(element)
     else:
         has_texts = all(isinstance(part, str) for part in element.identity)
-        description = f"edge {shortly(element.identity)}"
+        description = f"edge {short_repr(element.identity)}"
     if not has_texts:
         raise BadInput(
             f"the id of a node and the ends, the type and the key of an edge are texts, which those of {description} are not"
         )
     if not isinstance(element.properties, Mapping):
         raise BadInput(
-            f"the properties of {description} are a dictionary, not {described_value(element.properties)}"
+            f"the properties of {description} are a dictionary, not {describe_value(element.properties)}"
         )
     return element
 
@@ -275,7 +279,7 @@ def _validate_properties(properties: Mapping[str, Json], owner: str) -> dict[str
 
 def _validate_property_name(name: object, owner: str) -> str:
     if not isinstance(name, str):
-        raise BadInput(f"a property of {owner} has the name {shortly(name)}, which is not text")
+        raise BadInput(f"a property of {owner} has the name {short_repr(name)}, which is not text")
     return validate_text(name, f"the name of a property of {owner}", allow_blank=True)
 
 
@@ -286,7 +290,7 @@ def _first_of_pairs(pairs: Iterable[object]) -> Iterable[object]:
     """
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise BadInput(f"a changed node or edge is a pair (before, after), not {described_value(pair)}")
+            raise BadInput(f"a changed node or edge is a pair (before, after), not {describe_value(pair)}")
         yield pair[0]
 
 

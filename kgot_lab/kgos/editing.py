@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import BadInput, UnknownName, require, shortly
+from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import Vocabulary
@@ -25,7 +25,7 @@ from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.stores.sql import edge_row, node_row
-from kgot_lab.text.cleaning import counted, whole
+from kgot_lab.text.cleaning import format_count, replace_surrogates
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Diff, Document, Edge, Hit, Json, Node, full_text
 
@@ -55,7 +55,7 @@ def faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[
     there = [id for id in touched if id in graph]
     if not there:
         return set()
-    told = {f"node {shortly(id)}" for id in there}
+    told = {f"node {short_repr(id)}" for id in there}
     told |= {
         _edge(edge.source, edge.type, edge.target) for id in there for edge in graph.neighbours(id, "both")
     }
@@ -83,7 +83,7 @@ def _along(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -
 
 
 def _edge(source: str, type: str, target: str) -> str:
-    return f"edge {shortly(source)} -{type}-> {shortly(target)}"
+    return f"edge {short_repr(source)} -{type}-> {short_repr(target)}"
 
 
 # Search the nodes of a graph while it is edited. After a change, only the texts that changed are indexed and
@@ -120,8 +120,12 @@ class EditedIndex:
                 changed[id] = text
         for id, text in changed.items():
             self._drop(id)
-            number = self._table.execute("INSERT INTO rows (id) VALUES (?)", (str(whole(id)),)).lastrowid
-            self._table.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, str(whole(text))))
+            number = self._table.execute(
+                "INSERT INTO rows (id) VALUES (?)", (str(replace_surrogates(id)),)
+            ).lastrowid
+            self._table.execute(
+                "INSERT INTO words (rowid, text) VALUES (?, ?)", (number, str(replace_surrogates(text)))
+            )
             self._texts[id] = text
         self.indexed += len(changed)
         if self._embedder is not None and changed:
@@ -132,7 +136,7 @@ class EditedIndex:
     def _drop(self, id: str) -> None:
         if self._texts.pop(id, None) is not None:
             (number,) = self._table.execute(
-                "SELECT number FROM rows WHERE id = ?", (str(whole(id)),)
+                "SELECT number FROM rows WHERE id = ?", (str(replace_surrogates(id)),)
             ).fetchone()
             self._table.execute("DELETE FROM words WHERE rowid = ?", (number,))
             self._table.execute("DELETE FROM rows WHERE number = ?", (number,))
@@ -264,7 +268,7 @@ class Editor:
         node = self.graph.node(id)
         edges = tuple(self.graph.neighbours(id, "both"))
         return self._make(
-            f"removed node {id} and {counted(len(edges), 'edge')}",
+            f"removed node {id} and {format_count(len(edges), 'edge')}",
             Diff(removed_nodes=(node,), removed_edges=edges),
         )
 

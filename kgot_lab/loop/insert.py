@@ -16,13 +16,13 @@ from kgot_lab.errors import (
     OutOfMemory,
     QueryFailed,
     ToolFailed,
-    wants_memory,
-    words_of,
+    error_message,
+    is_out_of_memory,
 )
 from kgot_lab.graph.changes import Support, latest_sentence, merge_supports, supports_of
 from kgot_lab.llm.budget import charged_account
-from kgot_lab.llm.keys import without_known_keys
-from kgot_lab.llm.structured import RecordedCall, is_usage, noting_calls
+from kgot_lab.llm.keys import mask_known_keys
+from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import (
     LOST_CALL,
@@ -57,7 +57,7 @@ from kgot_lab.memory.extraction import (
     sentences_of_documents,
 )
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import shorten, tokens, whole
+from kgot_lab.text.cleaning import estimate_tokens, replace_surrogates, truncate_to_tokens
 from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.tools.tool import Result, Tool, checked_result, format_costs, sought_by
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
@@ -221,9 +221,9 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
         try:
             result = _called(run, call, noted)
         except ToolFailed as error:
-            said = words_of(error)
+            said = error_message(error)
             # an address or a header that it shows may hold a key
-            told = whole(said) if error.recorded else readable_text(said)
+            told = replace_surrogates(said) if error.recorded else readable_text(said)
             yield from _inside(run, call, told, _charged(run, filter(is_usage, error.usage), noted))
             returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
             yield returned
@@ -256,24 +256,26 @@ def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
     if call.tool not in run.tools:
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
     try:
-        with noting_calls(noted):
+        with record_calls(noted):
             result = run.tools[call.tool](**call.arguments)
     except LabError:
         raise
     except TimeoutError as error:
         raise ToolFailed(
-            f"{call.tool} took too long: {words_of(error) or 'no answer in time'}", again=True
+            f"{call.tool} took too long: {error_message(error) or 'no answer in time'}", again=True
         ) from error
     except ConnectionError as error:
-        raise ToolFailed(f"{call.tool}: {words_of(error) or type(error).__name__}", again=True) from error
+        raise ToolFailed(
+            f"{call.tool}: {error_message(error) or type(error).__name__}", again=True
+        ) from error
     except SystemExit as error:  # a tool made from a script: it ends itself, not the run
         raise ToolFailed(
-            f"{call.tool} is broken: it ended itself ({type(error).__name__}: {words_of(error)})"
+            f"{call.tool} is broken: it ended itself ({type(error).__name__}: {error_message(error)})"
         ) from error
     except Exception as error:  # an error of the tool itself: the run continues with other tools
-        if wants_memory(error):
+        if is_out_of_memory(error):
             raise OutOfMemory(f"the tool {call.tool}") from error
-        raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {words_of(error)}") from error
+        raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {error_message(error)}") from error
     try:
         return checked_result(result)
     except BadInput as error:
@@ -312,7 +314,7 @@ def readable(document: Document) -> Document:
 
 def readable_text(text: str) -> str:
     """Return a text that every file and model accepts, without the API keys of this environment."""
-    return without_known_keys(whole(text))
+    return mask_known_keys(replace_surrogates(text))
 
 
 def written(store: Store, statement: str) -> Diff:
@@ -353,10 +355,10 @@ def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     pieces = sentences(returned.text, run.limits.sentences)
     kept, left_out = fit(run.state.question, pieces, run.limits.tool_tokens)
     text = joined_lines(pieces[number] for number in kept) if left_out else returned.text
-    left_out += max(0, tokens(text) - run.limits.tool_tokens)
-    text = shorten(text, run.limits.tool_tokens)
+    left_out += max(0, estimate_tokens(text) - run.limits.tool_tokens)
+    text = truncate_to_tokens(text, run.limits.tool_tokens)
     if left_out:
-        yield run.happened(Cut, what=str(returned.call), kept=tokens(text), left_out=left_out)
+        yield run.happened(Cut, what=str(returned.call), kept=estimate_tokens(text), left_out=left_out)
     return (yield from _written_from(run, returned.call, text))
 
 
@@ -412,7 +414,7 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
         yield run.happened(
             Cut,
             what=str(returned.call),
-            kept=sum(tokens(str(pieces[number])) for number in kept),
+            kept=sum(estimate_tokens(str(pieces[number])) for number in kept),
             left_out=left_out,
         )
     invented: list[Triple] = []

@@ -23,10 +23,10 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.io.processes import lock_file
-from kgot_lab.llm.recorded import lines_on_file, settle_last_line
+from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Refused, Started, Wrote, from_json, to_json
 from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
-from kgot_lab.text.cleaning import counted, harmless, whole
+from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
 
 RESTORE = ": restore a copy of the trace"  # how the message on a damaged one ends
@@ -59,19 +59,19 @@ class Trace:
 
     def __repr__(self) -> str:
         spent = Usage.total(event.usage for event in self.events if isinstance(event, Asked))
-        calls = counted(sum(isinstance(event, Asked) for event in self.events), "model call")
-        steps = counted(max((event.step for event in self.events), default=0), "step")
+        calls = format_count(sum(isinstance(event, Asked) for event in self.events), "model call")
+        steps = format_count(max((event.step for event in self.events), default=0), "step")
         cost = f"{calls}, {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.seconds:.0f} s, ${spent.cost:.4f}"
         begun = next((event for event in self.events if isinstance(event, Started)), None)
         models = " and ".join(dict.fromkeys(filter(None, (begun.planning, begun.execution)))) if begun else ""
         lines = (
-            f"<trace {self.run}: {counted(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
+            f"<trace {self.run}: {format_count(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
             f"  question  {self.question}",
             f"  answer    {self.answer}" if self.finished else "",
             f"  {steps}; {cost}",
             "  " + ", ".join(filter(None, (models, self.created))),
         )
-        return "\n".join(harmless(line) for line in lines if line.strip())
+        return "\n".join(printable_line(line) for line in lines if line.strip())
 
 
 def made_by(llm: LLM) -> dict[str, Json]:
@@ -145,8 +145,8 @@ class TraceWriter:
 
     def follow(self) -> None:
         """Continue after the last line of the file. Raises OSError and UnicodeDecodeError."""
-        settle_last_line(self.path)
-        for line in filter(str.strip, lines_on_file(self.path)[-2:]):
+        repair_last_line(self.path)
+        for line in filter(str.strip, read_lines(self.path)[-2:]):
             self._before = line_seal(line)
         self._file.seek(0, os.SEEK_END)
 
@@ -217,7 +217,7 @@ def load_run(path: str | Path) -> Trace:
     require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
-        lines = lines_on_file(path)  # a kill can come in the middle of a character
+        lines = read_lines(path)  # a kill can come in the middle of a character
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     if broken := first_broken_seal(line for line in lines[:-1] if line.strip()):
@@ -367,7 +367,9 @@ def _without_check(data: Json) -> Json:
 
 def _line(data: Json) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str)
-    if not text.isascii() and text != whole(text):  # half a surrogate pair can only be written as an escape
+    if not text.isascii() and text != replace_surrogates(
+        text
+    ):  # half a surrogate pair can only be written as an escape
         text = json.dumps(data, separators=(",", ":"), default=str)
     return text
 

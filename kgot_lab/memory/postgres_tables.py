@@ -115,7 +115,10 @@ class PostgresTables:
             if self._within is not None:
                 yield self._within
                 return
-            with self._told(), self._link.transaction(begin) if begin else self._link.outside_transaction() as connection:
+            with (
+                self._told(),
+                self._link.transaction(begin) if begin else self._link.outside_transaction() as connection,
+            ):
                 self._within = connection
                 try:
                     yield connection

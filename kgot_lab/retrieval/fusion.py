@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Found, Query, Ranking
+from kgot_lab.types import HitColumns, Query, Ranking
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
 
-def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
+def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     """Fuse retrievers by a weighted sum of normalised scores.
 
     score(d) = sum over retrievers of weight * scaled(s(d)). scale="range" scales the scores of a retriever to
@@ -27,20 +27,22 @@ def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
     unknown scale. Searching raises BadInput if a retriever returns a score that is not finite or one id
     twice, as in the other fusions.
     """
-    _check_lanes(lanes)
+    _check_weighted(retrievers)
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
-    scaled, weights = SCALES[scale], [weight for weight, _ in lanes]
+    scaled, weights = SCALES[scale], [weight for weight, _ in retrievers]
 
     def step(ranking: Ranking) -> Ranking:
-        results = [lane(ranking) for _, lane in lanes]
-        ids, lists = gathered(results)
+        results = [lane(ranking) for _, lane in retrievers]
+        ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for weight, (rows, found) in zip(weights, lists, strict=True):
             scores[rows] += weight * scaled(found)
-        return fused(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
+        return fused_ranking(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
 
-    names = [f"{weight:g} {lane.name}" for weight, lane in lanes] + [f"scale={scale}"] * (scale != "range")
+    names = [f"{weight:g} {lane.name}" for weight, lane in retrievers] + [f"scale={scale}"] * (
+        scale != "range"
+    )
     return Stage(f"weighted({', '.join(names)})", step)
 
 
@@ -51,16 +53,16 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
     """
     _check_stages("rrf", stages)
     if isinstance(k, bool) or not isinstance(k, int | float) or not (math.isfinite(k) and k >= 0):
-        raise BadInput(f"rrf() takes a k of 0 or more, not {described_value(k)}")
+        raise BadInput(f"rrf() takes a k of 0 or more, not {describe_value(k)}")
 
     def step(ranking: Ranking) -> Ranking:
         results = [stage(ranking) for stage in stages]
-        ids, lists = gathered(results)
+        ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for rows, _ in lists:
             # k = 60 as in the paper; small k trusts the top ranks more
             scores[rows] += 1 / (k + np.arange(1, len(rows) + 1))
-        return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
+        return fused_ranking(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"rrf({', '.join([stage.name for stage in stages] + [f'k={k}'] * (k != 60))})", step)
 
@@ -75,21 +77,21 @@ def strongest(*stages: Stage) -> Stage:
 
     def step(ranking: Ranking) -> Ranking:
         results = [stage(ranking) for stage in stages]
-        ids, lists = gathered(results)
+        ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for rows, found in lists:
-            scores[rows] = np.maximum(scores[rows], by_maximum(found))
-        return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
+            scores[rows] = np.maximum(scores[rows], scale_by_maximum(found))
+        return fused_ranking(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"strongest({', '.join(stage.name for stage in stages)})", step)
 
 
-def _check_lanes(lanes: Sequence[object]) -> None:
+def _check_weighted(lanes: Sequence[object]) -> None:
     """Raise BadInput unless these are pairs of a weight and a stage, with at least one weight above 0."""
     for lane in lanes:
         if not (isinstance(lane, tuple | list) and len(lane) == 2 and isinstance(lane[1], Stage)):
             raise BadInput(
-                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {described_value(lane)}"
+                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(lane)}"
             )
         weight = lane[0]
         if (
@@ -97,7 +99,7 @@ def _check_lanes(lanes: Sequence[object]) -> None:
             or not isinstance(weight, int | float | np.number)
             or not (math.isfinite(weight) and weight >= 0)
         ):
-            raise BadInput(f"weighted() takes weights of 0 or more, which {described_value(weight)} is not")
+            raise BadInput(f"weighted() takes weights of 0 or more, which {describe_value(weight)} is not")
     if not any(lane[0] > 0 for lane in lanes if isinstance(lane, tuple | list)):
         raise BadInput("weighted() takes at least one pair (weight, stage) with a weight above 0")
 
@@ -112,7 +114,7 @@ def _check_stages(name: str, stages: Sequence[object]) -> None:
 # --- normalisation ---
 
 
-def by_range(scores: _Floats) -> _Floats:
+def scale_by_range(scores: _Floats) -> _Floats:
     """Scale scores to 0..1 by min-max normalisation.
 
     The best score becomes 1 and the worst 0. If all are equal, all become 1.
@@ -123,7 +125,7 @@ def by_range(scores: _Floats) -> _Floats:
     return (scores - low) / (scores.max() - low)  # type: ignore[no-any-return]
 
 
-def by_maximum(scores: _Floats) -> _Floats:
+def scale_by_maximum(scores: _Floats) -> _Floats:
     """Divide scores by the largest, after setting negative ones to 0.
 
     If none is above 0, all become 0 (decision C-O7).
@@ -132,15 +134,15 @@ def by_maximum(scores: _Floats) -> _Floats:
     return clipped / (clipped.max(initial=0.0) or 1.0)
 
 
-SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximum": by_maximum}
+SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": scale_by_range, "maximum": scale_by_maximum}
 
 
 # --- rankings as columns ---
 
 
-def scores_of(ranking: Ranking) -> _Floats:
+def ranking_scores(ranking: Ranking) -> _Floats:
     """Return the scores of a ranking, best first."""
-    if isinstance(ranking.hits, Found):
+    if isinstance(ranking.hits, HitColumns):
         return np.asarray(ranking.hits.scores, dtype=np.float64)
     return np.array([score for _, score in ranking.hits], dtype=np.float64)
 
@@ -150,7 +152,7 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
 
     Raises BadInput if a hit is not in the list.
     """
-    if isinstance(ranking.hits, Found) and ranking.hits.ids == ids:
+    if isinstance(ranking.hits, HitColumns) and ranking.hits.ids == ids:
         return np.asarray(ranking.hits.rows, dtype=np.int64)
     row_of = {id: row for row, id in enumerate(ids)}
     try:
@@ -161,26 +163,28 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
         ) from None
 
 
-def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
+def rows_and_scores(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
     """Return the index of each hit of a ranking in a list of ids, and the scores of the hits.
 
     Raises BadInput if a hit is not among the ids, if a score is not finite, or if an id occurs twice.
     """
-    return _sound(ranking, hit_rows(ranking, ids))
+    return _checked_rows(ranking, hit_rows(ranking, ids))
 
 
-def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
+def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
     """Return the union of the ids found by rankings, and the rows and scores of each ranking in it.
 
     Raises BadInput if a ranking cannot be fused: it has a score that is not finite, or one id twice.
     """
     ids = max(
-        (ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, Found)), key=len, default=[]
+        (ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, HitColumns)),
+        key=len,
+        default=[],
     )
     own = {
         at
         for at, ranking in enumerate(rankings)
-        if isinstance(ranking.hits, Found) and ranking.hits.ids == ids
+        if isinstance(ranking.hits, HitColumns) and ranking.hits.ids == ids
     }
     row_of: dict[str, int] = {}
     # append the ids of the others that are not in this list
@@ -193,11 +197,11 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
         ids = ids if len(row_of) == len(ids) else list(row_of)
     lists = []
     for at, ranking in enumerate(rankings):
-        if at in own and isinstance(ranking.hits, Found):
+        if at in own and isinstance(ranking.hits, HitColumns):
             rows = np.asarray(ranking.hits.rows, dtype=np.int64)
         else:
             rows = np.fromiter(map(row_of.__getitem__, ranking.ids), np.int64, len(ranking.hits))
-        lists.append(_sound(ranking, rows))
+        lists.append(_checked_rows(ranking, rows))
     found = np.zeros(len(ids), dtype=bool)
     for rows, _ in lists:
         found[rows] = True
@@ -209,9 +213,9 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
     ]
 
 
-def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
+def _checked_rows(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     """Return the rows and scores of a ranking after checking that it can be fused."""
-    scores = scores_of(ranking)
+    scores = ranking_scores(ranking)
     if rows.size and np.bincount(rows).max() > 1:
         raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
     bad = np.flatnonzero(~np.isfinite(scores))
@@ -223,21 +227,21 @@ def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     return rows, scores
 
 
-def fused(
-    query: Query, ids: Sequence[str], scores: _Floats, lanes: tuple[tuple[float, Ranking], ...]
+def fused_ranking(
+    query: Query, ids: Sequence[str], scores: _Floats, inputs: tuple[tuple[float, Ranking], ...]
 ) -> Ranking:
     """Build the ranking of ids by score, best first, ties by id.
 
     The ranking keeps the weighted rankings that it was fused from.
     """
     order = np.argsort(-scores)  # an unstable sort is much faster, and ties are sorted next
-    for start, end in _ties(scores[order]):
+    for start, end in _tie_ranges(scores[order]):
         same: list[int] = order[start:end].tolist()
         order[start:end] = sorted(same, key=ids.__getitem__)
-    return Ranking(query, Found(ids, order, scores[order]), lanes=lanes)
+    return Ranking(query, HitColumns(ids, order, scores[order]), lanes=inputs)
 
 
-def _ties(values: _Floats) -> list[tuple[int, int]]:
+def _tie_ranges(values: _Floats) -> list[tuple[int, int]]:
     """Return the start and end of each run of two or more equal values."""
     edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
     long = np.flatnonzero(np.diff(edges) > 1)
@@ -259,7 +263,7 @@ class Weights:
 
 # The tuning table of KG-OS, section 7. "backward-compatible" is not "default" without intent, which would be
 # .389/.444/.167 (C-O3).
-WEIGHTS: Mapping[str, Weights] = {
+WEIGHT_PRESETS: Mapping[str, Weights] = {
     "default": Weights(0.35, 0.40, 0.15, 0.10),
     "goal-oriented": Weights(0.25, 0.30, 0.15, 0.30),
     "exact-term": Weights(0.10, 0.65, 0.15, 0.10),
@@ -270,16 +274,16 @@ WEIGHTS: Mapping[str, Weights] = {
 }
 
 
-def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
+def normalised_weights(weights: str | Weights, *lanes: str) -> Weights:
     """Return the weights of some retrievers by a preset or by custom weights, normalised to a sum of 1.
 
     Retrievers that are not named get 0. Custom weights may have any sum. If none is missing from a preset,
     its weights are returned exactly. Raises UnknownName for an unknown preset, and BadInput if a weight is
     below 0 or no named retriever has a weight above 0.
     """
-    if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHTS):
-        raise UnknownName("preset", str(weights), WEIGHTS)
-    all = asdict(weights if isinstance(weights, Weights) else WEIGHTS[weights])
+    if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHT_PRESETS):
+        raise UnknownName("preset", str(weights), WEIGHT_PRESETS)
+    all = asdict(weights if isinstance(weights, Weights) else WEIGHT_PRESETS[weights])
     for name, weight in all.items():
         require_amount(weight, f"the weight of {name}")
     given = {name: weight if name in lanes else 0.0 for name, weight in all.items()}
@@ -307,7 +311,7 @@ def hybrid(
     `lane_weights` does.
     """
     lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
-    share = asdict(lane_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))
+    share = asdict(normalised_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))
     return weighted(
         *((share[name], lane) for name, lane in lanes.items() if lane is not None and share[name] > 0),
         scale="maximum",

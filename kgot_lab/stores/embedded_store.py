@@ -27,7 +27,7 @@ from kgot_lab.stores.statements import (
     require_search_text,
     require_statement,
 )
-from kgot_lab.text.words import folded_words
+from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class EmbeddedStore:
             for node in truth.nodes.values():
                 self._word_index.add(node)
         return tuple(
-            copy_node(truth.nodes[id]) for id in self._word_index.best_matches(folded_words(words), limit)
+            copy_node(truth.nodes[id]) for id in self._word_index.best_matches(casefold_words(words), limit)
         )
 
     @_synchronized

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.graph.changes import Identity, MutableGraph
 from kgot_lab.io.files import read_regular_file
 from kgot_lab.io.processes import lock_file, register_for_forks
@@ -37,7 +37,7 @@ from kgot_lab.stores.hash_chain import (
     read_check,
     salvage_records,
 )
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Json, Node
 
 
@@ -54,7 +54,7 @@ class DiffLog:
         try:
             existed = self.path.exists()
         except OSError as error:
-            raise StoreUnavailable(f"{shortly(str(path))}: cannot be opened: {error.strerror}") from None
+            raise StoreUnavailable(f"{short_repr(str(path))}: cannot be opened: {error.strerror}") from None
         self._file = _open_locked(self.path)
         try:
             chain = _require_sound(read_chain(_read_all(self._file, self.path), self.path), self.path)
@@ -238,7 +238,7 @@ def salvage_log(path: Path) -> SalvageResult:
         records, written_count = salvage_records(data, path)
         if written_count and not records:
             raise StoreDamaged(
-                f"{path}: not one of {counted(written_count, 'write')} could be read; it stays as it is: restore a copy"
+                f"{path}: not one of {format_count(written_count, 'write')} could be read; it stays as it is: restore a copy"
             )
         damaged_copy = back_up_damaged_file(path)
         try:
@@ -246,7 +246,7 @@ def salvage_log(path: Path) -> SalvageResult:
         except BaseException:
             damaged_copy.unlink(missing_ok=True)  # the damaged file is still in place
             raise
-    return SalvageResult(damaged_copy, f"kept {len(records):,} of {counted(written_count, 'write')}")
+    return SalvageResult(damaged_copy, f"kept {len(records):,} of {format_count(written_count, 'write')}")
 
 
 def record_elements(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import nsmallest
 
-from kgot_lab.errors import BadInput, described_value
+from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.stores.protocol import Browsable, Scalar, ValueLookup
-from kgot_lab.text.words import folded_words
+from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Json, Node
 
 _WORD = re.compile(r"\w+")
@@ -59,11 +59,11 @@ def _word_weights(node: Node) -> dict[str, float]:
             word
             for value in node.properties.values()
             for text in _nested_texts(value)
-            for word in folded_words(text)
+            for word in casefold_words(text)
         ),
         1.0,
     )
-    return weights | dict.fromkeys(folded_words(node.id), _NAME_WEIGHT)
+    return weights | dict.fromkeys(casefold_words(node.id), _NAME_WEIGHT)
 
 
 def _nested_texts(value: Json) -> Iterator[str]:
@@ -92,7 +92,7 @@ def holds_value(store: Browsable, value: Scalar) -> bool:
     properties of edges. Raises BadInput if the value is neither a text nor a number.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadInput(f"what a graph may hold is a text or a number, not {described_value(value)}")
+        raise BadInput(f"what a graph may hold is a text or a number, not {describe_value(value)}")
     if isinstance(store, ValueLookup):
         return store.holds(value)
     found = store.search(str(value), _MAX_INSPECTED)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, described_value, require
+from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, describe_value, require
 from kgot_lab.graph.changes import inverse
 from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.protocol import Dialect, GraphSize, PythonRunner, Scalar, Schema, Store
@@ -236,7 +236,7 @@ def _check_option(kind: str, name: str, value: object, *, optional: bool) -> Non
     expected = " or ".join(dict.fromkeys(_TYPE_NAMES[kind] for kind in types))
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise BadInput(
-            f"the option {name!r} of the store {kind!r} is {expected}, not {described_value(value)}"
+            f"the option {name!r} of the store {kind!r} is {expected}, not {describe_value(value)}"
         )
     if isinstance(value, int | float) and bool not in types and not (math.isfinite(value) and value > 0):
         raise BadInput(f"the option {name!r} of the store {kind!r} is a number above 0, not {value}")

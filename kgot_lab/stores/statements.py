@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from kgot_lab.errors import BadInput, QueryFailed, ServerLost, described_value, require, require_count
+from kgot_lab.errors import BadInput, QueryFailed, ServerLost, describe_value, require, require_count
 from kgot_lab.stores.protocol import Scalar, StatementConstants
 
 MAX_STATEMENT_LENGTH = 250_000
@@ -217,7 +217,7 @@ def path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) ->
     for sentence_id, score in scores.items():
         if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
             raise BadInput(
-                f"what the sentence {sentence_id!r} is worth must be a number, not {described_value(score)}"
+                f"what the sentence {sentence_id!r} is worth must be a number, not {describe_value(score)}"
             )
     rounded = {
         sentence_id: round(float(scores[sentence_id]), _SCORE_DECIMALS) + 0.0

@@ -15,12 +15,12 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, OutOfMemory, wants_memory, without_secrets
+from kgot_lab.errors import BadInput, LabError, OutOfMemory, is_out_of_memory, mask_secrets
 from kgot_lab.llm.budget import Spending
-from kgot_lab.llm.keys import without_known_keys
+from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.sandbox import Calculator
 from kgot_lab.stores.protocol import PythonRunner
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.tools.files import FileShelf, extract_zip
 from kgot_lab.tools.media import AUDIO, SPEECH_NEEDS, Transcriber, image_question, inspect_file
 from kgot_lab.tools.search import search_of
@@ -154,12 +154,14 @@ def offered_tools(
         except LabError as error:
             missing.append(NotOffered(entry.name, str(error)))
         except Exception as error:  # any error of another package
-            if wants_memory(error):
+            if is_out_of_memory(error):
                 raise OutOfMemory(f"the tool {entry.name}") from error
-            told = without_known_keys(without_secrets(str(error)), at_hand.environment)
-            why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(told[:200])})"
+            told = mask_known_keys(mask_secrets(str(error)), at_hand.environment)
+            why = (
+                f"the entry point {entry.value} failed ({type(error).__name__}: {printable_line(told[:200])})"
+            )
             missing.append(NotOffered(entry.name, why))
-    shown = (NotOffered(each.name, without_known_keys(each.why, at_hand.environment)) for each in missing)
+    shown = (NotOffered(each.name, mask_known_keys(each.why, at_hand.environment)) for each in missing)
     return Offered(tuple(tools.values()), tuple(shown))
 
 

@@ -23,7 +23,7 @@ from support.workers import local_cluster
 
 from kgot_lab.benchmark.recall import bench as benchmark
 from kgot_lab.benchmark.recall.datasets import BUNDLED
-from kgot_lab.cli.terminal import bar
+from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.evaluation.results import Plan
 
 pytestmark = pytest.mark.extended
@@ -46,7 +46,7 @@ def here(monkeypatch, tmp_path, cache):
     """A folder to work in, with a small collection."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    monkeypatch.setattr(benchmark, "WRITTEN_BEFORE", replace(benchmark.WRITTEN_BEFORE, rounds=300))
+    monkeypatch.setattr(benchmark, "DEFAULT_PLAN", replace(benchmark.DEFAULT_PLAN, rounds=300))
     to_beir(tiny(), "mine")
     return tmp_path
 
@@ -159,7 +159,7 @@ def test_a_run_that_is_stopped_says_of_a_report_that_is_there_that_it_is_of_an_e
         raise KeyboardInterrupt
 
     assert bench("mine", "--only", "bm25", "--folder", "out").code == 0
-    monkeypatch.setattr("kgot_lab.cli.bench.reported", stopped)
+    monkeypatch.setattr("kgot_lab.cli.bench.run_reports", stopped)
     assert bench("mine", "--folder", "new").err.rstrip().endswith("the same command goes on from there.")
     assert (
         bench("mine", "--folder", "out").err.rstrip().endswith("The report there is that of an earlier run.")
@@ -168,7 +168,7 @@ def test_a_run_that_is_stopped_says_of_a_report_that_is_there_that_it_is_of_an_e
 
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path):
     # another process does not have the fewer rounds of these tests
-    benchmark.WRITTEN_BEFORE.save(Path("plan.json"))
+    benchmark.DEFAULT_PLAN.save(Path("plan.json"))
     words = [*"mine --only bm25 --only lsa --only follow --only gate --plan plan.json".split()]
     code, whole, _ = bench(*words, "--folder", "whole")
     assert code == 0
@@ -397,6 +397,6 @@ def test_a_question_without_a_word_is_refused_by_its_id(bench):
 
 
 def test_a_bar_shows_brackets_of_names_as_they_are(capsys):
-    with bar("[red]set[/red]") as progress:
+    with progress_bar("[red]set[/red]") as progress:
         progress(1, 2, "bm25[k1=1] [bold]on[/bold] mine [/]")
     assert "bm25[k1=1] [bold]on[/bold] mine [/]" in capsys.readouterr().err

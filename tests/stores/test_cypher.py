@@ -478,10 +478,7 @@ def hurried() -> Iterator[Sandbox]:
 
 @pytest.mark.parametrize(
     "statement",
-    [
-        pytest.param(each, marks=[pytest.mark.extended] * (number > 0))
-        for number, each in enumerate(RUNAWAY)
-    ],
+    [pytest.param(each, marks=[pytest.mark.extended] * (number > 0)) for number, each in enumerate(RUNAWAY)],
 )
 def test_a_runaway_statement_is_stopped_and_the_next_one_works(statement: str, hurried: Sandbox) -> None:
     hurried.seconds = 1

@@ -27,7 +27,7 @@ from kgot_lab.experts.chat.chat_events import (
     TokenEvent,
     thought_of,
 )
-from kgot_lab.experts.chat.citations import Citables, CitationCheck, SentencePieces, named_nodes
+from kgot_lab.experts.chat.citations import CitableNodes, CitationCheck, SentencePieces, named_nodes
 from kgot_lab.experts.chat.consulting import Consultants, format_answers, remote_citables, unsaid_words
 from kgot_lab.experts.chat.prompting import (
     Playbook,
@@ -45,7 +45,7 @@ from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.experts.trials.verdict import TrialChoice
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.llm.streaming import streamed
+from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
@@ -171,7 +171,7 @@ class ExpertTurn:
             **(self.choice.about if self.choice else {}),
         }
         prompt = None if off_topic else expert_prompt(config, told, asked)
-        return _Prepared(prompt, thought, Citables([*told.citable, *elsewhere]), sources, about)
+        return _Prepared(prompt, thought, CitableNodes([*told.citable, *elsewhere]), sources, about)
 
     def _declined(self, thought: Thought, answer: _Answer) -> Iterator[ChatEvent]:
         """Decline a question that is off the expert's topic, by rule and without the model."""
@@ -192,7 +192,7 @@ class ExpertTurn:
     def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
         """Run stages 5 to 8: stream the reply of the model, check its citations and store the answer."""
         answer.form = SentencePieces() if prompt.schema is not None else None
-        pieces = streamed(self.llm, prompt)
+        pieces = stream_reply(self.llm, prompt)
         try:
             for piece in pieces:
                 if isinstance(piece, Reply):
@@ -243,7 +243,7 @@ class ExpertTurn:
         return self.services.tables.say(self.conversation, "assistant", answer.text, about)
 
     def _failed(self, error: LabError, answer: _Answer | None = None) -> Iterator[ChatEvent]:
-        answer = answer or _Answer(CitationCheck(Citables(())), {"expert_id": self.expert.id})
+        answer = answer or _Answer(CitationCheck(CitableNodes(())), {"expert_id": self.expert.id})
         kept = self._keep(answer, failed=True)
         yield ChatFailed(self.services.tell_failure(error, self.question))
         yield ChatDone(kept.id, text=answer.text)
@@ -254,7 +254,7 @@ class _Prepared(NamedTuple):
 
     prompt: Prompt | None
     thought: Thought
-    citables: Citables
+    citables: CitableNodes
     sources: tuple[SourceNode, ...]
     about: dict[str, Json]
 

@@ -17,13 +17,13 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import UnknownName, described_value, require, shortly
+from kgot_lab.errors import UnknownName, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, LazySequence, build_csr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 # Rules, their violations, and the report on all rules.
 
@@ -95,14 +95,17 @@ class Broken:
         at = int(self.rows[number])
         what = rule.why(self.graph, at) or f"rule {rule.number}, {rule.says}, does not hold"
         if rule.on == "nodes":
-            return Fault(rule.severity, what, f"node {shortly(self.graph.ids[at])}", rule.do)
+            return Fault(rule.severity, what, f"node {short_repr(self.graph.ids[at])}", rule.do)
         edge = self.graph.edges[at]
         return Fault(
-            rule.severity, what, f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}", rule.do
+            rule.severity,
+            what,
+            f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}",
+            rule.do,
         )
 
     def __repr__(self) -> str:
-        head = f"{self.rule}: {counted(len(self), self.rule.on[:-1])}"
+        head = f"{self.rule}: {format_count(len(self), self.rule.on[:-1])}"
         more = [f"  … {len(self) - _SHOWN:,} more"] * (len(self) > _SHOWN)
         return "\n".join([head, *(f"  {fault}" for fault in self.faults[:_SHOWN]), *more])
 
@@ -285,20 +288,22 @@ def _rows(found: Iterable[bool]) -> Ints:
 
 
 def _name(graph: PropertyGraph, row: int) -> str:
-    return f"its name is {described_value(graph.node_properties[row].get('name'))}"
+    return f"its name is {describe_value(graph.node_properties[row].get('name'))}"
 
 
 def _labels(graph: PropertyGraph, row: int) -> str:
     labels = graph.node_labels[row]
     return (
-        f"its type is {shortly(labels[0])}, which is not in the vocabulary"
+        f"its type is {short_repr(labels[0])}, which is not in the vocabulary"
         if len(labels) == 1
         else f"it has {len(labels)} types"
     )
 
 
 def _type(graph: PropertyGraph, row: int) -> str:
-    return f"its type is {shortly(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
+    return (
+        f"its type is {short_repr(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
+    )
 
 
 def _always(why: str) -> Why:
@@ -307,7 +312,7 @@ def _always(why: str) -> Why:
 
 def _circle(type: str, verb: str) -> Why:
     def why(graph: PropertyGraph, row: int) -> str:
-        return f"it {verb} itself: {f' -{type}-> '.join(map(shortly, circle_through(graph, type, row)))}"
+        return f"it {verb} itself: {f' -{type}-> '.join(map(short_repr, circle_through(graph, type, row)))}"
 
     return why
 

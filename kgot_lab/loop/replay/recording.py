@@ -18,7 +18,7 @@ from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolF
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.budget import Spending, charged_account
 from kgot_lab.llm.recorded import prompt_digest
-from kgot_lab.llm.structured import note_recorded
+from kgot_lab.llm.structured import record_replayed
 from kgot_lab.loop.controller import usually_finds
 from kgot_lab.loop.events import (
     Asked,
@@ -109,12 +109,12 @@ class Recording:
         late: dict[Key, Diff | Rows | QueryFailed] = {
             key: result
             for key, result in self.statements.items()
-            if isinstance(result, QueryFailed) and result.late
+            if isinstance(result, QueryFailed) and result.timed_out
         }
         outputs = {
             key: each
             for key, each in self.outputs.items()
-            if each.failed and QueryFailed(each.code, each.output).late
+            if each.failed and QueryFailed(each.code, each.output).timed_out
         }
         return replace(self, statements=late, outputs=outputs)
 
@@ -134,7 +134,7 @@ class Recording:
         return results.popleft() if len(results) > 1 or results[0][0].again else results[0]
 
     def _failed(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
-        if reason.startswith(ServerLost.SAID):
+        if reason.startswith(ServerLost.MESSAGE):
             self.lost[statement] = ServerLost(statement)
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
             self.statements.setdefault(key, QueryFailed(statement, reason))
@@ -210,7 +210,7 @@ class RememberedTool:
         if known is not None:
             returned, usage = known
             for each in usage:
-                note_recorded(each)
+                record_replayed(each)
             if returned.failed:
                 failure = ToolFailed(returned.text, again=returned.again, usage=usage, wait=0)
                 failure.recorded = True

@@ -19,7 +19,7 @@ from kgot_lab.stores.cypher.dump import temporal_as_text
 from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens
 from kgot_lab.stores.lookup import WordIndex, nested_scalars, shortest_path
 from kgot_lab.stores.protocol import Scalar, Schema
-from kgot_lab.text.words import folded_words
+from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Node
 
 # the properties that mark the namespace of a node, and that its store knows it
@@ -396,7 +396,7 @@ class NodeLookup:
 
         The server matches substrings. Whole words are matched here.
         """
-        wanted = folded_words(words)
+        wanted = casefold_words(words)
         if not wanted or limit < 1:
             return ()
         rows = self._run_query(

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from xml.parsers import expat
 
-from kgot_lab.errors import BadInput, shortly
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import NamedGraph
 from kgot_lab.io.files import detect_wide_encoding, read_regular_file, refuse_wide_encoding, write_atomically
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ class GraphmlScan:
                 else []
             ),
             *(
-                [f"{counted(created, 'node')} made of what edges name, though it holds none of that id"]
+                [f"{format_count(created, 'node')} made of what edges name, though it holds none of that id"]
                 if created
                 else []
             ),
             *(
-                [f"left out: {', '.join(counted(times, what) for what, times in self.left_out.items())}"]
+                [f"left out: {', '.join(format_count(times, what) for what, times in self.left_out.items())}"]
                 if self.left_out
                 else []
             ),
@@ -118,13 +118,15 @@ class _Scanner:
         for key, text, owner, line in self._values:
             if key not in self.found.keys:
                 raise BadInput(
-                    f"line {line}: {owner} has a value of the key {shortly(key)}, which is not declared"
+                    f"line {line}: {owner} has a value of the key {short_repr(key)}, which is not declared"
                 )
             type = self.found.keys[key].type
             try:
                 _parse_value(text, type)
             except ValueError:
-                raise BadInput(f"line {line}: {owner} has {shortly(text)} where the type is {type}") from None
+                raise BadInput(
+                    f"line {line}: {owner} has {short_repr(text)} where the type is {type}"
+                ) from None
         return self.found
 
     def _refuse(self, message: str) -> NoReturn:
@@ -160,7 +162,7 @@ class _Scanner:
                 )
         elif parent[1].get("yfiles.foldertype") != "group":
             self._refuse(
-                f"a graph within the {parent[0] or 'file'} {shortly(parent[1].get('id', ''))}: only one that is not nested is read"
+                f"a graph within the {parent[0] or 'file'} {short_repr(parent[1].get('id', ''))}: only one that is not nested is read"
             )
 
     def _on_node(self, attributes: dict[str, str]) -> None:
@@ -168,7 +170,7 @@ class _Scanner:
         if id is None:
             self._refuse("a node without id")
         if first := self.found.nodes.get(id):
-            self._refuse(f"a second node has the id {shortly(id)}, as the one in line {first}")
+            self._refuse(f"a second node has the id {short_repr(id)}, as the one in line {first}")
         self.found.nodes[id] = line
 
     def _on_edge(self, attributes: dict[str, str]) -> None:
@@ -178,9 +180,9 @@ class _Scanner:
         if id is not None:
             ends = (source, target) if self.found.directed else sorted((source, target))
             if first := self._edges.get((*ends, id)):
-                ends_text = f"from {shortly(source)} to {shortly(target)}"
+                ends_text = f"from {short_repr(source)} to {short_repr(target)}"
                 self._refuse(
-                    f"a second edge {ends_text} has the id {shortly(id)}, as the one in line {first}"
+                    f"a second edge {ends_text} has the id {short_repr(id)}, as the one in line {first}"
                 )
             self._edges[*ends, id] = self._parser.CurrentLineNumber
         if ports := attributes.keys() & {"sourceport", "targetport"}:
@@ -194,7 +196,7 @@ class _Scanner:
             type = "yfiles"
         elif (type := type or "string") not in _TYPES:
             self._refuse(
-                f"the key {shortly(id)} has the type {shortly(type)}, which is none of {', '.join(_TYPES)}"
+                f"the key {short_repr(id)} has the type {short_repr(type)}, which is none of {', '.join(_TYPES)}"
             )
         self.found.keys[id] = _Key(name, type, attributes.get("for", "all"))
 
@@ -209,11 +211,11 @@ class _Scanner:
             key = self.found.keys[parent[1].get("id", "")]
             key.default = text
             self._values.append(
-                (parent[1].get("id", ""), text, f"the default of the key {shortly(key.name)}", line)
+                (parent[1].get("id", ""), text, f"the default of the key {short_repr(key.name)}", line)
             )
         if tag == "data" and parent[0] in ("node", "edge") and text.strip():
             owner = (
-                f"the {parent[0]} {shortly(parent[1]['id'])}"
+                f"the {parent[0]} {short_repr(parent[1]['id'])}"
                 if "id" in parent[1]
                 else _describe_edge(parent[1])
             )
@@ -222,7 +224,7 @@ class _Scanner:
 
 
 def _describe_edge(attributes: dict[str, str]) -> str:
-    return f"the edge from {shortly(attributes.get('source', ''))} to {shortly(attributes.get('target', ''))}"
+    return f"the edge from {short_repr(attributes.get('source', ''))} to {short_repr(attributes.get('target', ''))}"
 
 
 def _parse_value(text: str, type: str) -> Json:
@@ -296,7 +298,7 @@ def read_graphml_with_notes(path: Path | str) -> NamedGraph:
             f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}"
         ) from None
     if graph.number_of_edges() != scan.edges:  # ids such as 1 and 01, or a `key` that several edges have
-        problem = f"of {counted(scan.edges, 'edge')} only {graph.number_of_edges():,} can be told apart by their ids or keys"
+        problem = f"of {format_count(scan.edges, 'edge')} only {graph.number_of_edges():,} can be told apart by their ids or keys"
         raise BadInput(f"{path}: cannot be read as GraphML: {problem}: give each an id of its own")
     _complete_attributes(graph, scan)
     for attributes in _attribute_dicts(graph):

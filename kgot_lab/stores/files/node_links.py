@@ -15,7 +15,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, described_value, shortly
+from kgot_lab.errors import BadInput, describe_value, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import COLUMNS, TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import RECORD_EXAMPLE, read_snapshot
@@ -59,7 +59,7 @@ def node_link_graph(data: Mapping[str, Any], source: str) -> PropertyGraph:
     """
     for name in ("nodes", *_EDGE_LIST_NAMES):
         if not isinstance(data.get(name, []), list):
-            found = described_value(data[name])
+            found = describe_value(data[name])
             raise BadInput(f"{source}: nodes and links are lists, and {name} is {found}; as in {_EXAMPLE}")
     if all(data.get(name) for name in _EDGE_LIST_NAMES):
         raise BadInput(f"{source}: it has edges in both links and edges: put all into one of them")
@@ -93,9 +93,7 @@ def _parse_graph_object(text: str, path: Path) -> Mapping[str, Any] | None:
     if isinstance(value, dict) and value.get("type") in ("node", "relationship"):
         return None
     found = (
-        f"an object with {_list_names(value)}"
-        if isinstance(value, dict) and value
-        else described_value(value)
+        f"an object with {_list_names(value)}" if isinstance(value, dict) and value else describe_value(value)
     )
     raise BadInput(
         f"{path}: a graph in JSON is one object with nodes and links, as in {_EXAMPLE}, or nodes and "
@@ -186,7 +184,7 @@ def _contains_containers(value: Any) -> bool:
 
 def _list_names(names: Iterable[str]) -> str:
     shown = list(islice(names, _MAX_NAMED_KEYS))
-    return ", ".join(map(shortly, shown))
+    return ", ".join(map(short_repr, shown))
 
 
 def _parse_node(record: Any, location: str) -> Node:
@@ -194,7 +192,7 @@ def _parse_node(record: Any, location: str) -> Node:
         return Node(str(record))
     if not isinstance(record, dict):
         raise BadInput(
-            f"{location}: a node is an object with an id, not {described_value(record)}; as in {_EXAMPLE}"
+            f"{location}: a node is an object with an id, not {describe_value(record)}; as in {_EXAMPLE}"
         )
     properties = dict(record)
     id = next((properties.pop(name) for name in ("id", "key", "name") if _is_id(properties.get(name))), None)
@@ -225,7 +223,7 @@ def _parse_node(record: Any, location: str) -> Node:
 def _parse_edge(record: Any, location: str) -> Edge:
     if not isinstance(record, dict):
         raise BadInput(
-            f"{location}: a link is an object with a source and a target, not {described_value(record)}; as in {_EXAMPLE}"
+            f"{location}: a link is an object with a source and a target, not {describe_value(record)}; as in {_EXAMPLE}"
         )
     attributes = dict(record)
     ends = []
@@ -349,14 +347,14 @@ def _column_positions(columns: list[str], location: str) -> dict[str, int]:
     Raises BadInput if a column name repeats, or if source or target is missing.
     """
     if duplicates := [name for name in columns if name and columns.count(name) > 1]:
-        raise BadInput(f"{location}: two columns are called {shortly(duplicates[0])}: rename one")
+        raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
     position_by_name = {name.lower(): position for position, name in reversed([*enumerate(columns)])}
     found = {
         standard_name: next((position_by_name[name] for name in names if name in position_by_name), -1)
         for standard_name, names in COLUMNS.items()
     }
     if found["source"] < 0 or found["target"] < 0:
-        present = ", ".join(map(shortly, columns[:_MAX_NAMED_COLUMNS]))
+        present = ", ".join(map(short_repr, columns[:_MAX_NAMED_COLUMNS]))
         raise BadInput(
             f"{location}: the first line names the columns, a source, a target and perhaps a type, as in {_HEADER_EXAMPLE}; this is {present}"
         )

@@ -25,7 +25,7 @@ from kgot_lab.stores.sql import (
     texts_in,
     touched_keys,
 )
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Json, Node
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def is_storable_text(text: str) -> bool:
 
 def storable_text(text: str) -> str:
     """Replace the characters that PostgreSQL cannot store."""
-    return str(whole(text)).replace("\0", " ")
+    return str(replace_surrogates(text)).replace("\0", " ")
 
 
 def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:

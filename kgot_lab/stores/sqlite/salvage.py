@@ -16,7 +16,7 @@ from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND_ROWS, enable_
 from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.stores.sqlite.tables import Connection, edge_from_row, node_from_row
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node
 
 # Recover from a damaged SQLite graph the rows that are unchanged since they were written.
@@ -81,7 +81,7 @@ def _format_share(damaged: sqlite3.Connection, kind: str, recovered: int) -> str
     for query in (f"SELECT count(*) FROM {kind}s", f"SELECT count(*) FROM sums WHERE kind = '{kind}s'"):
         with suppress(sqlite3.Error, UnicodeDecodeError):
             total = max(total, damaged.execute(query).fetchone()[0])
-    return f"{recovered:,} of {counted(total, kind)}"
+    return f"{recovered:,} of {format_count(total, kind)}"
 
 
 def _require_unlocked(path: Path) -> None:

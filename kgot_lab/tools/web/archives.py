@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from kgot_lab.documents.files import text_from
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, shortly
+from kgot_lab.documents.files import extract_text
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, short_repr
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.tool import Result, TextTool
@@ -66,7 +66,7 @@ class Mirror:
             if name in self._files:
                 return self._read(name)
         raise ToolFailed(
-            f"there is no page {shortly(address)} in {self.name}, which is all there is; search in it"
+            f"there is no page {short_repr(address)} in {self.name}, which is all there is; search in it"
         )
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
@@ -101,7 +101,7 @@ class Mirror:
         try:
             parts = urlsplit(address.strip())
         except ValueError:  # a bracket where a host should be
-            raise ToolFailed(f"{shortly(address)} is not an address") from None
+            raise ToolFailed(f"{short_repr(address)} is not an address") from None
         path = unquote(parts.path).strip("/")
         if self.hosts:
             return f"{(parts.hostname or '').lower()}/{path}".rstrip("/")
@@ -110,7 +110,7 @@ class Mirror:
             site.path
         )
         if parts.netloc.lower() != site.netloc.lower() or not inside:
-            raise ToolFailed(f"{shortly(address)} is not on {self.site}, which is all that can be visited")
+            raise ToolFailed(f"{short_repr(address)} is not on {self.site}, which is all that can be visited")
         return unquote(parts.path)[len(unquote(site.path)) :].strip("/")
 
     def _address(self, name: str) -> str:
@@ -158,7 +158,7 @@ def _holds_hosts(root: Path) -> bool:
 def _with_slash(site: str) -> str:
     parts = urlsplit(site)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise BadInput(f"the site of a mirror is an http or https address, not {shortly(site)}")
+        raise BadInput(f"the site of a mirror is an http or https address, not {short_repr(site)}")
     return site if site.endswith("/") else f"{site}/"
 
 
@@ -197,12 +197,12 @@ class WebArchive:
         """
         stamp = re.sub(r"\D", "", day)
         if not 4 <= len(stamp) <= 14:
-            raise ToolFailed(f"a date is written YYYYMMDD, as in 20190704, not {shortly(day)}")
+            raise ToolFailed(f"a date is written YYYYMMDD, as in 20190704, not {short_repr(day)}")
         answer = self._api.get({"url": address, "timestamp": stamp})
         closest = (answer.get("archived_snapshots") or {}).get("closest") or {}
         kept, when = str(closest.get("url") or ""), str(closest.get("timestamp") or "")
         if not closest.get("available") or not kept.startswith(("http://", "https://")):
-            raise ToolFailed(f"the web archive holds no copy of {shortly(address)}")
+            raise ToolFailed(f"the web archive holds no copy of {short_repr(address)}")
         kept = re.sub(r"^http://(web\.archive\.org/)", r"https://\1", kept)
         return Archived(kept, f"{when[:4]}-{when[4:6]}-{when[6:8]}")
 
@@ -255,7 +255,7 @@ class Wikipedia:
             or about.get("invalid")
             or "title" not in about
         ):
-            raise ToolFailed(f"Wikipedia has no article {shortly(title)}{self._near(title)}")
+            raise ToolFailed(f"Wikipedia has no article {short_repr(title)}{self._near(title)}")
         return about
 
     def _page(self, about: dict[str, Any], version: int, when: str) -> WebPage:
@@ -265,7 +265,7 @@ class Wikipedia:
         markup = str((parsed.get("parse") or {}).get("text") or "")
         address = str(about.get("fullurl") or self._api.address)
         _, data = readable_markup(_without_apparatus(markup), address)
-        text = text_from(data, ".html", "utf-8").text.strip()
+        text = extract_text(data, ".html", "utf-8").text.strip()
         old = "" if version == about.get("lastrevid") else f"{'&' if '?' in address else '?'}oldid={version}"
         title = str(about["title"])
         return WebPage(address + old, title, f"# {title}\n\n{text}", f"as of {when}")
@@ -321,7 +321,7 @@ def _end_of(day: str) -> str:
     try:
         return f"{date.fromisoformat(day.strip()).isoformat()}T23:59:59Z"
     except ValueError:
-        raise ToolFailed(f"a date is written YYYY-MM-DD, as in 2019-07-04, not {shortly(day)}") from None
+        raise ToolFailed(f"a date is written YYYY-MM-DD, as in 2019-07-04, not {short_repr(day)}") from None
 
 
 def _without_apparatus(markup: str) -> str:

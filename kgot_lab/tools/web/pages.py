@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urljoin, urlsplit
 
-from kgot_lab.documents.files import text_from
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, shortly
+from kgot_lab.documents.files import extract_text
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, short_repr
 from kgot_lab.tools.web.fetching import Fetched, PoliteWeb
 from kgot_lab.types import Document
 
@@ -59,7 +59,7 @@ def page_of(fetched: Fetched) -> WebPage:
         cut = f"only the first {_MOST_MARKUP / 1e6:,.1f} MB were read" if len(markup) > _MOST_MARKUP else cut
         title, data = readable_markup(markup[:_MOST_MARKUP], fetched.address)
     try:
-        found = text_from(data, extension, "utf-8" if extension == ".html" else fetched.charset)
+        found = extract_text(data, extension, "utf-8" if extension == ".html" else fetched.charset)
     except BadInput as error:
         raise ToolFailed(
             f"the page at {fetched.address} cannot be read as text ({fetched.kind or 'of no kind'}): {error}"
@@ -240,7 +240,7 @@ class Browser:
         try:
             whole = urljoin(here, address.strip())
         except ValueError:
-            raise ToolFailed(f"{shortly(address)} is not an address") from None
+            raise ToolFailed(f"{short_repr(address)} is not an address") from None
         return self.show(
             self._open_page(
                 whole if re.match(r"[a-zA-Z][\w+.-]*:", whole) else f"https://{whole.lstrip('/')}"
@@ -302,7 +302,7 @@ class Browser:
         if match is None:
             once = self._found >= 0
             raise ToolFailed(
-                f"{shortly(self._sought)} stands {'no further' if once else 'nowhere'} on {page.address}; try other words"
+                f"{short_repr(self._sought)} stands {'no further' if once else 'nowhere'} on {page.address}; try other words"
             )
         self._found = match.start()
         ends = accumulate(map(len, self._screens))

@@ -43,17 +43,17 @@ from kgot_lab.errors import (
     LabError,
     LLMError,
     ToolFailed,
-    described_value,
+    describe_value,
+    mask_secrets,
     require,
     require_count,
-    shortly,
-    without_secrets,
+    short_repr,
 )
 from kgot_lab.io.files import write_atomically
 from kgot_lab.io.http_client import describe_proxy, is_loopback, proxy_options
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.claim import utc_now
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import LLM
 
 # Delivery of briefings from the outbox: as a file, or by HTTP POST.
@@ -89,7 +89,7 @@ def to_address(url: str) -> Deliver:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadInput(
-            f"briefings are delivered to an address such as https://HOST/PATH, not {shortly(without_secrets(url))}"
+            f"briefings are delivered to an address such as https://HOST/PATH, not {short_repr(mask_secrets(url))}"
         )
     if parts.scheme == "http" and not is_loopback(url):
         raise BadInput(
@@ -100,7 +100,7 @@ def to_address(url: str) -> Deliver:
     def deliver(entry: OutboxEntry) -> None:
         import httpx  # a dependency of openai
 
-        where = without_secrets(f"{parts.scheme}://{parts.netloc}")
+        where = mask_secrets(f"{parts.scheme}://{parts.netloc}")
         headers = {"Content-Type": "application/json", "Idempotency-Key": entry.key}
         try:
             with (
@@ -274,7 +274,7 @@ class Monitor:
             except ToolFailed as error:
                 if error.again:
                     raise ToolFailed(
-                        f"{error}; {counted(len(waiting) - place, 'briefing')} in the outbox", again=True
+                        f"{error}; {format_count(len(waiting) - place, 'briefing')} in the outbox", again=True
                     ) from None
                 yield StageFailed("deliver", f"briefing {entry.key}: {error}")
                 continue
@@ -344,7 +344,7 @@ def run_on(
     """
     if not isinstance(every, timedelta) or every <= timedelta():
         raise BadInput(
-            f"the time between two ticks is a timedelta of more than 0, not {described_value(every)}"
+            f"the time between two ticks is a timedelta of more than 0, not {describe_value(every)}"
         )
     wait = wait or ending.wait
     journal = monitor.places.journal
