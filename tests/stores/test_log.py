@@ -166,7 +166,7 @@ def test_what_is_whole_of_a_damaged_log_can_be_kept_and_the_damaged_one_stays_be
     path.write_bytes(data)
     with pytest.raises(StoreDamaged, match=r"kgot-lab doctor --salvage .*graph\.log"):
         InMemory(path=path)
-    assert salvage_log(path).kept.read_bytes() == data
+    assert salvage_log(path).damaged_copy.read_bytes() == data
     with InMemory(path=path) as store:
         assert len(list(read_history(path))) == 3
         store.apply(Diff(added_nodes=(Node("new"),)))
@@ -187,7 +187,7 @@ def test_a_log_whose_chain_is_sound_keeps_all_its_records(tmp_path, harm):
     }
     path.write_bytes(b"".join(harmed[harm]))
     assert not check_file(path).whole
-    assert salvage_log(path).told == "kept 5 of 5 writes"
+    assert salvage_log(path).summary == "kept 5 of 5 writes"
     assert len(list(read_history(path))) == 5 and check_file(path).whole
 
 
@@ -195,7 +195,7 @@ def test_a_salvage_of_a_log_tells_how_much_it_kept_and_a_refused_one_leaves_noth
     path = tmp_path / "graph.log"
     whole, sizes = killed_while_writing(path)
     path.write_bytes(whole[: sizes[2] + 20] + b"?" + whole[sizes[2] + 21 :])
-    assert salvage_log(path).told == "kept 2 of 5 writes"
+    assert salvage_log(path).summary == "kept 2 of 5 writes"
     (tmp_path / "graph.log.damaged-1").unlink()
     lost = whole[: sizes[0]].replace(whole[-60:-50], b"") + whole[sizes[1] :]
     newer = format_record({"format": "kgot_lab diff log", "version": 3}, b"") + whole[sizes[0] :]

@@ -132,7 +132,7 @@ def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_tu
         closing(open_store("cypher_server", **bolt)) as two,
     ):
         one.apply(Diff(added_nodes=(Node("first"),)))
-        with one._link.writing() as transaction:
+        with one._link.write_transaction() as transaction:
             transaction.run("CREATE (:KgotLabWriters {of: $of, written: 7})", of=bolt["namespace"]).consume()
         before, added, refused = turn_nodes(bolt), list[int](), list[str]()
 
@@ -215,7 +215,7 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
         store.apply(Diff(added_nodes=(Node("a"),)))
         monkeypatch.setattr("kgot_lab.stores.cypher.apply._LOCK_TIMEOUT", 0.5)
         said = r"did not let us write .* for 0\.5 s: another writer keeps it"
-        with pytest.raises(StoreUnavailable, match=said), store._link.writing() as transaction:
+        with pytest.raises(StoreUnavailable, match=said), store._link.write_transaction() as transaction:
             transaction.run("RETURN 1").consume()
             bolt_server.process.send_signal(signal.SIGSTOP)
             # until all its threads stand still: one may be answering

@@ -709,7 +709,7 @@ def test_what_is_whole_of_a_damaged_file_can_be_kept_and_the_damaged_one_stays_b
     path.write_bytes(damaged := data.replace(b"1867", b"1868"))
     with pytest.raises(StoreDamaged):
         Sqlite(path)
-    assert salvage_sqlite(path).kept.read_bytes() == damaged
+    assert salvage_sqlite(path).damaged_copy.read_bytes() == damaged
     with Sqlite(path) as store:
         assert len(store.graph()) == 202 and "Marie Curie" not in store.graph() and not store.graph().edges
 

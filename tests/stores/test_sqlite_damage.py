@@ -293,7 +293,7 @@ def test_a_salvage_tells_how_much_it_kept_and_a_refused_one_leaves_nothing(kille
         other.execute("UPDATE sums SET sum = sum + 1 WHERE kind = 'nodes' AND number = 4")
     assert not check_file(killed).whole
     salvaged = salvage_file(killed)
-    assert salvaged.told == "kept 19 of 20 nodes and 1 of 2 edges"
+    assert salvaged.summary == "kept 19 of 20 nodes and 1 of 2 edges"
     assert check_file(killed).whole
     killed.write_bytes(killed.read_bytes()[:4096] + bytes(range(256)) * 200)
     before = contents(killed.parent)
@@ -310,7 +310,7 @@ def test_rows_of_a_file_that_was_cut_between_two_pages_are_kept(tmp_path):
         store.apply(Diff(added_nodes=nodes))
     path.write_bytes(path.read_bytes()[: -8 * 4096])
     assert not check_file(path).whole
-    told = salvage_file(path).told
+    told = salvage_file(path).summary
     with Sqlite(path) as store:
         kept = len(store.graph())
     assert kept > 150 and told.startswith(f"kept {kept} of "), (kept, told)
