@@ -30,7 +30,7 @@ FIRST_WEIGHTS = Scorer.linear(
 
 @dataclass(frozen=True, eq=False)
 class TrailChoice:
-    """One choice of a passage: the clues of the candidates, shape (candidates, CLUES), and which of them are
+    """One choice of a passage: the features of the candidates, shape (candidates, FEATURES), and which of them are
     gold and not chosen yet.
     """
 
@@ -85,7 +85,7 @@ def fit_scorer(
 
     loss = - mean over choices of log(sum of exp(score) of the gold / that of all), first without units, then
     with `units` from each of `seeds` beginnings, whose mean is taken: as one network of units x seeds.
-    Without units it is a linear scorer. Clues in `without` are not looked at.
+    Without units it is a linear scorer. Features in `without` are not looked at.
     """
     table = np.concatenate([choice.table for choice in found]).astype(np.float64)
     width = table.shape[1]

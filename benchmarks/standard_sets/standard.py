@@ -82,7 +82,7 @@ def measure_standard(
     """Run STANDARD_SYSTEMS on the standard sets into receipts, with the published rival beside them, and
     report what the folder holds.
 
-    `progress(done, total, what)` counts systems. Raises what `fill` raises.
+    `progress(done, total, what)` counts systems. Raises what `run_missing` raises.
     """
     STANDARD_PLAN.write_down(folder / PLAN)
     total, done = len(names) * len(STANDARD_SYSTEMS), 0

@@ -218,7 +218,7 @@ def read_document_text(path: Path) -> ExtractedText:
 def extract_text(data: bytes, extension: str, charset: str = "") -> ExtractedText:
     """Return the text in a file's data, given its extension. `charset` is the declared character set.
 
-    Raises as text_of does.
+    Raises as read_document_text does.
     """
     if not data.removeprefix(codecs.BOM_UTF8).strip() or data in _BYTE_ORDER_MARKS:
         raise BadInput("empty")

@@ -229,7 +229,7 @@ class CachedEmbedder:
 
 
 class InMemoryVectors:
-    """An embedder that keeps the vectors of texts given to `remember` in memory.
+    """An embedder that keeps the vectors of texts given to `add_texts` in memory.
 
     With it a benchmark times only search.
     """

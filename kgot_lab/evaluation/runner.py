@@ -172,9 +172,9 @@ def run_and_store(
 def run_in_memory(
     system: Retriever | SystemBuilder, dataset: Dataset, *, name: str, keep: int = KEEP, ties: str = BY_ID
 ) -> Run:
-    """Run a system on all queries of a data set without intermediate files, for save_receipt.
+    """Run a system on all queries of a data set without intermediate files, for save_results.
 
-    Raises what run_to raises.
+    Raises what run_and_store raises.
     """
     stage, known = build_system(system, name), {document.id for document in dataset.documents}
     with _frozen_garbage():
@@ -212,7 +212,7 @@ def load_stored_run(
 ) -> Run | None:
     """Load the stored run of a system, or return None if there is none for its current version.
 
-    `wanted` is the result of question_put(). For a builder, neither the description nor an embedder that it
+    `wanted` is the result of results_header(). For a builder, neither the description nor an embedder that it
     creates itself is compared. Its version stands for them. Raises BadInput if the file is of other data or
     another depth.
     """

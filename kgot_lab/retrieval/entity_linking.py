@@ -158,8 +158,8 @@ def name_graph(
 
     Names are nodes without a text, with the id `name:` and the name. Edges: `is called` to the name in a
     document's title, `mentions` to a name in its text that is the title of another, `names` to any other name
-    that at least two documents hold. Those other names are runs of capitalised words, or what `held` returns
-    for a document. It must return names in the form of `compared_name`.
+    that at least two documents hold. Those other names are runs of capitalised words, or what `names_in` returns
+    for a document. It must return names in the form of `normalise_name`.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     titles = NameIndex(documents)
@@ -187,7 +187,7 @@ def phrase_graph(
 
     Each document has an edge `says` to each phrase of its triples, and each triple is an edge between two
     phrases. `triples` maps the id of a document to its triples. A phrase is a node without a text, with the
-    id `phrase:` and its words in lower case. With `alike`, an embedder and a minimum cosine, phrases with
+    id `phrase:` and its words in lower case. With `similarity`, an embedder and a minimum cosine, phrases with
     nearly the same meaning are joined by an edge `alike` (HippoRAG does this above .8).
     """
     documents = checked_documents(documents)

@@ -308,7 +308,7 @@ def hybrid(
 
     The weights of omitted retrievers are shared among the others in proportion. A retriever of weight 0 is
     not run. `preset` may also be custom Weights. Raises UnknownName for an unknown preset, and BadInput as
-    `lane_weights` does.
+    `normalised_weights` does.
     """
     lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
     share = asdict(normalised_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))

@@ -268,7 +268,7 @@ class Selection:
     def __repr__(self) -> str:
         wide = max(len("lane"), *(len(trial.lane) for trial in self.trials))
         lines = [
-            f"<Admission: {len(self.selected)} of {len(self.trials)} lanes admitted, margin {self.margin:g}: {self.stage.name}>"
+            f"<Selection: {len(self.selected)} of {len(self.trials)} retrievers selected, margin {self.margin:g}: {self.stage.name}>"
         ]
         lines.append(f"  {'lane':{wide}}  alone  without   with  verdict")
         for trial in self.trials:

@@ -39,7 +39,7 @@ def boost(
 ) -> Stage:
     """Boost the neighbours of the first hits.
 
-    score(d) = min-max normalised earlier score + weight * boost(d). boost(d) is that of `around` with the
+    score(d) = min-max normalised earlier score + weight * boost(d). boost(d) is that of `boosted_neighbours` with the
     first `seeds` hits as seeds (KG-OS, method 12). Documents outside the earlier ranking start at 0. Raises
     BadInput for an invalid weight or number of seeds, and for a seed that is not a node.
     """

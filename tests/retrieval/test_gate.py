@@ -76,7 +76,7 @@ def test_every_pipeline_is_measured_once():
 
 def test_an_admission_prints_its_protocol():
     assert repr(select_retrievers([A, B], joined, told(a=0.9, b=0.6, a_b=0.7))).splitlines() == [
-        "<Admission: 1 of 2 lanes admitted, margin 0.02: a>",
+        "<Selection: 1 of 2 retrievers selected, margin 0.02: a>",
         "  lane  alone  without   with  verdict",
         "  a     0.900        -      -  first",
         "  b     0.600    0.900  0.700  refused",

@@ -37,7 +37,7 @@ _ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, n
 
 
 def load_replies(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
-    """Collect the replies in all systems' traces of a question from several folders, as `replies_in` does."""
+    """Collect the replies in all systems' traces of a question from several folders, as `collect_replies` does."""
     return collect_replies(
         path for folder in folders for path in sorted(folder.glob(f"{set}/*/{TRACES}/{trace_name(question)}"))
     )

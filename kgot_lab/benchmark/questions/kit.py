@@ -132,7 +132,7 @@ def no_tools(question: Question, behind: ToolModels) -> Sequence[Tool]:
 class QuestionTools:
     """A factory of the tools of each question.
 
-    The index of shared documents is built once, and its searches are serialized. `more` returns further tools
+    The index of shared documents is built once, and its searches are serialized. `further_tools` returns further tools
     for a question, such as web tools. With `follow`, searches are those of the mode `paths`. The seconds of
     each call are written to the file `times`.
     """

@@ -88,7 +88,7 @@ class QuestionPlan:
         return False
 
     def check(self, folder: Path, *, except_fields: Collection[str] = ()) -> None:
-        """Check that the plan in a folder, if there is one, is the same except for the fields in `but`.
+        """Check that the plan in a folder, if there is one, is the same except for the fields in `except_fields`.
 
         Raises BadInput naming the differences.
         """

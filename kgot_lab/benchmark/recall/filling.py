@@ -55,9 +55,9 @@ def run_missing(
     on_note: Callable[[str, str], object] = lambda name, more: None,
     keep: int = KEEP,
 ) -> FillOutcome:
-    """Run each system without stored results on a data set, by run_to.
+    """Run each system without stored results on a data set, by run_and_store.
 
-    `tell` is called with the name of a system before it is run. `also` is called with its name and a note:
+    `on_start` is called with the name of a system before it is run. `on_note` is called with its name and a note:
     that another process is running it, or why it is run again. Systems that need more data are left out,
     except that for the plan's baseline the error is raised. Hits are stored to the depth of the deepest
     measure of the plan, and at least `keep`.
@@ -182,7 +182,7 @@ def run_missing_on_workers(
     plan: Plan,
     progress: SharingProgress = lambda done, total, what: None,
 ) -> dict[str, FillOutcome]:
-    """Run `fill` for several data sets on the workers of a Dask client, one task per system and data set.
+    """Run `run_missing` for several data sets on the workers of a Dask client, one task per system and data set.
 
     Results are identical to those of one process, except for the last line, which holds the time taken. An
     interrupted system starts over. Bundled systems are sent by name, others are pickled. Raises BadInput for

@@ -353,7 +353,7 @@ def reachable_bytes(value: object, excluding: object = ()) -> int:
     """Return the number of bytes reachable from a value.
 
     Counts arrays, strings, containers, closures and SQLite databases in memory. Whatever is reachable from
-    `apart_from` is not counted, nor are modules and types.
+    `excluding` is not counted, nor are modules and types.
     """
     seen = {id(each) for each in _reachable([excluding], set())}
     return sum(map(_size, _reachable([value], seen)))

@@ -182,8 +182,8 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     """Return the builders of all systems for a data set, by short name.
 
     Parts that several systems share are built once. `data` is a data set, its name or a folder. `vectors` is
-    an embedder or a name that embedder_named() takes, by default MiniLM. Query vectors are computed when the
-    first part that needs them is built, so that no search waits for them. Raises what embedder_named()
+    an embedder or a name that embedder_by_name() takes, by default MiniLM. Query vectors are computed when the
+    first part that needs them is built, so that no search waits for them. Raises what embedder_by_name()
     raises, and BadInput if `data` is no data set or `vectors` no embedder. Every retriever has real input:
     there is no dimension filter and no intent retriever, since no bundled data set has dimensions or intents.
     The graph of a language model exists only if the data hold its triples, and delta edges only if the data

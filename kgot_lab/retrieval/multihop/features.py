@@ -304,11 +304,11 @@ class MultihopIndex:
 
 @dataclass(frozen=True, eq=False)
 class CandidateEdges:
-    """The links from a chosen passage: target passage, name, and strength by each of NAME_CLUES."""
+    """The links from a chosen passage: target passage, name, and strength by each of NAME_FEATURES."""
 
     rows: Ints
     names: Ints
-    strengths: _Floats  # (NAME_CLUES, ways)
+    strengths: _Floats  # (NAME_FEATURES, edges)
 
 
 class QuestionFeatures:
@@ -348,7 +348,7 @@ class QuestionFeatures:
         self._open = self._by_words / (self._by_words.max() or 1)
 
     def table(self) -> _Matrix:
-        """Return the features of all documents, shape (documents, CLUES)."""
+        """Return the features of all documents, shape (documents, FEATURES)."""
         to_title, from_text, shared = (self.links[kind] for kind in (_TO_TITLE, _FROM_TEXT, _SHARED))
         rest = (self._open, self._repeated, self._joined, self._meaning)
         products = (

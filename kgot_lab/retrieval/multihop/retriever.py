@@ -63,7 +63,7 @@ class Scorer:
             raise BadInput("the weights of a scorer are finite numbers")
 
     def __call__(self, table: NDArray[np.floating[Any]]) -> _Floats:
-        """Score each row of features, shape (rows, CLUES).
+        """Score each row of features, shape (rows, FEATURES).
 
         Computed in 32 bits, which takes a third of the time.
         """
@@ -147,7 +147,7 @@ def multihop(
 ) -> Stage:
     """Choose `hops` passages one by one, each the one with the highest learned score given those before.
 
-    The features are those of CLUES: similarity, words, and the names that link chosen passages to others,
+    The features are those of FEATURES: similarity, words, and the names that link chosen passages to others,
     weighted by the similarity of the sentence around a name to the question, and by which words of the
     question are still unanswered. The chosen passages come first in their order, 1 point apart, then all
     others by their score. A passage without a title is named after the subject of its first sentence. A

@@ -206,7 +206,7 @@ def stages_lost(
 ) -> Plot:
     """Plot how many answers of each system were right, and at which stage the others were lost.
 
-    `stages` are the result of `losses`. `on` is a set, by default all together. Raises UnknownName if the
+    `stages` are the result of `collect_losses`. `on` is a set, by default all together. Raises UnknownName if the
     plan does not have a system or set.
     """
     from kgot_lab.benchmark.comparison.losses import LOSSES, count_losses
