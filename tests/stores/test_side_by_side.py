@@ -221,7 +221,7 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
             # until all its threads stand still: one may be answering
             os.waitpid(bolt_server.process.pid, os.WUNTRACED)
             try:
-                store._write_lock._take(transaction)
+                store._write_lock._set_lock(transaction)
             finally:
                 bolt_server.process.send_signal(signal.SIGCONT)
         store.apply(Diff(added_nodes=(Node("b"),)))
