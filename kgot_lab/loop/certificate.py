@@ -22,7 +22,7 @@ from kgot_lab.memory.claims.certificate import (
     CertificateRules,
     OpenFact,
     certify,
-    hedged,
+    hedge_answer,
 )
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
@@ -464,7 +464,7 @@ def certified_text(events: Iterable[Event], certificate: Certificate) -> list[Ev
 
 
 def _told(answered: Answered, certificate: Certificate) -> Answered:
-    told = replace(answered, text=hedged(answered.text, certificate))
+    told = replace(answered, text=hedge_answer(answered.text, certificate))
     return (
         told
         if certificate.ruling != "withheld"

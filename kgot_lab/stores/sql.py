@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.changes import Identity, MutableGraph, same_properties
-from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.statements import path_query, require_statement
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -460,7 +460,7 @@ SELECT {_QUOTED_COLUMNS} FROM paths ORDER BY worth DESC, {order} LIMIT {limit}""
 def _fact_path_select(near_end: str, far_end: str) -> str:
     """Build the SELECT for the paths that follow a fact from one of its ends to the other."""
     return f"""SELECT starts.id, '', {_text_columns("fact")}, fact.type, fact.source, fact.target, '',
-  b.title, b.place, b.sentence, b.origin, {FACT_WORTH} + b.worth
+  b.title, b.place, b.sentence, b.origin, {FACT_SCORE} + b.worth
   FROM starts JOIN edges fact ON fact.{near_end} = starts.id JOIN told b ON b.title = fact.{far_end}
   WHERE fact.type NOT IN ('{SAYS_SENTENCE}', '{MENTIONS_NAME}') AND b.title <> starts.id"""
 

@@ -15,11 +15,11 @@ from kgot_lab.io.processes import watchdog
 from kgot_lab.sandbox.cypher.mapping import (
     backticked,
     edge_properties,
-    labels_of,
     node_properties,
+    ordered_labels,
     own_key,
-    stored_edge,
-    stored_node,
+    to_stored_edge,
+    to_stored_node,
 )
 from kgot_lab.stores.cypher.connection import (
     BoltLink,
@@ -116,7 +116,7 @@ class DiffApplication:
         ):
             for id, labels, stored in self._run_query(_NODES, {"rows": rows}):
                 known.nodes[id] = Node(
-                    id, tuple(labels_of(labels, stored)), node_properties(temporal_as_text(stored))
+                    id, tuple(ordered_labels(labels, stored)), node_properties(temporal_as_text(stored))
                 )
                 known.incident[id] = {}
         old = [identity for identity in edges if identity[0] not in new and identity[2] not in new]
@@ -257,10 +257,14 @@ class DiffApplication:
             return False
 
     def _node_record(self, node: Node) -> dict[str, Any]:
-        return {**stored_node(node.id, node.labels, node.properties), "_run": self._namespace, "_kept": True}
+        return {
+            **to_stored_node(node.id, node.labels, node.properties),
+            "_run": self._namespace,
+            "_kept": True,
+        }
 
     def _edge_record(self, edge: Edge) -> dict[str, Any]:
-        return {**stored_edge(edge.key, edge.properties), "_run": self._namespace}
+        return {**to_stored_edge(edge.key, edge.properties), "_run": self._namespace}
 
 
 def _touched_keys(diff: Diff) -> tuple[list[str], list[Identity]]:

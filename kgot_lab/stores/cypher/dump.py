@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_properties
 from kgot_lab.sandbox.cypher.mapping import (
-    clash,
+    conflicting_property,
     edge_properties,
-    free_key,
-    labels_of,
     node_properties,
+    ordered_labels,
     own_id,
     own_key,
     plain_value,
+    unused_key,
 )
-from kgot_lab.sandbox.worker.values import RefusedValue, canonical, free_id
+from kgot_lab.sandbox.worker.values import RefusedValue, canonical_json, unused_id
 from kgot_lab.stores.cypher.connection import RunQuery
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -122,7 +122,7 @@ def _to_json(value: Any, names: Mapping[str, str]) -> Json:
         stored = temporal_as_text(dict(value))
         return {
             "id": stored.get("id"),
-            "labels": labels_of(value.labels, stored),
+            "labels": ordered_labels(value.labels, stored),
             **_finite_numbers(_without_keys(node_properties(stored), "id", "labels")),
         }
     if isinstance(value, Relationship):
@@ -218,7 +218,7 @@ class StoredNode(NamedTuple):
         """Convert to a `Node`."""
         return Node(
             self.id,
-            tuple(labels_of(self.labels, self.properties)),
+            tuple(ordered_labels(self.labels, self.properties)),
             node_properties(temporal_as_text(self.properties)),
         )
 
@@ -344,7 +344,7 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
             edges[(*ends, key)] = Edge(*ends, {**edges[(*ends, key)].properties, **properties}, key)
         else:
             keys = taken.setdefault(ends, set())
-            key = free_key(key, keys)
+            key = unused_key(key, keys)
             keys.add(key)
             edges[(*ends, key)] = Edge(*ends, properties, key)
     old = MutableGraph(
@@ -360,7 +360,7 @@ def _merge_nodes(id: str, rows: Sequence[BoltRow], old_nodes: Mapping[str, Store
     properties: dict[str, Any] = {}
     for row in rows:
         if row.element_id in old_nodes:
-            labels = labels_of(
+            labels = ordered_labels(
                 row.labels, {**_lost_label_order(row, old_nodes[row.element_id]), **row.properties}
             )
             properties = node_properties(temporal_as_text(row.properties))
@@ -368,7 +368,7 @@ def _merge_nodes(id: str, rows: Sequence[BoltRow], old_nodes: Mapping[str, Store
     for row in rows:
         if row.element_id not in old_nodes:
             stored = node_properties(temporal_as_text(row.properties))
-            if name := clash(new_properties, stored):
+            if name := conflicting_property(new_properties, stored):
                 raise RefusedValue(
                     f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once"
                 )
@@ -441,7 +441,7 @@ def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> di
         nameless,
         key=lambda row: (
             row.element_id not in old_nodes,
-            canonical([sorted(row.labels), node_properties(temporal_as_text(row.properties))]),
+            canonical_json([sorted(row.labels), node_properties(temporal_as_text(row.properties))]),
         ),
     ):
         # a statement replaced all properties, but it is still the same node
@@ -449,7 +449,7 @@ def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> di
         id = (
             old_id
             if old_id and old_id not in taken
-            else free_id(sorted(row.labels), temporal_as_text(row.properties), taken)
+            else unused_id(sorted(row.labels), temporal_as_text(row.properties), taken)
         )
         ids[row.element_id] = id
         taken.add(id)
@@ -479,7 +479,7 @@ def _ordered_edges(
             if old is None or old[:3] != ends
             else int((*ends, _current_key(element_id, ends, stored, before)) != old)
         )
-        return newness, canonical(edge_properties(temporal_as_text(stored)))
+        return newness, canonical_json(edge_properties(temporal_as_text(stored)))
 
     return sorted(_outgoing_edges(rows), key=sort_key)
 
@@ -506,7 +506,7 @@ def _key_edges(
     for row, element_id, type, end, stored in _ordered_edges(rows, ids, before):
         ends = (ids[row.element_id], type, ids[end])
         keys = taken.setdefault(ends, set())
-        key = free_key(_current_key(element_id, ends, stored, before), keys)
+        key = unused_key(_current_key(element_id, ends, stored, before), keys)
         keys.add(key)
         if key != stored.get("_key", "") or stored.get("_run") != namespace:
             stored |= {"_key": key, "_run": namespace}

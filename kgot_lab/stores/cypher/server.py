@@ -51,7 +51,7 @@ from kgot_lab.stores.cypher.namespaces import (
 from kgot_lab.stores.cypher.patterns import NodeLookup
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
 from kgot_lab.stores.statements import LostStatements, require_search_text, require_statement
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
     from neo4j import SummaryCounters, Transaction
@@ -93,7 +93,7 @@ class CypherServer:
         password: str = "",
         database: str | None = None,
         namespace: str = "kgot",
-        seconds: float = 5.0,
+        seconds: float = STATEMENT_SECONDS,
         wipe: bool = False,
     ):
         if not namespace.strip():

@@ -39,7 +39,7 @@ from kgot_lab.stores.postgres.tables import (
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import journal_diff, sql_dialect
 from kgot_lab.stores.statements import require_search_text
-from kgot_lab.types import Diff, Edge, Json, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:
     import psycopg
@@ -78,7 +78,7 @@ class Postgres:
         *,
         namespace: str = "kgot",
         path: Path | str | None = None,
-        seconds: float = 5.0,
+        seconds: float = STATEMENT_SECONDS,
         wipe: bool = False,
     ):
         if url and path is not None:

@@ -23,7 +23,7 @@ from kgot_lab.sandbox.sparql.rdf import (
     iri_of,
     name_of,
 )
-from kgot_lab.sandbox.sparql.statements import explained
+from kgot_lab.sandbox.sparql.statements import format_engine_error
 from kgot_lab.stores.protocol import GraphSize
 from kgot_lab.stores.sparql.triples import convert_triple, import_oxigraph
 
@@ -157,7 +157,7 @@ class SparqlLink:
             return reply.headers.get("content-type", ""), body
         message = self._without_secrets(body.decode(errors="replace").strip()) or reply.reason_phrase
         if reply.status_code in (400, 500):
-            raise QueryFailed(text, explained(message, text))
+            raise QueryFailed(text, format_engine_error(message, text))
         raise StoreUnavailable(
             f"{self._without_secrets(url)} answers {reply.status_code}: {message[:500]}. {_ADVICE.get(reply.status_code, '')}".strip()
         )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
 from kgot_lab.sandbox.sparql.rdf import (
     DOUBLE,
     META,
@@ -24,7 +24,7 @@ from kgot_lab.sandbox.sparql.rdf import (
     iri_of,
     node_triples,
 )
-from kgot_lab.sandbox.sparql.statements import FACT, SparqlToken, checked_statement, readings
+from kgot_lab.sandbox.sparql.statements import FACT_VARIABLES, SparqlToken, check_statement, tokenize_readings
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.protocol import Dialect, Fact, StatementConstants
@@ -120,7 +120,7 @@ def sparql_path_query(names: Sequence[str], scores: Mapping[str, float], limit: 
     first_part = f"{start} ?from {_SAYS} ?one {_values_clause('one worth1 rank1', scored_sentences)}"
     last_part = f"{_values_clause('two worth2 rank2', scored_sentences)} ?to {_SAYS} ?two"
     by_says = f"BIND(?from AS ?s) BIND({_SAYS} AS ?p) BIND(?one AS ?o)"
-    by_fact = f"FILTER(?from != ?to && ?p NOT IN ({_SAYS}, {_MENTIONS}, {NON_EDGE_PREDICATES})) BIND({FACT_WORTH}e0 + ?worth2 AS ?sum)"
+    by_fact = f"FILTER(?from != ?to && ?p NOT IN ({_SAYS}, {_MENTIONS}, {NON_EDGE_PREDICATES})) BIND({FACT_SCORE}e0 + ?worth2 AS ?sum)"
     keys = " ".join(_SORT_KEYS[variable] for variable in ("to", "p", "s", "o"))
     return (
         f"SELECT DISTINCT {' '.join(f'({_COLUMN_EXPRESSIONS[column]} AS ?{column})' for column in PATH_COLUMNS)} WHERE {{\n"
@@ -181,8 +181,8 @@ def refuse_unless_sparql(kind: str, statement: str) -> list[SparqlToken]:
     require_statement(statement)
     try:
         require_length(statement)
-        tokens = checked_statement(kind, statement)
-        for reading in readings("".join(token.text for token in tokens)):
+        tokens = check_statement(kind, statement)
+        for reading in tokenize_readings("".join(token.text for token in tokens)):
             nested_tokens = list(_nest_tokens([token for token in reading if token.kind != "space"]))
             require_shallow(_nesting_marks(nested_tokens), brackets=_MAX_BRACKETS, depth=_MAX_DEPTH)
             require_part_count(_count_parts(nested_tokens), _MAX_PARTS, "patterns to join")
@@ -337,7 +337,7 @@ def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
         )
     last = f"?n{max(1, int(hops))}"
     return (
-        f"SELECT {' '.join(f'?{name}' for name in FACT)} WHERE {{\n{{ {nodes_query} }}\n"
+        f"SELECT {' '.join(f'?{name}' for name in FACT_VARIABLES)} WHERE {{\n{{ {nodes_query} }}\n"
         f"{{ {last} ?relation ?to }} UNION {{ ?from ?relation {last} }}\n"
         f"BIND(COALESCE(?from, {last}) AS ?subject) BIND(COALESCE(?to, {last}) AS ?object)\n"
         f"FILTER(isIRI(?object) && ?relation NOT IN ({NON_EDGE_PREDICATES}))\n"

@@ -16,7 +16,7 @@ from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.sparql.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
-from kgot_lab.sandbox.sparql.statements import has_word, rows_of_triples, solution_rows, with_prefixes
+from kgot_lab.sandbox.sparql.statements import add_prefixes, has_word, rows_of_triples, solution_rows
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.lookup import edges_among, shortest_path
@@ -35,7 +35,7 @@ from kgot_lab.stores.sparql.connection import (
 from kgot_lab.stores.sparql.dialect import SPARQL, refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import format_term, graph_from_triples, to_triples
 from kgot_lab.stores.statements import LostStatements, require_search_text
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -80,7 +80,7 @@ class SparqlServer(EmbeddedStore):
         update_url: str | None = None,
         *,
         namespace: str = "kgot",
-        seconds: float = 5.0,
+        seconds: float = STATEMENT_SECONDS,
         token: str | None = None,
         execute: StatementExecutor | None = None,
         open: Callable[[], StatementExecutor] | None = None,
@@ -140,7 +140,7 @@ class SparqlServer(EmbeddedStore):
         try:
             with self._lost_statements.guard(statement):
                 answer = self._server.query(
-                    with_prefixes(tokens),
+                    add_prefixes(tokens),
                     graph=self._graph,
                     limits=QueryLimits(self.seconds, MAX_RESULT_BYTES),
                 )
