@@ -123,6 +123,7 @@ def test_no_texts_give_no_vectors_and_half_characters_do_no_harm(model):
     assert model.embed(["a \ud800 b"]) == pytest.approx(model.embed(["a ? b"]))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "name, folder",
     [("hotpotqa", BUNDLED_VECTORS[0]), ("musique", BUNDLED_VECTORS[1]), ("2wiki", BUNDLED_VECTORS[2])],
