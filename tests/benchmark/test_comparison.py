@@ -464,7 +464,7 @@ def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_to
     before = {(row.set, row.system): row for row in estimate_remaining(TINY, tmp_path / "out")}
     assert (
         before["first", "rag"].left == 3
-        and before["first", "rag"].by == "reckoned"
+        and before["first", "rag"].by == "estimated"
         and before["first", "rag"].seconds > 0
     )
     assert before["first", "loop"].seconds > before["first", "rag"].seconds
