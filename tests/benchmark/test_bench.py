@@ -514,7 +514,7 @@ BAD_DATA = {
     "one query left open": (tiny(locked=frozenset(DATA.qrels) - {"q0"}), "tiny has one develop query"),
     "a list of locked ones": (
         tiny(locked=["q0", "q1"]),
-        "the test split (locked) of tiny is a set of ids, not a list",
+        "locked, the test split of tiny, is a set of ids, not a list",
     ),
     "rows": ([("q0", "d00")], "data is a Dataset, the name of one, or a folder as BEIR has them, not a list"),
     "nothing": (None, "not a NoneType"),
