@@ -16,8 +16,8 @@ from pathlib import Path
 
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import proportion
-from kgot_lab.io.files import bundled
-from kgot_lab.kgos.extraction.concepts import FIELDS, Passage, PassageForm, parse_relations, relations_prompt
+from kgot_lab.io.files import bundled_path
+from kgot_lab.kgos.extraction.concepts import FIELDS, Passage, PassageForm, read_relations, relations_prompt
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.structured import parse
@@ -83,7 +83,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = [
         json.loads(line)
-        for line in bundled("concepts-gold/paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in bundled_path("concepts-gold/paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     tape = options.folder / "tape.jsonl"
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def main() -> None:
         passage = Passage(row["id"], name, row["source"], 1, row["text"])
         reply = llm(relations_prompt(passage)).text
         try:
-            kept = parse_relations(passage, reply)
+            kept = read_relations(passage, reply)
             form = parse(reply, PassageForm)
             stated.append(
                 [
