@@ -16,7 +16,7 @@ from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text
 from kgot_lab.errors import BadInput, describe_value, require
 from kgot_lab.graph.validation import EdgeType, Vocabulary
 from kgot_lab.io.files import read_regular_file, utf8_text
-from kgot_lab.kgos.schemas.check import time_of
+from kgot_lab.kgos.schemas.check import parse_time
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import compact_schema, explain_json_error
 from kgot_lab.memory.claims.claim import to_micros
@@ -91,7 +91,7 @@ def news_item_from_json(data: Mapping[str, Json]) -> NewsItem:
         raise BadInput(
             f"an item of news has no field {unknown[0]!r:.60}: it has id, headline, text, source and published_at"
         )
-    time = time_of(data.get("published_at"))
+    time = parse_time(data.get("published_at"))
     if time is None:
         advice = "write a time with its zone, such as 2026-02-05T14:00:00+00:00"
         raise BadInput(f"published_at is {describe_value(data.get('published_at'))}: {advice}")
