@@ -15,8 +15,8 @@ from typing import Any, Literal
 from kgot_lab.documents.folder import Remark
 from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.dask_workers import shared_out
-from kgot_lab.io.files import read_regular
+from kgot_lab.io.dask_workers import run_jobs
+from kgot_lab.io.files import read_regular_file
 from kgot_lab.kgos.extraction.facts import (
     PROSE_ENDINGS,
     PYTHON_ENDINGS,
@@ -285,7 +285,7 @@ class _FactsReader:
     def _read_bytes(self, path: str) -> bytes | None:
         limit = _MAX_FILE_BYTES[PurePosixPath(path).suffix.lower()]
         try:
-            return read_regular(self.folder / path, limit)
+            return read_regular_file(self.folder / path, limit)
         except OSError as error:
             self.skipped.append(Remark(path, error.strerror or str(error)))
             return None
@@ -308,7 +308,7 @@ class _FactsReader:
         Files for which a worker has no parser are left out.
         """
         batches = split_batches(files)
-        for number, read in shared_out(self.client, extract_batch, batches):
+        for number, read in run_jobs(self.client, extract_batch, batches):
             done += len(batches[number])
             progress(done, total, batches[number][-1].path)
             found = zip(batches[number], check_same_version(read).files, strict=True)

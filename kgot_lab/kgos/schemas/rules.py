@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import UnknownName, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Csr, Ints, Items, csr
+from kgot_lab.graph.property_graph import Csr, Ints, LazySequence, build_csr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
@@ -85,7 +85,7 @@ class RuleViolations:
     @property
     def faults(self) -> Sequence[Fault]:
         """The violations as texts, formatted when read."""
-        return Items(len(self), self._build_fault)
+        return LazySequence(len(self), self._build_fault)
 
     def _build_fault(self, number: int) -> Fault:
         rule = self.rule
@@ -169,7 +169,7 @@ def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     for begin, end in ((sources, targets), (targets, sources)):
         in_cycle_candidates = left[begin] & left[end]
         _remove_sources(
-            csr(begin[in_cycle_candidates], end[in_cycle_candidates], len(graph)),
+            build_csr(begin[in_cycle_candidates], end[in_cycle_candidates], len(graph)),
             np.bincount(end[in_cycle_candidates], minlength=len(graph)),
             left,
         )
@@ -201,7 +201,7 @@ def cycle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
     Returns () if the node lies on no cycle.
     """
     rows = edge_rows_of_types(graph, type)
-    follow = csr(graph.sources[rows], graph.targets[rows], len(graph))
+    follow = build_csr(graph.sources[rows], graph.targets[rows], len(graph))
     came_from: dict[int, int] = {}
     queue = deque([row])
     while queue:
