@@ -153,7 +153,7 @@ def walked(
 ) -> None:
     """Run the loop with its events on file and on screen, and close the store at the end."""
     from kgot_lab.loop.controller import think
-    from kgot_lab.loop.trace import made_by, record
+    from kgot_lab.loop.trace import model_metadata, record
 
     assert task.live.planning is not None and outputs.trace is not None
     with closing(store) as opened:
@@ -161,7 +161,7 @@ def walked(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
             attachments=[file.name for file in task.attached],
         )  # fmt: skip
-        kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
+        kept = record(events, outputs.trace, metadata={**model_metadata(task.live.planning), **task.about})
         if configuration is not None:
             kept = output_files.with_snapshots(kept, configuration.snapshots, outputs.trace)
         certify = configuration is not None and configuration.certify
@@ -216,8 +216,8 @@ def _go_on_with(
 ) -> None:
     from kgot_lab.cli.configuration import configuration_of
     from kgot_lab.loop.certificate import certificate_of_run
-    from kgot_lab.loop.replay.forks import by_hand
-    from kgot_lab.loop.replay.replay import Resources, limits_of, resume
+    from kgot_lab.loop.replay.forks import edited_index
+    from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume
     from kgot_lab.stores import reopen_store
 
     run, begun = terminal.run_of(trace)
@@ -230,7 +230,7 @@ def _go_on_with(
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
     # events before a fork were paid for by its original run
-    spending = question_setup.spending_of(configuration, run.events[max(by_hand(run), 0) :])
+    spending = question_setup.spending_of(configuration, run.events[max(edited_index(run), 0) :])
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
@@ -277,7 +277,7 @@ def _go_on_with(
             "certify": configuration.certify and not begun_as.certify, **used,
         },
     )  # fmt: skip
-    limits, passages = limits_of(begun), terminal.documents_of(run, documents)
+    limits, passages = recorded_limits(begun), terminal.documents_of(run, documents)
     at_hand = question_setup.at_hand(configuration, passages, attached, planning, limits, spending)
     question_setup.check_prices(configuration, planning, executing, at_hand.vision)
     tools = question_setup.resumed_tools(at_hand, configuration, begun)
@@ -334,10 +334,10 @@ def extract_graph(
 
     `again` holds the options of the command that resumes.
     """
-    from kgot_lab.loop.limits import forecast_of_texts
-    from kgot_lab.loop.replay.extract import extract, left_to_read
-    from kgot_lab.loop.replay.replay import started
-    from kgot_lab.loop.trace import append, graph_after, load_run, made_by, record
+    from kgot_lab.loop.limits import forecast_extraction
+    from kgot_lab.loop.replay.extract import extract, unread_documents
+    from kgot_lab.loop.replay.replay import start_event
+    from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
     from kgot_lab.stores import InMemory
     from kgot_lab.stores.files import check_graph_file
 
@@ -348,7 +348,7 @@ def extract_graph(
     check_graph_file(out)
     terminal.check_new(None if go_on else path)
     done = load_run(path).events if go_on else ()
-    if done and started(done).question:
+    if done and start_event(done).question:
         raise BadInput(
             f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it"
         )
@@ -357,7 +357,7 @@ def extract_graph(
     place = output_files.place_to_save(out, "--out", lambda there: "" if _holds(read, there) else _ANOTHER)
     limits = configuration.limits_for(terminal.own_name(model, configuration.models))
     passages = terminal.read_folder(documents)
-    left = left_to_read(passages, limits, done)
+    left = unread_documents(passages, limits, done)
     if done and not left:
         terminal.say("nothing is left to do: every document is read")
         with regenerate_hint(path, _elsewhere(going_on, place)):
@@ -367,15 +367,15 @@ def extract_graph(
     llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
     question_setup.check_prices(configuration, llm)
     page = question_setup.print_configuration(configuration, limits)
-    forecast = forecast_of_texts(limits, [each.text for each in left], rate=question_setup.rate_of(llm))
+    forecast = forecast_extraction(limits, [each.text for each in left], rate=question_setup.rate_of(llm))
     terminal.say(f"estimate, for {'what is left of the' if done else 'all'} documents: {forecast}")
     with InMemory() as store:
         events = extract(passages, llm, store, limits, done=done)
         begun = time.perf_counter()
         kept = (
-            append(events, path)
+            append_events(events, path)
             if go_on
-            else record(events, path, about={**made_by(llm), "configuration": page})
+            else record(events, path, metadata={**model_metadata(llm), "configuration": page})
         )
         with resume_hint(path, going_on):
             for event in kept:

@@ -99,11 +99,11 @@ def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph)
     The format follows the file ending: JSON lines, GraphML or Turtle. Raises BadInput if the file changed
     since the command began, without touching it.
     """
-    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.loop.evidence import add_supports
     from kgot_lab.stores.files import write_graph
 
     form = place.form or ("networkx" if place.path.suffix.lower() in {".json", ".jsonl"} else None)
-    if not _put(place, lambda: write_graph(sourced(graph, events), place.path, form)):
+    if not _put(place, lambda: write_graph(add_supports(graph, events), place.path, form)):
         raise BadInput(f"{place.path} was written by another command in the meantime, and stays as it is")
     terminal.say(f"{graph} written to {place.path}")
 
@@ -114,19 +114,24 @@ def rewrite_graph(events: Sequence[Event], path: Path, *, asked: bool) -> None:
     A file with another graph is not changed. This is reported, or raises BadInput if the file was named
     explicitly.
     """
-    from kgot_lab.loop.evidence import sourced
-    from kgot_lab.loop.replay.replay import started
-    from kgot_lab.loop.trace import graph_after, not_following, parted_at, up_to_parting
+    from kgot_lab.loop.evidence import add_supports
+    from kgot_lab.loop.replay.replay import start_event
+    from kgot_lab.loop.trace import (
+        consistent_events,
+        first_inconsistent_write,
+        graph_after,
+        inconsistency_message,
+    )
     from kgot_lab.stores.files import read_named_graph
 
-    graph, begun = graph_after(up_to_parting(events)), started(events).start
-    if (parted := parted_at(events)) is not None:
+    graph, begun = graph_after(consistent_events(events)), start_event(events).start
+    if (parted := first_inconsistent_write(events)) is not None:
         terminal.say(
-            f"note: the graph of this run is known up to event {parted} alone: {not_following(parted)}"
+            f"note: the graph of this run is known up to event {parted} alone: {inconsistency_message(parted)}"
         )
     there = read_named_graph(path).graph if path.exists() else None
     if there is not None and (not begun or graph == begun or there != begun):
-        if there != sourced(graph, events):
+        if there != add_supports(graph, events):
             told = f"{path} holds another graph than this run made, and stays as it is: --save-graph OTHER keeps that of the run"
             if asked:
                 raise BadInput(told)

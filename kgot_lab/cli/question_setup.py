@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.limits import Limits
     from kgot_lab.stores.protocol import Store
-    from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.offered import ToolResources
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
 
@@ -42,7 +42,7 @@ _PLAIN = {"search", "read_attachment"}  # what a small model gets
 
 
 def available_tools(
-    at_hand: AtHand,
+    at_hand: ToolResources,
     configuration: Configuration,
     limits: Limits | None = None,
     *,
@@ -59,7 +59,7 @@ def available_tools(
 
     chosen = configuration.tools
     wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
-    plainly = wanted is None and limits is not None and limits.few_tools and chosen == type(chosen)()
+    plainly = wanted is None and limits is not None and limits.has_few_tools and chosen == type(chosen)()
     if plainly or (wanted is not None and set(wanted) <= _PLAIN):
         plain = terminal.tools_with_notes(
             at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow
@@ -88,10 +88,10 @@ def at_hand(
     llm: LLM,
     limits: Limits,
     spending: Spending,
-) -> AtHand:
+) -> ToolResources:
     """Collect what tools can be made from."""
     from kgot_lab.sandbox import Calculator
-    from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.offered import ToolResources
     from kgot_lab.tools.web.archives import Mirror
 
     chosen = configuration.tools
@@ -105,7 +105,7 @@ def at_hand(
     )
     # opens its sandbox when it is first used
     calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)
-    return AtHand(
+    return ToolResources(
         documents, list(attached), llm=llm, vision=seeing, computer=calculator, web=chosen.web,
         mirror=chosen.mirror, engine=chosen.engine, unpack_into=Path(chosen.unpack_into) if chosen.unpack_into else None,
         speech=chosen.speech_model, spending=spending, follow=limits.reading == "paths",
@@ -169,12 +169,14 @@ def print_namespace(store: Store) -> None:
 
 def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
     """Report if a store that outlives a run ends with another graph than the run's writes give."""
-    from kgot_lab.loop.trace import graph_after, not_following, parted_at
+    from kgot_lab.loop.trace import first_inconsistent_write, graph_after, inconsistency_message
 
     place = getattr(store, "namespace", "") or choice.at
-    parted = parted_at(events) if place else None
+    parted = first_inconsistent_write(events) if place else None
     if parted is not None:
-        terminal.say(f"note: {place} holds something else than this run wrote: {not_following(parted)}")
+        terminal.say(
+            f"note: {place} holds something else than this run wrote: {inconsistency_message(parted)}"
+        )
     elif place and store.graph() != graph_after(events):
         terminal.say(
             f"note: {place} holds something else than this run wrote, which its trace has: another command writes there too"
@@ -201,7 +203,7 @@ def graph_in(where: str) -> PropertyGraph:
     The file is a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput.
     """
     from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
-    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.loop.evidence import add_supports
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_named_graph
 
@@ -212,7 +214,7 @@ def graph_in(where: str) -> PropertyGraph:
         )
     if is_trace(path):
         events = load_run(path).events
-        return sourced(graph_after(events), events)
+        return add_supports(graph_after(events), events)
     read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
     if read.note:
         terminal.say(f"note: {where}: {read.note}")
@@ -275,7 +277,7 @@ def rate_of(llm: LLM) -> Rate:
     return Rate(price=requested_price(llm))
 
 
-def resumed_tools(at_hand: AtHand, configuration: Configuration, begun: Started) -> list[Tool]:
+def resumed_tools(at_hand: ToolResources, configuration: Configuration, begun: Started) -> list[Tool]:
     """Return the tools of a resumed run.
 
     Raises BadInput if one of them cannot work, saying which options to give again.

@@ -17,8 +17,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.formatting import Part, PartKind, format_fact, tell
-from kgot_lab.loop.replay.forks import by_hand, origin
+from kgot_lab.loop.formatting import Part, PartKind, format_event, format_fact
+from kgot_lab.loop.replay.forks import edited_index, fork_note
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.text.cleaning import counted
@@ -42,7 +42,7 @@ def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False)
 
     A write may have the picture of the graph after it. What a person wrote is labelled so.
     """
-    told, name = tell(event), type(event).__name__
+    told, name = format_event(event), type(event).__name__
     if isinstance(event, Asked):
         parts = [folded(format_model_call(event, by_hand=by_hand), *_conversation(event.prompt, event.reply))]
     else:
@@ -63,7 +63,7 @@ def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
     """Describe a model call: role, model and cost, or that a person wrote the reply."""
     if by_hand:
         return joined([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
-    return joined(map(_marked_up, tell(event).parts))
+    return joined(map(_marked_up, format_event(event).parts))
 
 
 def settings(prompt: Prompt) -> str:
@@ -209,7 +209,7 @@ def page(
     title = title or question or "A run"
     sections = (
         _opening(title, events, question),
-        *([element("p", element("b", origin(run)), class_="origin")] if origin(run) else []),
+        *([element("p", element("b", fork_note(run)), class_="origin")] if fork_note(run) else []),
         _drawing(drawn, is_live=bool(live)),
         _evidence(events),
         *(
@@ -281,7 +281,7 @@ def _opening(title: str, events: Sequence[Event], question: str) -> Markup:
     if answer is None:
         reached = element("p", "This run did not reach an answer.", class_="answer forced")
     elif answer.forced:
-        forced = f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph."
+        forced = f"Forced: {answer.guess_reason}, so this is a guess that does not rest on the graph."
         words = element("p", forced, class_="small")
         reached = element("div", element("div", answer.text), words, class_="answer forced")
     else:
@@ -341,7 +341,7 @@ def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterat
 
     Nodes keep the positions of the last picture.
     """
-    after, written = iter(graphs[1:]), by_hand(run)
+    after, written = iter(graphs[1:]), edited_index(run)
     numbered = ((number, event) for number, event in enumerate(run.events) if not isinstance(event, Started))
     for step, group in groupby(numbered, key=lambda pair: pair[1].step):
         yield element("h3", f"Step {step}" if step else "Before the first INSERT")

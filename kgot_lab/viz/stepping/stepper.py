@@ -15,7 +15,7 @@ from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.formatting import caption
 from kgot_lab.loop.replay import replay
-from kgot_lab.loop.replay.forks import by_hand, forks_on_file, origin
+from kgot_lab.loop.replay.forks import edited_index, fork_note, load_forks
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
@@ -55,10 +55,10 @@ class Stepper(LiveOutput):
         data = {
             "view": "stepper",
             "question": self.question,
-            "origin": origin(run),
+            "origin": fork_note(run),
             "height": height,
             "model": live.planning is not None,
-            "run": run_data(self.events, self._positions, by_hand=by_hand(run)),
+            "run": run_data(self.events, self._positions, by_hand=edited_index(run)),
             "forks": [fork_data(self.events, fork, self._positions) for fork in forks],
         }
         self.picture = story(run, forks, graph, self._positions)
@@ -67,7 +67,7 @@ class Stepper(LiveOutput):
     @property
     def question(self) -> str:
         """The question of the run."""
-        return replay.started(self.events).question
+        return replay.start_event(self.events).question
 
     def fork(self, at: int, change: str) -> Fork:
         """Replay the run with event number `at` changed, as `replay.fork` does, and show the fork.
@@ -124,7 +124,7 @@ def stepper(
     run: Trace | Iterable[Event],
     *,
     forks: Iterable[Fork] | None = None,
-    live: replay.Resources = replay._NOTHING,
+    live: replay.Resources = replay._NO_RESOURCES,
     store: Callable[[], Store] | None = None,
     height: int = 440,
 ) -> Stepper:
@@ -148,7 +148,7 @@ def stepper(
         )
     begun = events[0]
     if forks is None:
-        forks = forks_on_file(run, bundled("traces")) if live.planning is None and run.run else ()
+        forks = load_forks(run, bundled("traces")) if live.planning is None and run.run else ()
     return Stepper(
         run, tuple(forks), live, store or (lambda: open_for(begun.dialect, *begun.readers)), height=height
     )
@@ -209,7 +209,7 @@ def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Ma
     inner = drawn.svg.replace(f' data-picture="{key_of(drawn.svg)}"', "", 1).replace(
         "<svg ", f'<svg y="{top}" ', 1
     )
-    title = f"A run of {len(events)} events: {replay.started(events).question}"
+    title = f"A run of {len(events)} events: {replay.start_event(events).question}"
     said = f"{' '.join(line.text for line in lines)} {drawn.alt}"
     height = top + GRAPH_HEIGHT
     background = draw_rect(0, 0, _WIDTH, height, "#fff")
@@ -230,7 +230,7 @@ def _lines(events: Sequence[Event]) -> Iterator[Line]:
     """Yield the question, the steps, and how the run ended."""
     yield from (
         Line(line, strong=True)
-        for line in textwrap.wrap(shortened(replay.started(events).question, 3 * STRONG), STRONG)
+        for line in textwrap.wrap(shortened(replay.start_event(events).question, 3 * STRONG), STRONG)
     )
     steps = step_lines(events)
     for step in steps[:STEPS_SHOWN]:
@@ -239,7 +239,7 @@ def _lines(events: Sequence[Event]) -> Iterator[Line]:
     if len(steps) > STEPS_SHOWN:
         yield Line(f"… and {len(steps) - STEPS_SHOWN} more steps")
     answer = next((event for event in events if isinstance(event, Answered)), None)
-    guess = f" (a guess: {answer.why_guess})" if answer and answer.forced else ""
+    guess = f" (a guess: {answer.guess_reason})" if answer and answer.forced else ""
     end = (
         f"Answer: {answer.text}{guess}"
         if answer
@@ -253,7 +253,7 @@ def _of_forks(run: Trace, forks: Sequence[Fork]) -> Iterator[Line]:
 
     A fork's line has the change, its cost and its answer.
     """
-    yield from (Line(line) for line in textwrap.wrap(origin(run), _LETTERS))
+    yield from (Line(line) for line in textwrap.wrap(fork_note(run), _LETTERS))
     for number, fork in enumerate(forks, start=1):
         calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
         end = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
