@@ -32,14 +32,14 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-_LONGEST = 60  # characters of a value that a message shows
+_MAX_SHOWN = 60  # characters of a value that a message shows
 
 
 class LabError(Exception):
     """Base class of the errors of this package. No message shows a password or key in an address."""
 
     def __init__(self, *told: object):
-        super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in told))
+        super().__init__(*(mask_secrets(each) if isinstance(each, str) else each for each in told))
 
 
 class BadInput(LabError):
@@ -51,10 +51,10 @@ class UnknownName(BadInput):
 
     def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):
         self.name, self.known = name, sorted(known)
-        near = [meant] if meant else get_close_matches(str(name)[:_LONGEST], self.known, n=1)
+        near = [meant] if meant else get_close_matches(str(name)[:_MAX_SHOWN], self.known, n=1)
         known = ("; " if any("," in each for each in self.known) else ", ").join(self.known) or "none"
         super().__init__(
-            f"unknown {what} {shortly(name)}"
+            f"unknown {what} {short_repr(name)}"
             + (f"; did you mean {near[0]!r}?" if near else ".")
             + f" Known: {known}"
         )
@@ -72,7 +72,9 @@ class AlreadyDecided(BadInput):
 
     def __init__(self, fact: object, became: str):
         self.fact, self.became = fact, became
-        super().__init__(f"{'the claim' if fact is None else shortly(str(fact))} no longer waits. {became}")
+        super().__init__(
+            f"{'the claim' if fact is None else short_repr(str(fact))} no longer waits. {became}"
+        )
 
 
 class RefusedEnvelope(BadInput):
@@ -139,7 +141,7 @@ class StoreDamaged(StoreUnavailable):
     """
 
 
-_LATE = re.compile(r"((the statement|it) )?took longer than [0-9.]+ s(econds)?( and was stopped)?")
+_TIMEOUT_MESSAGE = re.compile(r"((the statement|it) )?took longer than [0-9.]+ s(econds)?( and was stopped)?")
 
 
 class QueryFailed(LabError):
@@ -150,9 +152,9 @@ class QueryFailed(LabError):
         super().__init__(reason)
 
     @property
-    def late(self) -> bool:
+    def timed_out(self) -> bool:
         """Whether the statement was stopped because it took longer than it may."""
-        return _LATE.fullmatch(self.reason) is not None
+        return _TIMEOUT_MESSAGE.fullmatch(self.reason) is not None
 
 
 class ServerLost(QueryFailed):
@@ -161,10 +163,10 @@ class ServerLost(QueryFailed):
     The statement changed nothing and is not sent again, since it would crash the server once more.
     """
 
-    SAID = "the server went away while it answered this statement, which is not sent again"
+    MESSAGE = "the server went away while it answered this statement, which is not sent again"
 
     def __init__(self, statement: str, detail: str = ""):
-        super().__init__(statement, self.SAID + (f" ({detail})" if detail else ""))
+        super().__init__(statement, self.MESSAGE + (f" ({detail})" if detail else ""))
 
 
 class SandboxError(LabError):
@@ -213,31 +215,31 @@ class TraceLocked(TraceError):
 
 # --- messages ---
 
-_LOGIN = re.compile(
+_ADDRESS_LOGIN = re.compile(
     r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
         (?:[^\s/?#@'"]{0,500}@                        # a name, or a name and a password
          | [^\s:/?#@'"]{0,500}:(?!\d+[/?#])[^\s'"]{0,500}@  # a password with any letters in it, which is no port and what follows one
         )+""",
     re.I | re.X,
 )
-_SECRET = re.compile(
+_SECRET_PARAMETER = re.compile(
     r"""(?P<name>[?&;][\w.-]{0,80}(?:key|token|secret|passw|pwd|signature|credential)[\w.-]{0,80}=
          | (?:^|\s)password=)[^\s&;#'"]+""",
     re.I | re.X,
 )
 
 
-def without_secrets(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """Mask user names, passwords and keys in addresses by an ellipsis.
 
     Examples are bolt://…@host and http://host/query?api_key=…
     """
     if "@" in text:
-        text = _LOGIN.sub(r"\g<scheme>…@", text)
-    return _SECRET.sub(r"\g<name>…", text) if "=" in text else text
+        text = _ADDRESS_LOGIN.sub(r"\g<scheme>…@", text)
+    return _SECRET_PARAMETER.sub(r"\g<name>…", text) if "=" in text else text
 
 
-def words_of(error: BaseException) -> str:
+def error_message(error: BaseException) -> str:
     """Return the message of an error, or a note if it cannot be converted to text."""
     try:
         return str(error)
@@ -245,12 +247,12 @@ def words_of(error: BaseException) -> str:
         return f"(what it says cannot be told: {type(broken).__name__})"
 
 
-_NO_MEMORY = re.compile(
+_OUT_OF_MEMORY = re.compile(
     "bad_?alloc|bad allocation|cannot allocate|failed to allocate|failed to map segment|out of memory", re.I
 )
 
 
-def wants_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error reports a lack of memory.
 
     It may come from Python, the operating system, a library that cannot load, or onnxruntime.
@@ -258,25 +260,27 @@ def wants_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
     native = isinstance(error, ImportError) or type(error).__module__.startswith("onnxruntime")
-    return native and bool(_NO_MEMORY.search(words_of(error)))
+    return native and bool(_OUT_OF_MEMORY.search(error_message(error)))
 
 
 # --- input checks ---
 
 
-def shortly(value: object) -> str:
+def short_repr(value: object) -> str:
     """Format a value for a message, truncated if it is long."""
-    text = repr(value[: 2 * _LONGEST] if isinstance(value, str | bytes) else value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
+    text = repr(value[: 2 * _MAX_SHOWN] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 2]} …"
 
 
-def described_value(value: object) -> str:
+def describe_value(value: object) -> str:
     """Describe a value of the wrong kind for a message, as None, or its type and, if it is short, itself."""
     if value is None or isinstance(value, bool | int | float):
-        return shortly(value)
+        return short_repr(value)
     kind = type(value).__name__
     article = "an" if kind[0] in "aeiouAEIOU" else "a"
-    return f"{article} {kind} ({shortly(value)})" if isinstance(value, str | bytes) else f"{article} {kind}"
+    return (
+        f"{article} {kind} ({short_repr(value)})" if isinstance(value, str | bytes) else f"{article} {kind}"
+    )
 
 
 def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:
@@ -285,7 +289,7 @@ def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:
     `what` states the requirement, as in "a question is a text".
     """
     if not isinstance(value, kinds):
-        raise BadInput(f"{what}, not {described_value(value)}")
+        raise BadInput(f"{what}, not {describe_value(value)}")
 
 
 def require_parts(value: object, parts: Iterable[str], what: str) -> None:
@@ -294,23 +298,23 @@ def require_parts(value: object, parts: Iterable[str], what: str) -> None:
     `what` states the requirement.
     """
     if isinstance(value, type) or not all(hasattr(value, part) for part in parts):
-        raise BadInput(f"{what}, not {described_value(value)}")
+        raise BadInput(f"{what}, not {describe_value(value)}")
 
 
-def require_count(value: object, least: int, name: str, why: str = "") -> None:
+def require_count(value: object, minimum: int, name: str, why: str = "") -> None:
     """Raise BadInput unless a value is an integer of at least `least`. `why` says what the number is for."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise BadInput(
-            f"{name} must be {least} or more, a whole number, not {described_value(value)}{why and f': {why}'}"
+            f"{name} must be {minimum} or more, a whole number, not {describe_value(value)}{why and f': {why}'}"
         )
 
 
-def require_amount(value: object, name: str, *, some: bool = False) -> None:
+def require_amount(value: object, name: str, *, positive: bool = False) -> None:
     """Raise BadInput unless a value is a finite number, 0 or more. With `some`, it must be above 0."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0 or (some and not value):  # type: ignore[arg-type, operator]
+    if not number or not math.isfinite(value) or value < 0 or (positive and not value):  # type: ignore[arg-type, operator]
         raise BadInput(
-            f"{name} must be a number, {'more than 0' if some else '0 or more'}, not {described_value(value)}"
+            f"{name} must be a number, {'more than 0' if positive else '0 or more'}, not {describe_value(value)}"
         )
 
 

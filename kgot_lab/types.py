@@ -9,9 +9,9 @@ from datetime import datetime
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
-from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 
-_SHOWN = 5  # hits of a ranking that are printed
+_HITS_PRINTED = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
 
 
@@ -149,7 +149,7 @@ class Hit(NamedTuple):
     score: float
 
 
-class Found(Sequence[Hit]):
+class HitColumns(Sequence[Hit]):
     """Hits stored as NumPy columns, best first: row indices into `ids`, and scores.
 
     Hit objects are created on access. Long rankings of the same documents are joined by rows, without work
@@ -167,17 +167,17 @@ class Found(Sequence[Hit]):
     @overload
     def __getitem__(self, index: int) -> Hit: ...
     @overload
-    def __getitem__(self, index: slice) -> Found: ...
-    def __getitem__(self, index: int | slice) -> Hit | Found:
+    def __getitem__(self, index: slice) -> HitColumns: ...
+    def __getitem__(self, index: int | slice) -> Hit | HitColumns:
         if isinstance(index, slice):
-            return Found(self.ids, self.rows[index], self.scores[index])
+            return HitColumns(self.ids, self.rows[index], self.scores[index])
         return Hit(self.ids[self.rows[index]], float(self.scores[index]))
 
     def __iter__(self) -> Iterator[Hit]:
         return map(Hit, map(self.ids.__getitem__, self.rows.tolist()), self.scores.tolist())
 
     def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, (Found, tuple)) else NotImplemented
+        return tuple(self) == tuple(other) if isinstance(other, (HitColumns, tuple)) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -190,7 +190,7 @@ class Found(Sequence[Hit]):
 
 
 @dataclass(frozen=True)
-class LaneReason:
+class RetrieverReason:
     """What one retriever reported about a document.
 
     It holds the weight in the fusion, its own score and rank (1 is best), and its path in a graph.
@@ -227,43 +227,47 @@ class Ranking:
         require(self.query, Query, "the query of a ranking is a Query")
         if not isinstance(self.hits, Sequence) or isinstance(self.hits, str):
             raise BadInput(
-                f"the hits of a ranking are a tuple of Hit(id, score), not {described_value(self.hits)}"
+                f"the hits of a ranking are a tuple of Hit(id, score), not {describe_value(self.hits)}"
             )
 
     def __repr__(self) -> str:
-        by = f" by {_quoted(self.system, 60)}" if self.system else ""
+        by = f" by {_single_line(self.system, 60)}" if self.system else ""
         found = f"{len(self.hits):,} hit" + "s" * (len(self.hits) != 1)
         first = [
-            f"{rank:3}  {hit.score:9.4g}  {_quoted(hit.id, 80)}"
-            for rank, hit in enumerate(self.hits[:_SHOWN], start=1)
+            f"{rank:3}  {hit.score:9.4g}  {_single_line(hit.id, 80)}"
+            for rank, hit in enumerate(self.hits[:_HITS_PRINTED], start=1)
         ]
-        more = [f"     … and {len(self.hits) - _SHOWN:,} more"] if len(self.hits) > _SHOWN else []
-        return "\n".join([f"<Ranking{by}: {found} for “{_quoted(self.query.text, 100)}”>", *first, *more])
+        more = (
+            [f"     … and {len(self.hits) - _HITS_PRINTED:,} more"] if len(self.hits) > _HITS_PRINTED else []
+        )
+        return "\n".join(
+            [f"<Ranking{by}: {found} for “{_single_line(self.query.text, 100)}”>", *first, *more]
+        )
 
     @property
     def ids(self) -> list[str]:
         """The ids alone, from best to worst."""
-        if isinstance(self.hits, Found):
+        if isinstance(self.hits, HitColumns):
             return list(map(self.hits.ids.__getitem__, self.hits.rows.tolist()))
         return [hit.id for hit in self.hits]
 
-    def why(self, id: str) -> tuple[LaneReason, ...]:
+    def why(self, id: str) -> tuple[RetrieverReason, ...]:
         """Return what each retriever below this ranking reported about a document.
 
         A retriever that did not find it is left out.
         """
         return self._why(id, 1.0)
 
-    def _why(self, id: str, weight: float) -> tuple[LaneReason, ...]:
+    def _why(self, id: str, weight: float) -> tuple[RetrieverReason, ...]:
         if self.lanes:
             return tuple(reason for share, lane in self.lanes for reason in lane._why(id, weight * share))
         for rank, hit in enumerate(self.hits, start=1):
             if hit.id == id:
-                return (LaneReason(self.system, weight, hit.score, rank, self.paths.get(id, "")),)
+                return (RetrieverReason(self.system, weight, hit.score, rank, self.paths.get(id, "")),)
         return ()
 
 
-def _quoted(text: object, most: int) -> str:
+def _single_line(text: object, most: int) -> str:
     """Format a text on one line, truncated, with control characters escaped."""
     line = "".join(
         letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text)[: most + 1]
@@ -284,16 +288,16 @@ def ranked(
     """
     if not isinstance(scores, Mapping):
         raise BadInput(
-            f"ranked(query, scores) takes a dictionary {{document id: score}}, not {described_value(scores)}"
+            f"ranked(query, scores) takes a dictionary {{document id: score}}, not {describe_value(scores)}"
         )
     if odd := {kind for kind in map(type, scores.values()) if not issubclass(kind, Real)}:
         id, score = next((id, score) for id, score in scores.items() if type(score) in odd)
         raise BadInput(
-            f"ranked(query, scores) takes numbers for scores; document {shortly(id)} has {described_value(score)}"
+            f"ranked(query, scores) takes numbers for scores; document {short_repr(id)} has {describe_value(score)}"
         )
     if odd := {kind for kind in map(type, scores) if not issubclass(kind, str)}:
         raise BadInput(
-            f"the id of a document is a text, not {described_value(next(id for id in scores if type(id) in odd))}"
+            f"the id of a document is a text, not {describe_value(next(id for id in scores if type(id) in odd))}"
         )
     # reverse keeps equal scores in the order of their ids
     order = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
@@ -394,14 +398,14 @@ def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     Raises BadInput if there are none, if two share an id, or if one is not a Document of strings.
     """
     if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
-        raise BadInput(f"documents are a list of Document(id, text, title), not {described_value(documents)}")
+        raise BadInput(f"documents are a list of Document(id, text, title), not {describe_value(documents)}")
     documents = tuple(documents)
     for document in documents:
         require(document, Document, "each document is a Document(id, text, title)")
         for what, given in (("id", document.id), ("text", document.text), ("title", document.title)):
             if not isinstance(given, str):
                 said = "the id, the text and the title of a document are texts"
-                raise BadInput(f"{said}; the {what} of {shortly(document.id)} is {described_value(given)}")
+                raise BadInput(f"{said}; the {what} of {short_repr(document.id)} is {describe_value(given)}")
     if not documents:
         raise BadInput("there are no documents to search; give at least one")
     twice = [id for id, times in Counter(document.id for document in documents).items() if times > 1]

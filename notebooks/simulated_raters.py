@@ -40,7 +40,7 @@ class SimulatedVariant:
                     f"the simulated rate {name!r} must be between 0 and 1, not {getattr(self, name)!r}"
                 )
         require_amount(self.false, "the simulated number of false citations")
-        require_amount(self.seconds, "the simulated seconds", some=True)
+        require_amount(self.seconds, "the simulated seconds", positive=True)
 
 
 NO_EFFECT = SimulatedVariant()

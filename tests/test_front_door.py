@@ -22,7 +22,7 @@ from kgot_lab.errors import (
     UnknownName,
 )
 from kgot_lab.io.files import bundled
-from kgot_lab.llm.model_file import VARIABLE
+from kgot_lab.llm.model_file import MODEL_VARIABLE
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.replay.replay import same_event
@@ -380,7 +380,7 @@ def test_an_unknown_store_is_told_every_way_to_name_one():
 
 
 def test_without_its_file_the_local_model_says_what_to_do_and_nothing_is_fetched(monkeypatch, tmp_path):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(MODEL_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises((ModelMissing, NotInstalled)) as missing:
         lab.ask(QUESTION, ADA)

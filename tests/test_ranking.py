@@ -11,14 +11,14 @@ from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.dense import best_sentence, dense
 from kgot_lab.retrieval.fusion import gathered, hit_rows, weighted
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Document, Found, Hit, Query, Ranking, ranked
+from kgot_lab.types import Document, Hit, HitColumns, Query, Ranking, ranked
 
 IDS = ["a", "b", "c", "d"]
 TUPLE = (Hit("c", 0.5), Hit("a", 0.25), Hit("d", -1.0))
 
 
-def found(rows=(2, 0, 3), scores=(0.5, 0.25, -1.0), kind=np.float32) -> Found:
-    return Found(IDS, np.array(rows, np.int64), np.array(scores, kind))
+def found(rows=(2, 0, 3), scores=(0.5, 0.25, -1.0), kind=np.float32) -> HitColumns:
+    return HitColumns(IDS, np.array(rows, np.int64), np.array(scores, kind))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def test_a_place_that_is_not_there_is_refused(index):
 )
 def test_a_slice_is_as_that_of_a_tuple_and_stays_in_columns(part):
     assert (
-        isinstance(found()[part], Found)
+        isinstance(found()[part], HitColumns)
         and found()[part] == TUPLE[part]
         and len(found()[part]) == len(TUPLE[part])
     )
@@ -182,7 +182,9 @@ def test_of_a_long_ranking_the_rest_is_counted_and_texts_of_others_stay_on_their
 def test_a_copy_for_another_process_is_the_tuple_without_the_other_ids():
     for copied in (pickle.loads(pickle.dumps(found())), copy.deepcopy(found()), copy.copy(found())):
         assert type(copied) is tuple and copied == TUPLE
-    assert len(pickle.dumps(Found([str(n) for n in range(10_000)], np.array([7]), np.array([1.0])))) < 200
+    assert (
+        len(pickle.dumps(HitColumns([str(n) for n in range(10_000)], np.array([7]), np.array([1.0])))) < 200
+    )
 
 
 @every("seed", range(20))
@@ -192,7 +194,7 @@ def test_gathered_rows_lead_back_to_every_hit(seed):
     for lane in range(3):
         rows = chance.permutation(30)[: chance.integers(0, 31)]
         scores = np.sort(chance.normal(size=len(rows)))[::-1]
-        hits = Found(shared if seed % 2 or lane else [f"d{n}" for n in range(30)], rows, scores)
+        hits = HitColumns(shared if seed % 2 or lane else [f"d{n}" for n in range(30)], rows, scores)
         rankings.append(ranking_of(tuple(hits) if seed % 3 == 0 and lane == 1 else hits))
     ids, lists = gathered(rankings)
     assert set(ids) == {id for ranking in rankings for id in ranking.ids} and len(set(ids)) == len(ids)

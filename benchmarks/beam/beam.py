@@ -16,8 +16,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kgot_lab.cli.requirements import need, need_embeddings
-from kgot_lab.cli.terminal import bar
+from kgot_lab.cli.requirements import require_embeddings, require_or_exit
+from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.errors import LabError
 
 RESULTS = Path(__file__).parents[1] / "results" / "beam"
@@ -31,9 +31,9 @@ def measure(data: Path, vectors: Path | None, results: Path, *, locked: bool) ->
     from kgot_lab.embedding.vectors import Cached
 
     chats = read_chats(data)
-    need_embeddings()
+    require_embeddings()
     embedder = Cached(MiniLM(), vectors)
-    with bar("chats") as progress:
+    with progress_bar("chats") as progress:
         measure_chats(
             results,
             chats,
@@ -61,7 +61,7 @@ def main() -> None:
     )
     parser.add_argument("--results", type=Path, default=RESULTS, help="where receipts and report go")
     wanted = parser.parse_args()
-    need(
+    require_or_exit(
         wanted.table or wanted.beam, "name the folder of the chats: python -m benchmarks.beam.beam --beam DIR"
     )
     try:
@@ -71,7 +71,7 @@ def main() -> None:
 
         grids = chat_grids(wanted.results)
     except LabError as error:
-        need(False, " ".join(str(error).split()))
+        require_or_exit(False, " ".join(str(error).split()))
     for grid in grids:
         print(grid.text, end="\n\n")
     (wanted.results / "report.md").write_text(chat_report(grids) + "\n", encoding="utf-8")

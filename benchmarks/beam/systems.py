@@ -15,7 +15,7 @@ from kgot_lab.retrieval.fusion import rrf, scores_of, weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
-from kgot_lab.types import Found, Ranking
+from kgot_lab.types import HitColumns, Ranking
 
 TURN_MEMORY = "memory"
 CHAT_CONTROLS = ("bm25", "embeddings", "convex", "rrf")  # over all turns, and each over the user's alone
@@ -81,6 +81,6 @@ def _scaled(stage: Stage, sure: Callable[[Ranking], float]) -> Stage:
         if not found.hits:
             return found
         scores, ids = scores_of(found), found.ids
-        return replace(found, hits=Found(ids, np.arange(len(ids)), scores * (sure(found) / scores[0])))
+        return replace(found, hits=HitColumns(ids, np.arange(len(ids)), scores * (sure(found) / scores[0])))
 
     return Stage(stage.name, step)

@@ -20,7 +20,7 @@ from kgot_lab.retrieval.fusion import by_range, columns
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import content_words
-from kgot_lab.types import Document, Found, Query, Ranking
+from kgot_lab.types import Document, HitColumns, Query, Ranking
 
 _Scores = NDArray[np.float64]
 _LEAST = 1e-6  # a first score of 0 would tie all others with it
@@ -105,7 +105,7 @@ class TurnMemory:
         cosines = np.asarray(self._vectors @ asked, np.float64)
         ids = self._arranged(query.text, self._scored(query.text, cosines), asked)
         places = np.arange(len(ids))
-        return Ranking(query, Found(ids, places, max(float(cosines.max()), _LEAST) / (places + 1)))
+        return Ranking(query, HitColumns(ids, places, max(float(cosines.max()), _LEAST) / (places + 1)))
 
     def _scored(self, question: str, cosines: _Scores) -> _Scores:
         rows, found = columns(self._words.search(" ".join(content_words(question))), self._ids)

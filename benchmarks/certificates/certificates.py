@@ -15,7 +15,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.requirements import need, need_embeddings, need_files, need_local_model, need_sandbox
+from kgot_lab.cli.requirements import (
+    require_embeddings,
+    require_files,
+    require_local_model,
+    require_or_exit,
+    require_sandbox,
+)
 from kgot_lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -100,7 +106,7 @@ def main() -> None:
     )
     try:
         if options.table:
-            need_files(
+            require_files(
                 f"python -m benchmarks.certificates.certificates --model {options.model} makes it",
                 folder / "certificates.json",
             )
@@ -116,7 +122,7 @@ def main() -> None:
             answer(trial, options, simulated=simulated)
         show(folder)
     except LabError as error:
-        need(False, " ".join(str(error).split()))
+        require_or_exit(False, " ".join(str(error).split()))
 
 
 def answer(trial: CertificateTrial, options: argparse.Namespace, *, simulated: bool) -> None:
@@ -124,10 +130,10 @@ def answer(trial: CertificateTrial, options: argparse.Namespace, *, simulated: b
     from kgot_lab.benchmark.questions.batch import alone_in
 
     if options.model == "local":
-        need_local_model()
+        require_local_model()
     if not simulated:
-        need_embeddings()
-    need_sandbox()
+        require_embeddings()
+    require_sandbox()
     with alone_in(trial.folder):
         for row in trial.answers(options.minutes):
             print(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from kgot_lab.errors import LLMError
-from kgot_lab.llm.structured import schema_of
+from kgot_lab.llm.structured import compact_schema
 from kgot_lab.loop import prompts
 from kgot_lab.loop.modes.paths.comparison import comparison_prompt
 from kgot_lab.loop.modes.paths.question_form import hops_prompt
@@ -51,7 +51,7 @@ class PromptReader:
     def __post_init__(self) -> None:
         forms: dict[frozenset[str], list[_Form]] = {}
         for shape, form in _all_forms(self.dialects):
-            forms.setdefault(frozenset(schema_of(shape)["properties"]), []).append(form)
+            forms.setdefault(frozenset(compact_schema(shape)["properties"]), []).append(form)
         object.__setattr__(self, "_forms", forms)
 
     def read(self, prompt: Prompt) -> Asking:

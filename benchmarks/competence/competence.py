@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.cli.requirements import need_files
+from kgot_lab.cli.requirements import require_files
 
 if TYPE_CHECKING:
     from benchmarks.competence.curves import CompetenceCurve, LoopSetting
@@ -431,7 +431,7 @@ def main() -> None:
     arguments.add_argument("--table", action="store_true", help="show what was measured")
     options = arguments.parse_args()
     if options.table or options.paths:
-        need_files("python -m benchmarks.competence.competence makes it", RESULTS)
+        require_files("python -m benchmarks.competence.competence makes it", RESULTS)
     if options.table:
         show(json.loads(RESULTS.read_text()))
         return

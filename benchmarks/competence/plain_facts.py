@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.changes import Truth
-from kgot_lab.llm.structured import json_fault
+from kgot_lab.llm.structured import explain_json_error
 from kgot_lab.sandbox.python.helpers import paths_found
 from kgot_lab.sandbox.python.tracking_graph import TrackedGraph
 from kgot_lab.stores.embedded_store import PYTHON, EmbeddedStore
@@ -152,7 +152,7 @@ def _statement(statement: str) -> dict[str, Json]:
     try:
         said = json.loads(statement)
     except (ValueError, RecursionError) as error:
-        raise QueryFailed(statement, f"it is no JSON: {json_fault(error)}") from None
+        raise QueryFailed(statement, f"it is no JSON: {explain_json_error(error)}") from None
     if not isinstance(said, dict):
         raise QueryFailed(statement, "it is no object")
     return said

@@ -37,7 +37,7 @@ from pathlib import Path
 
 from benchmarks.delta.walks import delta_result, delta_table, measure_delta_recall
 from benchmarks.recall.figures import json_lines
-from kgot_lab.cli.requirements import need_structure
+from kgot_lab.cli.requirements import require_skeletons
 
 RESULT = Path(__file__).parents[1] / "results" / "delta_recall.json"
 PARTIAL = RESULT.with_suffix(".partial")
@@ -59,7 +59,7 @@ def main() -> None:
         known = json.loads(RESULT.read_text(encoding="utf-8"))
         rows, graphs = known["systems"], known["graphs"]
     else:
-        need_structure()
+        require_skeletons()
         began, parts = time.perf_counter(), ["develop", *(["locked"] if wanted.open else [])]
         rows, graphs = measure_delta_recall(
             parts, PARTIAL, lambda said: print(f"{time.perf_counter() - began:5.0f} s  {said}", flush=True)

@@ -20,7 +20,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.requirements import need, need_files, need_local_model
+from kgot_lab.cli.requirements import require_files, require_local_model, require_or_exit
 from kgot_lab.errors import LabError, NotInstalled
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def show(options: argparse.Namespace, path: Path) -> None:
     )
     print(told)
     if options.score:
-        need(
+        require_or_exit(
             len(replies) == 2 * len(questions),
             f"{len(replies)} of {2 * len(questions)} replies are there: a card tells what is whole",
         )
@@ -114,17 +114,17 @@ def main() -> None:
     path = options.folder / f"{options.split}_{options.model.replace(':', '_').replace('/', '_')}.jsonl"
     try:
         if options.table:
-            need_files(
+            require_files(
                 f"{command} makes it",
                 path,
             )
         else:
             if options.model == "local":
-                need_local_model()
+                require_local_model()
             ask(options, path)
         show(options, path)
     except LabError as error:
-        need(False, " ".join(str(error).split()))
+        require_or_exit(False, " ".join(str(error).split()))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from benchmarks.join.join_speed import (
     join_scale,
 )
 from benchmarks.join.join_vectors import vectors_used
-from kgot_lab.cli.requirements import need_packages
+from kgot_lab.cli.requirements import require_packages
 
 REPORT = Path(__file__).parents[1] / "results" / "join.json"
 
@@ -74,9 +74,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     if "dask" in options.only:
-        need_packages("bench", "distributed", "dask")
+        require_packages("bench", "distributed", "dask")
     if "approximate" in options.only:
-        need_packages("bench", "faiss")
+        require_packages("bench", "faiss")
     names = tuple(name for name in ("similar", "nearest", "delta", "dense") if name in options.only)
     sizes = {4_000: 3, 10_000: 3} if options.quick else {10_000: 9, 30_000: 3, 100_000: 3}
     small, middle, large = (2_000, 4_000, 4_000) if options.quick else (10_000, 30_000, 100_000)

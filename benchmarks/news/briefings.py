@@ -23,7 +23,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.cli.requirements import need_files
+from kgot_lab.cli.requirements import require_files
 
 RESULTS = Path(__file__).parents[1] / "results" / "briefings.json"
 FIGURE = RESULTS.with_suffix(".svg")
@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="show what was measured")
     options = parser.parse_args()
     if options.table:
-        need_files("python -m benchmarks.news.briefings makes it", RESULTS)
+        require_files("python -m benchmarks.news.briefings makes it", RESULTS)
         show(json.loads(RESULTS.read_text()))
         return
     report: dict[str, Any] = {

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.requirements import need_packages
+from kgot_lab.cli.requirements import require_packages
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -87,7 +87,7 @@ def main() -> None:
     )
     parser.add_argument("notebooks", nargs="+", type=Path)
     notebooks = parser.parse_args().notebooks
-    need_packages("lab", "nbformat", "nbconvert", "ipykernel")
+    require_packages("lab", "nbformat", "nbconvert", "ipykernel")
     for path in notebooks:
         began = time.monotonic()
         size, found = execute(path)

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.requirements import need_browser, need_packages
+from kgot_lab.cli.requirements import require_browser, require_packages
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.viz.course import write_course
 
@@ -122,8 +122,8 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, help="keep the course in this folder")
     parser.add_argument("notebooks", nargs="*", type=Path, help="by default all")
     given = parser.parse_args()
-    need_browser()
-    need_packages("lab", "nbconvert", "ipykernel")
+    require_browser()
+    require_packages("lab", "nbconvert", "ipykernel")
     chosen = given.notebooks or sorted((ROOT / "notebooks").glob("*.ipynb"))
     with tempfile.TemporaryDirectory() as scratch:
         sys.exit(not main(chosen, given.out or Path(scratch), keep=not given.notebooks))

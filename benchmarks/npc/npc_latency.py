@@ -36,7 +36,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.cli.requirements import need_files
+from kgot_lab.cli.requirements import require_files
 
 RESULTS = Path(__file__).parents[1] / "results" / "npc_latency.json"
 ENGINES = ("sqlite", "postgres")
@@ -292,7 +292,7 @@ def main() -> None:
         parser.error("--relationships are 5 for each entity at most")
     report = json.loads(options.out.read_text()) if options.out.exists() else {"runs": []}
     if options.table:
-        need_files("python -m benchmarks.npc.npc_latency makes it", options.out)
+        require_files("python -m benchmarks.npc.npc_latency makes it", options.out)
         for run in report["runs"]:
             show(run)
         return

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from benchmarks.pass_through.measuring import measure_pass_through, pass_through_result
 from benchmarks.recall.figures import json_lines
-from kgot_lab.cli.requirements import need_embeddings
+from kgot_lab.cli.requirements import require_embeddings
 
 RESULT = Path(__file__).parents[1] / "results" / "pass_through.json"
 
@@ -46,7 +46,7 @@ def main() -> None:
         known = json.loads(RESULT.read_text(encoding="utf-8"))
         rows, graphs = known["systems"], known["graphs"]
     else:
-        need_embeddings()
+        require_embeddings()
         began = time.perf_counter()
         rows, graphs = measure_pass_through(
             lambda said: print(f"{time.perf_counter() - began:5.0f} s  {said}", flush=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.questions.answering import answer_missing, closed_book, kgot_loop, rag
 from benchmarks.questions.answers_on_file import answers_file, answers_table
 from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
-from kgot_lab.cli.requirements import need_embeddings, need_local_model, need_sandbox
+from kgot_lab.cli.requirements import require_embeddings, require_local_model, require_sandbox
 from kgot_lab.llm import connect
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -35,9 +35,9 @@ def table(part: str) -> str:
 
 def run(part: str, systems: list[str], limit: int) -> None:
     """Answer what is not yet on file, and say how it goes."""
-    need_local_model()
-    need_embeddings()
-    need_sandbox()
+    require_local_model()
+    require_embeddings()
+    require_sandbox()
     llm = connect("local")
     by_id = {question.id: question for question in hotpotqa().questions}
     machine = f"{platform.machine()}, 2 shared cores"

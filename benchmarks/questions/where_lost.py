@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.questions.answers_on_file import answers_file, rows_on_file
 from benchmarks.questions.lost_answers import STAGES, lost_answers
-from kgot_lab.cli.requirements import need_files
+from kgot_lab.cli.requirements import require_files
 
 RESULTS = Path(__file__).parents[1] / "results"
 TRACES = Path(__file__).parents[2] / "runs" / "question_answering"
@@ -34,10 +34,10 @@ def main() -> None:
     kept = RESULTS / f"where_lost_{options.split}.json"
     recorded = f"python -m benchmarks.questions.question_answering --split {options.split} makes it with the local model, in about an hour"
     if options.table:
-        need_files(f"python -m benchmarks.questions.where_lost --split {options.split} makes it", kept)
+        require_files(f"python -m benchmarks.questions.where_lost --split {options.split} makes it", kept)
     else:
-        need_files(recorded, answers)
-        need_files(
+        require_files(recorded, answers)
+        require_files(
             "traces are not kept in git; delete " + answers.name + f" and {recorded}",
             *(TRACES / options.split / f"{row['id']}.jsonl" for row in rows_on_file(answers)),
         )

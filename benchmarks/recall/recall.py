@@ -21,8 +21,8 @@ from kgot_lab.benchmark.recall.claims import verdicts
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.growth import SyntheticVectors, held_bytes, synthetic
 from kgot_lab.benchmark.recall.systems import gate_decisions, systems
-from kgot_lab.cli.bench import grown, growth_grid, reported, write_reports
-from kgot_lab.cli.terminal import bar
+from kgot_lab.cli.bench import measure_scaling, run_reports, scaling_grid, write_reports
+from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import Remembered, minilm
 from kgot_lab.evaluation.failures import failures
@@ -41,7 +41,7 @@ LARGEST = "2wiki"  # 6,119 passages
 
 def measure() -> None:
     """Run what is missing."""
-    reported(RECALL, [], [], develop=False)
+    run_reports(RECALL, [], [], develop=False)
     compare_with_published(PUBLISHED, minilm())
     if not GATE.exists():
         decisions = {}
@@ -52,7 +52,7 @@ def measure() -> None:
             decisions[name] = gate_decisions(dataset, remembered)
         GATE.write_text(json.dumps(decisions, indent=1) + "\n", encoding="utf-8")
     if not INDEXING.exists():
-        with bar("indexing") as progress:
+        with progress_bar("indexing") as progress:
             INDEXING.write_text(
                 json.dumps(indexing(LARGEST, minilm(), progress=progress), indent=1) + "\n", encoding="utf-8"
             )
@@ -100,7 +100,7 @@ def show(reports: list[Report]) -> None:
     print(speed_grid(reports).text)
     if SCALE.exists():
         rows = [json.loads(line) for line in SCALE.read_text(encoding="utf-8").splitlines()]
-        print(f"\n{growth_grid(rows).text}")
+        print(f"\n{scaling_grid(rows).text}")
 
 
 def gate_grid() -> Grid:
@@ -151,7 +151,7 @@ def main() -> None:
     if not wanted.table:
         measure()
     if wanted.scale:
-        grown(SCALE, None)
+        measure_scaling(SCALE, None)
     reports = derive(RECALL, load_dataset)
     write_reports(reports, RECALL)
     show(reports)

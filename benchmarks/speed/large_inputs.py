@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from kgot_lab.cli.requirements import need_sandbox
+from kgot_lab.cli.requirements import require_sandbox
 from kgot_lab.stores import open_store
 from kgot_lab.types import Diff, Edge, Node
 
@@ -107,7 +107,7 @@ def main() -> None:
         what, size = options.one
         print(json.dumps(embedding(int(size)) if what == "embedding" else first_reads(what, int(size))))
         return
-    need_sandbox()
+    require_sandbox()
     circumstances = {
         "cores": os.cpu_count(), "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}",
         "load_before": round(os.getloadavg()[0], 1), "times": options.times,

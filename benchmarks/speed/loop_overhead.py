@@ -15,7 +15,7 @@ import statistics
 import time
 from pathlib import Path
 
-from kgot_lab.cli.requirements import need_sandbox
+from kgot_lab.cli.requirements import require_sandbox
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Read, Started, Voted, Wrote
 from kgot_lab.loop.limits import REFERENCE
@@ -137,7 +137,7 @@ def main() -> None:
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
-    need_sandbox()
+    require_sandbox()
     rows = [measure(nodes) for nodes in SIZES]
     print(
         f"{'nodes':>7} {'step, ms':>10} {'statement, ms':>14} {'loop, ms':>10}   (medians of {STEPS} steps, 3 of 5 ballots each)"

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.standard_sets.learning import crossed, learnt_scorers
-from kgot_lab.cli.terminal import bar
+from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.embedding.vectors import minilm
 
 CROSSED = Path(__file__).parents[1] / "results" / "standard_sets" / "crossed.json"
@@ -30,7 +30,7 @@ def main() -> None:
         "--check", action="store_true", help="measure what is learnt on one half on the other"
     )
     wanted = parser.parse_args()
-    with bar("learning") as progress:
+    with progress_bar("learning") as progress:
         if wanted.check:
             found = crossed(minilm(), progress)
             CROSSED.write_text(json.dumps(found) + "\n", encoding="utf-8")

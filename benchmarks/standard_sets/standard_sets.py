@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.standard_sets.standard import measure_standard, standard_tables
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.cli.terminal import bar
+from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.io.files import write_whole
@@ -32,7 +32,7 @@ def main() -> None:
     if parser.parse_args().table:
         reports = derive(FOLDER, load_dataset)
     else:
-        with bar("standard sets") as progress:
+        with progress_bar("standard sets") as progress:
             reports = measure_standard(FOLDER, minilm(), progress)
     crossed = json.loads(CROSSED.read_text(encoding="utf-8")) if CROSSED.exists() else None
     told = (

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.stores.killed_writers import SPREAD_OF_KILLS, SURVIVAL_HEAD, Survival, survival
-from kgot_lab.cli.requirements import need, need_sandbox
+from kgot_lab.cli.requirements import require_or_exit, require_sandbox
 
 RESULTS = Path(__file__).parents[1] / "results" / "durability.json"
 
@@ -44,14 +44,16 @@ def main() -> None:
     if options.table:
         print(SURVIVAL_HEAD, *(Survival(**line) for line in json.loads(RESULTS.read_text())), sep="\n")
         return
-    need(sys.platform != "win32", "this needs SIGKILL, which Windows does not have: run it on Linux or macOS")
+    require_or_exit(
+        sys.platform != "win32", "this needs SIGKILL, which Windows does not have: run it on Linux or macOS"
+    )
     sys.path.append(str(Path(__file__).parents[2] / "tests"))  # the servers that tests start
     from support.store_homes import missing
 
     for kind in options.stores:
-        need(not missing(kind), missing(kind))
+        require_or_exit(not missing(kind), missing(kind))
     if set(options.stores) - {"sqlite", "postgres"}:
-        need_sandbox()
+        require_sandbox()
     print(SURVIVAL_HEAD)
     outcomes = []
     for kind in options.stores:

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from kgot_lab.cli.requirements import need_sandbox
+from kgot_lab.cli.requirements import require_sandbox
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.stores import InMemory
 
@@ -24,7 +24,7 @@ def main() -> None:
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
-    need_sandbox()
+    require_sandbox()
     sandbox = open_sandbox(memory_mb=256)
     with host_of_code(Path(__file__).parents[2]) as (places, connected), InMemory(sandbox) as store:
         store.write(ATTACKED_BY_CODE)

@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from kgot_lab.cli.requirements import need, need_sandbox
+from kgot_lab.cli.requirements import require_or_exit, require_sandbox
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))  # attacks and servers stand beside the tests
 from support.attacks import ATTACKS, PATIENCE, failings, host, open_to_attack, what_it_got
@@ -56,9 +56,9 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="print what every attack got")
     options = parser.parse_args()
     for kind in options.stores:
-        need(not missing(kind), missing(kind))
+        require_or_exit(not missing(kind), missing(kind))
         if kind.endswith("embedded"):
-            need_sandbox(kind.split("_")[0])
+            require_sandbox(kind.split("_")[0])
     bad = sum(attacked(kind, show_all=options.all) for kind in options.stores)
     told = f"{bad} attacks got what they should not"
     print(told if bad else "every attack was refused or without effect, and the next statement was right")

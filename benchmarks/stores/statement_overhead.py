@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import quantiles
 
-from kgot_lab.cli.requirements import need_sandbox
+from kgot_lab.cli.requirements import require_sandbox
 from kgot_lab.stores import InMemory
 from kgot_lab.types import Diff, Edge, Node
 
@@ -78,7 +78,7 @@ def main() -> None:
         "repetitions", nargs="?", type=int, default=200, help="of each statement (%(default)s)"
     )
     repetitions = parser.parse_args().repetitions
-    need_sandbox()
+    require_sandbox()
     load = round(os.getloadavg()[0], 1)  # other programs on the same cores make every number larger
     rows = [measured(size, repetitions) for size in SIZES]
     system = f"{platform.system()} {platform.machine()}"

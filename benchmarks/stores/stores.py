@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks.stores.graphs import size_of
 from benchmarks.stores.speed import Allowance, kept_rows, measure_missing
 from benchmarks.stores.tables import MEASURED_STORES, store_bars, store_tables
-from kgot_lab.cli.requirements import need, need_sandbox
+from kgot_lab.cli.requirements import require_or_exit, require_sandbox
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "stores.jsonl"
@@ -43,9 +43,9 @@ def run(wanted: Sequence[tuple[str, str]], file: Path, allowed: Allowance, *, ag
     from support.store_homes import home, missing
 
     for kind in dict.fromkeys(kind for kind, _ in wanted):
-        need(not missing(kind), missing(kind))
+        require_or_exit(not missing(kind), missing(kind))
         if kind in ("in_memory", "cypher_embedded", "sparql_embedded"):
-            need_sandbox({"in_memory": "python"}.get(kind, kind.split("_")[0]))
+            require_sandbox({"in_memory": "python"}.get(kind, kind.split("_")[0]))
     for number, count, told in measure_missing(wanted, file, home=home, allowed=allowed, again=again):
         if number == 0:
             if count < len(wanted):

@@ -32,7 +32,7 @@ from benchmarks.structure.alarm_tables import (
 )
 from benchmarks.structure.false_alarms import analogous, unrelated
 from benchmarks.structure.instruments import Instruments
-from kgot_lab.cli.requirements import need_structure
+from kgot_lab.cli.requirements import require_skeletons
 from kgot_lab.embedding.vectors import minilm
 
 RECEIPT = Path(__file__).parents[1] / "results" / "transfer" / "short_texts.jsonl"
@@ -47,7 +47,7 @@ def main() -> None:
         "--table", action="store_true", help="derive the tables from the receipt, without a model"
     )
     if not parser.parse_args().table:
-        need_structure()
+        require_skeletons()
         tools, rows, began = Instruments.of(minilm()), [], time.perf_counter()
         for work in (analogous(tools), unrelated(tools)):
             for row in work:

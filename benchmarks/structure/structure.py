@@ -39,7 +39,7 @@ from benchmarks.structure.instruments import Instruments
 from benchmarks.structure.lesson import lesson_figures
 from benchmarks.structure.per_question import answer_sets, draw_edges, map_words, search_pools
 from benchmarks.structure.report import structure_grids
-from kgot_lab.cli.requirements import need_packages, need_structure
+from kgot_lab.cli.requirements import require_packages, require_skeletons
 from kgot_lab.embedding.vectors import minilm
 
 RESULTS = Path(__file__).parents[1] / "results" / "structure"
@@ -47,8 +47,8 @@ RESULTS = Path(__file__).parents[1] / "results" / "structure"
 
 def measure(opened: bool) -> None:
     """Ask, search, draw and map, saying what is done after how many seconds."""
-    need_structure()
-    need_packages("test", "scipy")
+    require_skeletons()
+    require_packages("test", "scipy")
     began, tools = time.perf_counter(), Instruments.of(minilm())
     for work in (
         answer_sets(tools, RESULTS, opened),

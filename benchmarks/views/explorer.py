@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.cli.requirements import need_browser, need_embeddings
+from kgot_lab.cli.requirements import require_browser, require_embeddings
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.viz.explorer.explorer import explore_dataset
 
@@ -38,8 +38,8 @@ def main() -> None:
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
-    need_browser()
-    need_embeddings()
+    require_browser()
+    require_embeddings()
     # JupyterLab and the browser, as the tests start them
     sys.path.append(str(Path(__file__).parents[2] / "tests"))
     from browser.lab import jupyterlab, open_notebook, run_cell

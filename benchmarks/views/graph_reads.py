@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.requirements import need_browser
+from kgot_lab.cli.requirements import require_browser
 from kgot_lab.diagnostics.components import find_chromium
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="graphs whose names hold this; writes nothing")
     parser.add_argument("--pictures", type=Path, help="a folder for screenshots")
     options = parser.parse_args()
-    need_browser()
+    require_browser()
     sys.path.append(str(HERE.parents[1] / "tests"))  # the measuring is that of the tests
     from browser.reading import GRAPHS, WINDOW, read_live, read_still
     from playwright.sync_api import sync_playwright

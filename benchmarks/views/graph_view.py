@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.cli.requirements import need_packages
+from kgot_lab.cli.requirements import require_packages
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import frozen
 from kgot_lab.viz.graph.collapse import View, collapsed, entered, revealed
@@ -208,7 +208,7 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="one round, nothing is written")
     options = parser.parse_args()
-    need_packages("lab", "sknetwork")
+    require_packages("lab", "sknetwork")
     rounds = 1 if options.quick else ROUNDS
     about = machine()
     began = time.perf_counter()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.views.graph_view import GRAPHS, keep, machine
-from kgot_lab.cli.requirements import need_browser, need_packages
+from kgot_lab.cli.requirements import require_browser, require_packages
 from kgot_lab.diagnostics.components import find_chromium
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def main() -> None:
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
-    need_browser()
-    need_packages("lab", "sknetwork")
+    require_browser()
+    require_packages("lab", "sknetwork")
     # JupyterLab and the browser, as the tests start them
     sys.path.append(str(Path(__file__).parents[2] / "tests"))
     from browser.lab import jupyterlab, open_notebook, run_cell

@@ -41,7 +41,7 @@ from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.systems import mean_score, systems
-from kgot_lab.cli.requirements import need_structure
+from kgot_lab.cli.requirements import require_skeletons
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import Remembered, minilm
 from kgot_lab.evaluation.dataset import Dataset
@@ -203,7 +203,7 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", help=f"all by default: {', '.join(FOLDERS)}")
     names = parser.parse_args().names or FOLDERS
-    need_structure()
+    require_skeletons()
     for name in names:
         make(name, minilm())
 

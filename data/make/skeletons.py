@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.structure.analogies import choices, hashed, jsonl_rows
 from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save, stored
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
-from kgot_lab.cli.requirements import need_local_model
+from kgot_lab.cli.requirements import require_local_model
 from kgot_lab.llm.local import Local
 
 LONG = ("analobench T1 S10", "analobench T1 S30")
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--long", action="store_true", help="the stories of ten and of thirty sentences too")
     wanted = parser.parse_args()
     began = time.perf_counter()
-    need_local_model()
+    require_local_model()
     model = Local(context=4096)
     maker, made, failed = ModelSkeletons(model), dict[str, str](), dict[str, str]()
     engine = f"{model.sha256[:16]}, {model.engine}, prompt {maker.digest[:16]}"

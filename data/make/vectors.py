@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kgot_lab.benchmark.questions.sets import musique_dev
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.cli.requirements import need_embeddings
+from kgot_lab.cli.requirements import require_embeddings
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import Vectors
 from kgot_lab.types import full_text
@@ -44,7 +44,7 @@ def main() -> None:
     names = parser.parse_args().names
     if unknown := [name for name in names if name not in FILES]:
         parser.error(f"there is no data set {unknown[0]}; known: {', '.join(FILES)}")
-    need_embeddings()
+    require_embeddings()
     for name in names:
         print(f"{name}: {write(name).stat().st_size:,} bytes")
 

@@ -18,7 +18,7 @@ from uuid import uuid4
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, require, require_parts
 from kgot_lab.llm import connect
-from kgot_lab.llm.recorded import Recorded, prompts_in
+from kgot_lab.llm.recorded import Recorded, recorded_prompts
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.formatting import summary_line
@@ -36,7 +36,7 @@ from kgot_lab.types import LLM, Document, checked_documents
 
 # Progress of a run or a long job in a notebook cell. Nothing is shown elsewhere.
 
-SHOWN = 16  # maximum lines shown, the last ones
+MAX_LINES = 16  # maximum lines shown, the last ones
 _BAR, _PAUSE = 30, 0.2  # characters of a bar, and seconds between two updates
 
 
@@ -67,7 +67,7 @@ class CellProgress:
     """One output of a cell that shows how far a run has come."""
 
     def __init__(self, head: str = "") -> None:
-        self._head, self._lines, self._count = head, deque[str](maxlen=SHOWN), 0
+        self._head, self._lines, self._count = head, deque[str](maxlen=MAX_LINES), 0
         self._handle: Any = None
 
     def tell(self, event: Event) -> None:
@@ -99,7 +99,7 @@ class CellProgress:
             self._handle.update(shown, raw=True)
 
 
-def counted_in_cell(what: str, *, clock: Callable[[], float] = time.monotonic) -> Callable[..., None]:
+def cell_progress_bar(what: str, *, clock: Callable[[], float] = time.monotonic) -> Callable[..., None]:
     """Return a `progress` callback for a long job that shows a bar in a notebook cell.
 
     It is called with the number done and the total. Outside a notebook it shows nothing.
@@ -211,7 +211,7 @@ def ask(
             else _stopped(trace, question, limits if preset != "auto" else None, names)
         )
         if isinstance(llm, Recorded):
-            llm.rewind(prompts_in(trace, llm.name) if trace is not None and before else ())
+            llm.rewind(recorded_prompts(trace, llm.name) if trace is not None and before else ())
         tools = _tools(documents, attachments, follow=limits.reading == "paths")
         tools = asked.tools(tools) if asked else tools
         with _store(store, before) as opened:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.models import VisibleWorld
-from kgot_lab.errors import BadInput, described_value, require_count, require_options
+from kgot_lab.errors import BadInput, describe_value, require_count, require_options
 from kgot_lab.evaluation.reports import Contest, Report
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
 from kgot_lab.graph import PropertyGraph
@@ -177,9 +177,9 @@ def show(what: object, **options: Any) -> object:
     if isinstance(what, str | Path):
         how = "a graph on file is read by kgot_lab.stores.files.read_graph(path), a run by load_run(path)"
         raise BadInput(
-            f"show() shows a PropertyGraph, a run and other things that are loaded, not {described_value(what)}: {how}"
+            f"show() shows a PropertyGraph, a run and other things that are loaded, not {describe_value(what)}: {how}"
         )
-    raise BadInput(f"show() shows {', '.join((*_VIEWS, *_LISTS))}; not {described_value(what)}")
+    raise BadInput(f"show() shows {', '.join((*_VIEWS, *_LISTS))}; not {describe_value(what)}")
 
 
 def _shown(name: str, view: _View, what: object, options: Mapping[str, Any]) -> object:

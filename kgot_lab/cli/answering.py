@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.cli import memory as remembering
 from kgot_lab.cli import output_files, question_setup, terminal
-from kgot_lab.cli.resume import GoOn, command, finish, regenerate_hint, resume_hint
+from kgot_lab.cli.resume import ResumeCommand, command_line, regenerate_hint, resume_hint, show_run
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores.protocol import Store
 
-_ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both"
+_ONE_MODEL_PER_TAPE = "a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both"
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ def answer_question(
     question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs
 ) -> None:
     """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
-    with remembering.memory_of(configuration, question) as memory:
-        _answer_with(memory, question, configuration, attached, outputs)
+    with remembering.question_memory(configuration, question) as memory:
+        _answer_with_memory(memory, question, configuration, attached, outputs)
 
 
-def _answer_with(
+def _answer_with_memory(
     memory: MemorySession | None,
     question: str,
     configuration: Configuration,
@@ -76,28 +76,30 @@ def _answer_with(
             f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {more}"
         )
     if outputs.tape is not None and configuration.execution_model:
-        raise BadInput(_ONE_MODEL)
-    path = outputs.trace or terminal.new_trace()
+        raise BadInput(_ONE_MODEL_PER_TAPE)
+    path = outputs.trace or terminal.new_trace_path()
     saved = Path(choice.save) if choice.save else None
     terminal.require_distinct_paths(
         trace=path, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=configuration.model,
         execution_model=configuration.execution_model, graph=choice.graph, memory=configuration.memory,
         save_graph=saved if choice.graph is None or saved != Path(choice.graph) else None,
     )  # fmt: skip
-    terminal.check_page(outputs.html, documents)
-    terminal.check_new(path)
-    place = output_files.place_of_choice(choice)
+    terminal.check_page_path(outputs.html, documents)
+    terminal.check_new_trace(path)
+    place = output_files.save_target(choice)
     output_files.check_snapshots(configuration.snapshots, begins=True)
-    spending = question_setup.spending_of(configuration)
-    limits = configuration.limits_for(terminal.own_name(configuration.model, configuration.models))
+    spending = question_setup.shared_spending(configuration)
+    limits = configuration.limits_for(terminal.actual_model_name(configuration.model, configuration.models))
     passages = terminal.read_folder(documents) if documents else []
-    graph = question_setup.graph_to_begin(choice)
+    graph = question_setup.initial_graph(choice)
     planning = terminal.connect_model(
         configuration.model, spending, outputs.tape, models=configuration.models
     )
     other = configuration.execution_model
     execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
-    at_hand = question_setup.at_hand(configuration, passages, attached, planning, limits, spending)
+    at_hand = question_setup.collect_tool_inputs(
+        configuration, passages, attached, planning, limits, spending
+    )
     question_setup.check_prices(configuration, planning, execution, at_hand.vision)
     # nothing to fetch with: the graph is asked as it is
     alone = begins and not (documents or attached) and chosen == type(chosen)()
@@ -117,10 +119,10 @@ def _answer_with(
     task = QuestionTask(
         question, Resources(tools, planning, execution), limits, {"configuration": page}, attached
     )
-    walked(
+    run_task(
         task,
         store,
-        GoOn("resume", path, _resume_arguments(configuration, attached, outputs)),
+        ResumeCommand("resume", path, _resume_arguments(configuration, attached, outputs)),
         Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=place),
         configuration,
         memory,
@@ -143,10 +145,10 @@ def _resume_arguments(
     }  # fmt: skip
 
 
-def walked(
+def run_task(
     task: QuestionTask,
     store: Store,
-    again: GoOn,
+    again: ResumeCommand,
     outputs: Outputs,
     configuration: Configuration | None = None,
     memory: MemorySession | None = None,
@@ -165,7 +167,7 @@ def walked(
         if configuration is not None:
             kept = output_files.with_snapshots(kept, configuration.snapshots, outputs.trace)
         certify = configuration is not None and configuration.certify
-        seen = finish(
+        seen = show_run(
             kept,
             outputs.trace,
             again,
@@ -183,13 +185,14 @@ def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, event
     place = outputs.saved
     if place is not None and outputs.trace is not None:
         with regenerate_hint(
-            outputs.trace, command("resume", outputs.trace, save_graph=place.another if place.taken else None)
+            outputs.trace,
+            command_line("resume", outputs.trace, save_graph=place.free_path if place.taken else None),
         ):
-            output_files.keep_graph(store.graph(), events, place)
+            output_files.save_graph(store.graph(), events, place)
     question_setup.print_store_differences(store, choice, events)
 
 
-def go_on(
+def resume_run(
     trace: Path,
     configuration: Configuration,
     attached: Sequence[Path],
@@ -199,12 +202,12 @@ def go_on(
     execution: str | None,
 ) -> None:
     """Resume a recorded run, with the models it names unless others are given."""
-    run, _ = terminal.run_of(trace)
-    with remembering.memory_of(configuration, run.question) as memory:
-        _go_on_with(memory, trace, configuration, attached, outputs, model=model, execution=execution)
+    run, _ = terminal.load_question_run(trace)
+    with remembering.question_memory(configuration, run.question) as memory:
+        _resume_with_memory(memory, trace, configuration, attached, outputs, model=model, execution=execution)
 
 
-def _go_on_with(
+def _resume_with_memory(
     memory: MemorySession | None,
     trace: Path,
     configuration: Configuration,
@@ -214,23 +217,23 @@ def _go_on_with(
     model: str | None,
     execution: str | None,
 ) -> None:
-    from kgot_lab.cli.configuration import configuration_of
+    from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.replay.forks import edited_index
     from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume
     from kgot_lab.stores import reopen_store
 
-    run, begun = terminal.run_of(trace)
-    begun_as = configuration_of(run.about)
+    run, begun = terminal.load_question_run(trace)
+    begun_as = traced_configuration(run.about)
     choice = configuration.store
     documents = Path(configuration.documents) if configuration.documents else None
     terminal.require_distinct_paths(
         trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution,
         save_graph=choice.save,
     )  # fmt: skip
-    terminal.check_page(outputs.html, documents)
+    terminal.check_page_path(outputs.html, documents)
     # events before a fork were paid for by its original run
-    spending = question_setup.spending_of(configuration, run.events[max(edited_index(run), 0) :])
+    spending = question_setup.shared_spending(configuration, run.events[max(edited_index(run), 0) :])
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
@@ -243,7 +246,9 @@ def _go_on_with(
         terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
         certificate = certificate_of_run(run) if configuration.certify else None
         learnt = None if memory is None else memory.learn(run)
-        terminal.show_end(run.events, trace, as_json=outputs.as_json, learnt=learnt, certificate=certificate)
+        terminal.show_answer(
+            run.events, trace, as_json=outputs.as_json, learnt=learnt, certificate=certificate
+        )
         terminal.write_page(run.events, outputs.html, certificate)
         output_files.check_snapshots(configuration.snapshots, begins=False)
         for _ in output_files.with_snapshots(run.events, configuration.snapshots, trace):
@@ -261,13 +266,13 @@ def _go_on_with(
         else None
     )
     if outputs.tape is not None and other:
-        raise BadInput(_ONE_MODEL)
+        raise BadInput(_ONE_MODEL_PER_TAPE)
     connect = terminal.connect_model if model or begun_so else terminal.reconnect_model
     name = model or (configuration.model if begun_so else begun.planning)
     planning = connect(name, spending, outputs.tape, trace=trace, models=configuration.models)
     connect = terminal.connect_model if execution or begun_so else terminal.reconnect_model
     executing = connect(other, spending, trace=trace, models=configuration.models) if other else None
-    again = GoOn(
+    again = ResumeCommand(
         "resume", trace,
         {
             "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json,
@@ -277,12 +282,14 @@ def _go_on_with(
             "certify": configuration.certify and not begun_as.certify, **used,
         },
     )  # fmt: skip
-    limits, passages = recorded_limits(begun), terminal.documents_of(run, documents)
-    at_hand = question_setup.at_hand(configuration, passages, attached, planning, limits, spending)
+    limits, passages = recorded_limits(begun), terminal.run_documents(run, documents)
+    at_hand = question_setup.collect_tool_inputs(
+        configuration, passages, attached, planning, limits, spending
+    )
     question_setup.check_prices(configuration, planning, executing, at_hand.vision)
-    tools = question_setup.resumed_tools(at_hand, configuration, begun)
+    tools = question_setup.tools_of_resumed_run(at_hand, configuration, begun)
     tools = tools if memory is None else memory.tools(tools)
-    saved = output_files.resumed_output_path(choice, begun.start)
+    saved = output_files.resumed_save_target(choice, begun.start)
     output_files.check_snapshots(configuration.snapshots, begins=False)
     place = (
         (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None)
@@ -292,7 +299,7 @@ def _go_on_with(
     opened = (
         reopen_store(*place, unsafe=choice.unsafe, namespace=choice.namespace)
         if place
-        else terminal.store_of(begun, choice.unsafe)
+        else terminal.open_replay_store(begun, choice.unsafe)
     )
     with closing(opened) as store:
         question_setup.print_namespace(store)
@@ -307,7 +314,7 @@ def _go_on_with(
             ) from error
         kept = output_files.with_snapshots(walk, configuration.snapshots, trace)
         certify = configuration.certify
-        seen = finish(
+        seen = show_run(
             kept, trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory, certify=certify
         )
         _save_final_graph(store, choice, replace(outputs, trace=trace, saved=saved), seen)
@@ -315,10 +322,16 @@ def _go_on_with(
 
 # Grow a graph from documents with output to file and screen, for new and resumed extractions.
 
-_ANOTHER = (
+_OTHER_GRAPH = (
     "holds another graph than this extraction made, which would be lost: name another file with --out FILE"
 )
-EXTRACTS = ("model", "models", "preset", "limits", "budget")  # what an extraction takes of a configuration
+EXTRACTION_FIELDS = (
+    "model",
+    "models",
+    "preset",
+    "limits",
+    "budget",
+)  # what an extraction takes of a configuration
 
 
 def extract_graph(
@@ -341,33 +354,35 @@ def extract_graph(
     from kgot_lab.stores import InMemory
     from kgot_lab.stores.files import check_graph_file
 
-    path, model = trace or terminal.new_trace(), configuration.model
+    path, model = trace or terminal.new_trace_path(), configuration.model
     terminal.require_distinct_paths(trace=path, out=out, model=model)
     if out.exists() and not go_on:
         raise BadInput(f"{out} exists already: name another file with --out FILE")
     check_graph_file(out)
-    terminal.check_new(None if go_on else path)
+    terminal.check_new_trace(None if go_on else path)
     done = load_run(path).events if go_on else ()
     if done and start_event(done).question:
         raise BadInput(
             f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it"
         )
-    going_on = GoOn("extract", documents, {**again, "trace": path, "resume": True})
+    going_on = ResumeCommand("extract", documents, {**again, "trace": path, "resume": True})
     read = graph_after(done)
-    place = output_files.place_to_save(out, "--out", lambda there: "" if _holds(read, there) else _ANOTHER)
-    limits = configuration.limits_for(terminal.own_name(model, configuration.models))
+    place = output_files.check_save_target(
+        out, "--out", lambda there: "" if _contains_graph(read, there) else _OTHER_GRAPH
+    )
+    limits = configuration.limits_for(terminal.actual_model_name(model, configuration.models))
     passages = terminal.read_folder(documents)
     left = unread_documents(passages, limits, done)
     if done and not left:
         terminal.say("nothing is left to do: every document is read")
-        with regenerate_hint(path, _elsewhere(going_on, place)):
-            output_files.keep_graph(read, done, place)
+        with regenerate_hint(path, _with_free_output(going_on, place)):
+            output_files.save_graph(read, done, place)
         return
-    spending = question_setup.spending_of(configuration, done)
+    spending = question_setup.shared_spending(configuration, done)
     llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
     question_setup.check_prices(configuration, llm)
     page = question_setup.print_configuration(configuration, limits)
-    forecast = forecast_extraction(limits, [each.text for each in left], rate=question_setup.rate_of(llm))
+    forecast = forecast_extraction(limits, [each.text for each in left], rate=question_setup.model_rate(llm))
     terminal.say(f"estimate, for {'what is left of the' if done else 'all'} documents: {forecast}")
     with InMemory() as store:
         events = extract(passages, llm, store, limits, done=done)
@@ -380,17 +395,19 @@ def extract_graph(
         with resume_hint(path, going_on):
             for event in kept:
                 terminal.show_event(event, begun)
-        with regenerate_hint(path, _elsewhere(going_on, place)):
-            output_files.keep_graph(store.graph(), load_run(path).events, place)
+        with regenerate_hint(path, _with_free_output(going_on, place)):
+            output_files.save_graph(store.graph(), load_run(path).events, place)
         terminal.say(f"the run is in {path}")
 
 
-def _elsewhere(going_on: GoOn, place: output_files.SavedGraph) -> GoOn:
+def _with_free_output(going_on: ResumeCommand, place: output_files.SavedGraph) -> ResumeCommand:
     """Return the resume command, with another output file if the path is now taken."""
-    return replace(going_on, options={**going_on.options, "out": place.another}) if place.taken else going_on
+    return (
+        replace(going_on, options={**going_on.options, "out": place.free_path}) if place.taken else going_on
+    )
 
 
-def _holds(graph: PropertyGraph, there: PropertyGraph) -> bool:
+def _contains_graph(graph: PropertyGraph, there: PropertyGraph) -> bool:
     """Return whether a graph contains all nodes and edges of another one."""
     edges = {edge.identity for edge in there.edges} - {edge.identity for edge in graph.edges}
     return not edges and set(there.ids) <= set(graph.ids)

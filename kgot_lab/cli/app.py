@@ -20,24 +20,24 @@ from typer.core import TyperGroup
 
 from kgot_lab import __version__
 from kgot_lab.cli import options, question_setup, terminal
-from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
+from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, resume_run, run_task
 from kgot_lab.cli.bench import benchmarks
-from kgot_lab.cli.experts import experts, list_tokens, revoke_tenant, tell_drift
-from kgot_lab.cli.export import export, list_namespaces, make_slides, pages, show_marks
+from kgot_lab.cli.experts import experts, list_tokens, revoke_tenant, show_drift
+from kgot_lab.cli.export import export, list_namespaces, make_slides, show_marks, write_pages
 from kgot_lab.cli.invest import investments
 from kgot_lab.cli.memory import certify_run, list_answers, memories
 from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.questions import answer_questions
-from kgot_lab.cli.resume import GoOn, fork_run
+from kgot_lab.cli.resume import ResumeCommand, fork_run
 from kgot_lab.cli.review import (
-    decide_on_one,
+    decide_claim,
     declare_relation,
     list_names,
     list_relations,
     list_waiting,
     merge_names,
-    review_in_turn,
-    tell_changes,
+    review_claims,
+    show_changes,
     unmerge_name,
 )
 from kgot_lab.cli.serve import serve_experts, serve_mcp
@@ -47,8 +47,8 @@ from kgot_lab.errors import (
     ModelMissing,
     NotInstalled,
     OutOfMemory,
-    wants_memory,
-    without_secrets,
+    is_out_of_memory,
+    mask_secrets,
 )
 from kgot_lab.llm.keys import load_env
 from kgot_lab.text.cleaning import as_typed, harmless
@@ -56,7 +56,7 @@ from kgot_lab.text.cleaning import as_typed, harmless
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
 
 
-class _Commands(TyperGroup):
+class _CommandGroup(TyperGroup):
     """The group of commands. Its usage errors show no password in an address."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -79,12 +79,12 @@ class _Commands(TyperGroup):
         except Exception as error:
             # an error of usage, whose class has no public name
             if isinstance(said := getattr(error, "message", None), str):
-                error.message = without_secrets(said)  # type: ignore[attr-defined]
+                error.message = mask_secrets(said)  # type: ignore[attr-defined]
             raise
 
 
 app = typer.Typer(
-    cls=_Commands, add_completion=True, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP
+    cls=_CommandGroup, add_completion=True, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP
 )
 
 
@@ -96,7 +96,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # an unsupported character must not end a run
-    with warnings.catch_warnings(), _ended_by_signals():
+    with warnings.catch_warnings(), _signals_as_interrupts():
         # without the line of code it comes from
         warnings.showwarning = lambda message, *_: terminal.say(f"note: {message}")
         try:
@@ -104,24 +104,24 @@ def main() -> None:
             app()
         except LabError as error:
             if isinstance(error.__cause__, OSError):
-                _lost(sys.stdout)
+                _redirect_if_closed(sys.stdout)
             terminal.say(f"error: {error}")
             sys.exit(1)
         except KeyboardInterrupt:
             sys.exit(terminal.INTERRUPTED)
         except OSError as error:
-            _lost(sys.stdout)
-            terminal.say(f"error: {terminal.reason_of(error)}")
+            _redirect_if_closed(sys.stdout)
+            terminal.say(f"error: {terminal.format_os_error(error)}")
             sys.exit(1)
         except Exception as error:
-            if not wants_memory(error):
+            if not is_out_of_memory(error):
                 raise
             terminal.say(f"error: {OutOfMemory('this command')}")
             sys.exit(1)
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def _signals_as_interrupts() -> Iterator[None]:
     """Handle SIGTERM and SIGHUP like one Ctrl-C.
 
     A second signal ends the program at once. The exit code tells which signal it was, by the convention of
@@ -151,7 +151,7 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _lost(stream: TextIO | None) -> bool:
+def _redirect_if_closed(stream: TextIO | None) -> bool:
     """Return whether a stream accepts no more output, and redirect it to the null device if so.
 
     Otherwise Python would report the error again at exit.
@@ -169,7 +169,7 @@ def _lost(stream: TextIO | None) -> bool:
 
 
 @app.callback(invoke_without_command=True)
-def _version(
+def _print_version(
     version: bool = option("print the version and stop", "--version", default=False),
 ) -> None:
     if version:
@@ -222,8 +222,8 @@ def demo(
         )
     if replayed and trace is not None:
         raise BadInput("--replay asks nothing and writes no trace: leave out --replay or --trace")
-    first = trace or (None if replayed else terminal.new_trace())
-    terminal.check_new(first)
+    first = trace or (None if replayed else terminal.new_trace_path())
+    terminal.check_new_trace(first)
     if not replayed:
         try:
             llm = terminal.local_model()
@@ -235,19 +235,19 @@ def demo(
             terminal.say("note: there is one recorded run, so --more asks for nothing here")
         _replay_demo()
         return
-    live = Resources(terminal.tools_with_notes(hotpotqa().documents, []), llm)
+    live = Resources(terminal.make_tools(hotpotqa().documents, []), llm)
     for number, question in enumerate(demo_questions()[: 1 + more], start=1):
         path = (
             first
             if first and number == 1
             else trace.with_stem(f"{trace.stem}_{number}")
             if trace
-            else terminal.new_trace()
+            else terminal.new_trace_path()
         )
         html = path.with_suffix(".html")
-        again = GoOn("resume", path, {"html": html})
-        walked(
-            QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO}),
+        again = ResumeCommand("resume", path, {"html": html})
+        run_task(
+            QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO_DOCUMENTS}),
             InMemory(),
             again,
             Outputs(path, html=html),
@@ -271,12 +271,14 @@ def extract(
     go_on: bool = option("go on with the extraction in the trace file", "--resume", default=False),
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
-    from kgot_lab.cli.answering import EXTRACTS, extract_graph
+    from kgot_lab.cli.answering import EXTRACTION_FIELDS, extract_graph
     from kgot_lab.cli.configuration import parse_limits, read_configuration
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
-    configuration = question_setup.used_by("extract", read_configuration(config), EXTRACTS).with_flags(
+    configuration = question_setup.restrict_configuration(
+        "extract", read_configuration(config), EXTRACTION_FIELDS
+    ).with_flags(
         {
             **options.configuration_flags(models),
             "preset": preset,
@@ -295,7 +297,7 @@ def resume(
     trace: Path = argument("the trace of a run that was stopped"),
     sources: options.SourceOptions,
     models: options.ResumedModelOptions,
-    store: options.PlaceOptions,
+    store: options.LocationOptions,
     results: options.ResultOptions,
 ) -> None:
     """Resume a stopped run without repeating recorded replies. Options that are not given are those of the
@@ -304,12 +306,12 @@ def resume(
     An interrupted tool starts over, and so do the model calls inside it. What they cost before the stop
     counts.
     """
-    from kgot_lab.cli.configuration import configuration_of
+    from kgot_lab.cli.configuration import traced_configuration
 
     flags = options.configuration_flags(sources, models, store, results)
-    run, _ = terminal.run_of(trace)
-    configuration = configuration_of(run.about).with_flags(flags)
-    go_on(
+    run, _ = terminal.load_question_run(trace)
+    configuration = traced_configuration(run.about).with_flags(flags)
+    resume_run(
         trace,
         configuration,
         sources.attach or [],
@@ -330,7 +332,7 @@ def show(
     from kgot_lab.loop.trace import load_run
 
     terminal.require_distinct_paths(trace=trace, html=html)
-    terminal.check_page(html)
+    terminal.check_page_path(html)
     run = load_run(trace)
     for event in run.events:
         terminal.show_event(event)
@@ -346,8 +348,8 @@ def verify(trace: Path = argument("a run on file")) -> None:
     """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
     from kgot_lab.loop.replay.replay import verify as verifying
 
-    run, begun = terminal.run_of(trace)
-    with closing(terminal.store_of(begun)) as store:
+    run, begun = terminal.load_question_run(trace)
+    with closing(terminal.open_replay_store(begun)) as store:
         difference = verifying(run.events, store)
     if difference is not None:
         raise LabError(str(difference))
@@ -362,16 +364,16 @@ app.add_typer(experts, name="experts")
 app.add_typer(memories, name="memory")
 app.add_typer(investments, name="invest")
 memories.command("waiting")(list_waiting)
-memories.command("decide")(decide_on_one)
-memories.command("review")(review_in_turn)
+memories.command("decide")(decide_claim)
+memories.command("review")(review_claims)
 memories.command("answers")(list_answers)
 memories.command("relations")(list_relations)
 memories.command("declare")(declare_relation)
-memories.command("changes")(tell_changes)
+memories.command("changes")(show_changes)
 memories.command("names")(list_names)
 memories.command("merge")(merge_names)
 memories.command("unmerge")(unmerge_name)
-experts.command("drift")(tell_drift)
+experts.command("drift")(show_drift)
 experts.command("tokens")(list_tokens)
 experts.command("revoke")(revoke_tenant)
 app.command("certify")(certify_run)
@@ -381,7 +383,7 @@ app.command("fork")(fork_run)
 app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)
 app.command()(export)
-app.command()(pages)
+app.command()(write_pages)
 app.command("marks")(show_marks)
 app.command("slides")(make_slides)
 
@@ -389,7 +391,7 @@ app.command("slides")(make_slides)
 @app.command()
 def model() -> None:
     """Fetch the local model's file, once, and check it."""
-    typer.echo(f"the model is at {terminal.fetched_model()}")
+    typer.echo(f"the model is at {terminal.ensure_model()}")
 
 
 @app.command()
@@ -406,10 +408,10 @@ def doctor(
         return _examine_file(file, salvage=salvage)
     if salvage:
         raise BadInput("say which file to salvage: kgot-lab doctor --salvage FILE")
-    from kgot_lab.diagnostics.components import examine
+    from kgot_lab.diagnostics.components import check_components
 
     findings = []
-    for finding in examine():
+    for finding in check_components():
         findings.append(finding)
         typer.echo(str(finding))
     if any(finding.needed and not finding.works for finding in findings):
@@ -417,13 +419,13 @@ def doctor(
 
 
 def _examine_file(file: Path, *, salvage: bool) -> None:
-    from kgot_lab.diagnostics.file_check import examine_file, salvage_file
+    from kgot_lab.diagnostics.file_check import check_file, salvage_file
 
-    health = examine_file(file)
+    health = check_file(file)
     if salvage and not health.whole:
         salvaged = salvage_file(file)
         typer.echo(harmless(f"{salvaged.told}; the damaged file is kept as {salvaged.kept}"))
-        health = examine_file(file)
+        health = check_file(file)
     typer.echo(harmless(str(health)))
     if not health.whole:
         raise typer.Exit(1)
@@ -438,7 +440,7 @@ def _replay_demo() -> None:
     terminal.say(f"recorded {run.created} from {run.about.get('model', 'the local model')}\n")
     for event in run.events:
         terminal.show_event(event)
-    terminal.show_end(run.events, path)
+    terminal.show_answer(run.events, path)
     try:
         terminal.write_page(run.events, terminal.RUNS / "demo.html")
     except BadInput as error:  # this page was not requested

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, option, with_options
-from kgot_lab.errors import BadInput, NotInstalled, require_amount, require_count, shortly
+from kgot_lab.errors import BadInput, NotInstalled, require_amount, require_count, short_repr
 from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import counted, harmless
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # `kgot-lab bench questions`: the same questions with and without a graph, over several sessions.
 
-_QUESTIONS_FOLDER = Path("runs/graph-pays")
+_COMPARISON_FOLDER = Path("runs/graph-pays")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def bench_questions(
     *,
     scope: _ScopeOptions,
     use: _ModelOptions,
-    folder: Path | None = option(f"folder of plan, traces and results (default: {_QUESTIONS_FOLDER})"),
+    folder: Path | None = option(f"folder of plan, traces and results (default: {_COMPARISON_FOLDER})"),
     estimate: bool = option("say how long the rest will take; nothing is asked", default=False),
     table: bool = option("show the results so far; nothing is asked", default=False),
 ) -> None:
@@ -87,25 +87,25 @@ def bench_questions(
     from kgot_lab.benchmark.comparison.systems import ABLATION_PAIRS, ABLATIONS
 
     suffix = "-ablations" * scope.ablate + "-develop" * scope.develop
-    folder = folder or _QUESTIONS_FOLDER.with_name(_QUESTIONS_FOLDER.name + suffix)
+    folder = folder or _COMPARISON_FOLDER.with_name(_COMPARISON_FOLDER.name + suffix)
     only, sets, reuse = scope.only or (), scope.sets or (), use.reuse or ()
     if scope.limit is not None:
         require_count(scope.limit, 1, "--limit", "so many questions of each set are asked")
     if scope.minutes is not None:
-        require_amount(scope.minutes, "--minutes", some=True)
+        require_amount(scope.minutes, "--minutes", positive=True)
     if estimate and table:
         raise BadInput("--estimate says what is left and --table what is there: leave out one of them")
     if table:
         flags = {"--only": only, "--set": sets, "--limit": scope.limit, "--minutes": scope.minutes}
         _refuse_with_table({**flags, "--model": use.model, "--reuse": reuse})
-        _show(folder)
+        _show_results(folder)
         return
     design = Design(develop_samples(), develop=True) if scope.develop else Design()
     if scope.ablate:
         design = replace(design, systems=ABLATIONS, pairs=ABLATION_PAIRS, aims=())
     chosen = Slice(only, sets, scope.limit)
     # before a model is connected: what is named must be there
-    asked = _Asked(chosen, scope.minutes, len(list(turns(design, chosen))))
+    asked = _RequestedAnswers(chosen, scope.minutes, len(list(turns(design, chosen))))
     on_file = count_replies(reuse, design.samples)
     _report_missing_systems(design, only)
     if estimate:
@@ -115,7 +115,7 @@ def bench_questions(
     terminal.check_writable(folder / "plan.json")
     if reuse:
         terminal.say(f"{counted(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
-    _answer(design, folder, asked, use)
+    _answer_missing(design, folder, asked, use)
 
 
 def _refuse_with_table(given: dict[str, object]) -> None:
@@ -131,7 +131,7 @@ def _report_missing_systems(design: Design, only: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _RequestedAnswers:
     """The requested answers, their number, and the time limit."""
 
     chosen: Slice
@@ -139,7 +139,7 @@ class _Asked:
     total: int
 
 
-def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> None:
+def _answer_missing(design: Design, folder: Path, asked: _RequestedAnswers, use: _ModelOptions) -> None:
     """Answer what is missing, and say how to resume if it is stopped."""
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing
     from kgot_lab.benchmark.questions.batch import alone_in
@@ -149,7 +149,7 @@ def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> 
         sitting.keep_plan()
         terminal.say(_forecast(design, folder, asked.chosen))
         try:
-            with terminal.resumable(folder):
+            with terminal.report_interruption(folder):
                 failed = _answer_all(sitting, asked, len(missing(design, folder, asked.chosen)))
         finally:
             if use.reuse:
@@ -158,21 +158,21 @@ def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> 
                 )
         still = len(missing(design, folder, asked.chosen)) - len(failed)
         if still < asked.total:
-            _show(folder)
+            _show_results(folder)
         if still:
             terminal.say(
-                f"{still:,} of {asked.total:,} answers are still to be given. {terminal.everything_in(folder)}"
+                f"{still:,} of {asked.total:,} answers are still to be given. {terminal.progress_note(folder)}"
             )
     if failed:
-        terminal.say(terminal.ended_in_errors(len(failed), sum(map(sitting.is_damaged, failed)), "answer"))
+        terminal.say(terminal.format_failures(len(failed), sum(map(sitting.is_damaged, failed)), "answer"))
         raise typer.Exit(1)
 
 
-def _answer_all(sitting: ComparisonRun, asked: _Asked, left: int) -> list[Due]:
+def _answer_all(sitting: ComparisonRun, asked: _RequestedAnswers, left: int) -> list[Due]:
     """Show a progress bar while answering, and return the questions that ended in an error."""
     done = asked.total - left
     failed: list[Due] = []
-    with terminal.bar("answers") as progress:
+    with terminal.progress_bar("answers") as progress:
 
         def report(due: Due, event: Event) -> None:
             progress(
@@ -185,7 +185,7 @@ def _answer_all(sitting: ComparisonRun, asked: _Asked, left: int) -> list[Due]:
                 failed.append(due)
             said = (
                 receipt.error
-                or f"{receipt.end}, {shortly(receipt.predicted)}; right is {shortly(receipt.gold)}"
+                or f"{receipt.end}, {short_repr(receipt.predicted)}; right is {short_repr(receipt.gold)}"
             )
             terminal.say(f"{due.set} {due.question.id}, {due.system}: {said}")
     return failed
@@ -198,7 +198,7 @@ def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
     return forecast_grid(rows).text if rows else "nothing is left to answer"
 
 
-def _show(folder: Path) -> None:
+def _show_results(folder: Path) -> None:
     """Print the results so far and write them to files."""
     from kgot_lab.benchmark.comparison.losses import keep_losses, losses, losses_grid
     from kgot_lab.benchmark.comparison.results import Findings, comparison_grids
@@ -220,16 +220,16 @@ def _show(folder: Path) -> None:
 
 
 _T = TypeVar("_T")
-_FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
-NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
+_RECALL_FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
+BENCH_PACKAGES = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
 # subsets of the questions of musique, which a test over all questions must not count twice
-_STEPS = "musique-steps"
-_FEWEST = 4  # synthetic passages for one query
+_STEP_QUESTIONS = "musique-steps"
+_MIN_PASSAGES = 4  # synthetic passages for one query
 _SETS = (
     "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, "
     "musique-498-steps, cookbook, parallelparc, storyanalogy-mc"
 )
-_ENDINGS = (
+_SET_SUFFIXES = (
     "each also with -untitled (passages without titles) or -mixed (over all bundled passages) behind its name"
 )
 
@@ -250,7 +250,7 @@ class _MeasureOptions:
 
 
 @dataclass(frozen=True)
-class _OtherOptions:
+class _VariantOptions:
     """Options that select another measurement than that of all systems."""
 
     scale: bool = option("show instead how time and memory grow with synthetic passages", default=False)
@@ -265,11 +265,13 @@ class _OtherOptions:
 def bench(
     *,
     measure: _MeasureOptions,
-    other: _OtherOptions,
-    names: list[str] | None = argument(f"{_SETS}; {_ENDINGS}; beir/...; or a folder of yours", default=None),
+    other: _VariantOptions,
+    names: list[str] | None = argument(
+        f"{_SETS}; {_SET_SUFFIXES}; beir/...; or a folder of yours", default=None
+    ),
     folder: Path = option(
         "output folder; systems whose version or data changed, or that declare no version, are run again",
-        default=_FOLDER,
+        default=_RECALL_FOLDER,
     ),
     embedder: str | None = option(f"embedder of the systems: {_EMBEDDERS}, api:http://host/v1#MODEL"),
 ) -> None:
@@ -284,7 +286,7 @@ def bench(
             raise BadInput(
                 "--families has its own systems and plan; it goes with --folder, --embedder, --table"
             )
-        typer.echo(_families(folder, names or [], embedder, other.table))
+        typer.echo(_compare_families(folder, names or [], embedder, other.table))
         return
     if other.table:
         raise BadInput("--table goes with --families")
@@ -294,59 +296,59 @@ def bench(
             others = "data sets, --only, --develop, --plan, --dask and --embedder"
             raise BadInput(f"--scale makes its own passages, and measures this computer; leave out {others}")
         sizes = other.sizes
-        if sizes and min(sizes) < _FEWEST:
-            raise BadInput(f"--size takes {_FEWEST} passages or more, not {min(sizes)}")
-        rows = _stoppable(folder, lambda: grown(folder / "scale.jsonl", sizes))
-        typer.echo(growth_grid(rows).text)
+        if sizes and min(sizes) < _MIN_PASSAGES:
+            raise BadInput(f"--size takes {_MIN_PASSAGES} passages or more, not {min(sizes)}")
+        rows = _report_stop(folder, lambda: measure_scaling(folder / "scale.jsonl", sizes))
+        typer.echo(scaling_grid(rows).text)
         for row in rows:
             if "error" in row:
                 terminal.say(f"{row['lane']} over {row['passages']:,} passages failed: {row['error']}")
         return
     if other.sizes:
         raise BadInput("--size goes with --scale")
-    reports = _stoppable(
+    reports = _report_stop(
         folder,
-        lambda: reported(
+        lambda: run_reports(
             folder, names or [], measure.only or [], measure.develop, measure.plan, measure.dask, embedder
         ),
     )
     for report in reports:
         typer.echo(f"{report}\n")
-    for line in rerun_lines(reports):
+    for line in format_reruns(reports):
         terminal.say(line)
     typer.echo(
         f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set"
     )
 
 
-def _families(folder: Path, names: Sequence[str], embedder: str | None, table: bool) -> str:
+def _compare_families(folder: Path, names: Sequence[str], embedder: str | None, table: bool) -> str:
     """Measure the five families, or recompute their table, and write it to the folder."""
     from kgot_lab.benchmark.recall.bench import bench_families
     from kgot_lab.embedding.embedders import embedder_named
 
-    folder = _FAMILY_FOLDER if folder == _FOLDER else folder
+    folder = _FAMILY_FOLDER if folder == _RECALL_FOLDER else folder
     check_installed()
-    with terminal.bar("the five families") as progress:
+    with terminal.progress_bar("the five families") as progress:
         vectors = None if table else embedder_named(embedder or "minilm")
         options: dict[str, Any] = {"names": names, "embedder": vectors, "table": table}
-        made = _stoppable(folder, lambda: bench_families(folder, progress=progress, **options))
+        made = _report_stop(folder, lambda: bench_families(folder, progress=progress, **options))
     write_whole(folder / "summary.md", made.markdown + "\n", "the table")
     return f"{made.text}\n\nwritten: {folder}/summary.md, and per-query results of every system and data set"
 
 
 def check_installed() -> None:
     """Raise NotInstalled unless the packages of the extra "bench" are there."""
-    for package in NEEDED:
+    for package in BENCH_PACKAGES:
         if find_spec(package) is None:
             raise NotInstalled("bench", package)
 
 
-def _older(folder: Path) -> str:
+def _earlier_report_note(folder: Path) -> str:
     """Return a note if the folder has the report of an earlier run."""
     return " The report there is that of an earlier run." if (folder / "report.md").exists() else ""
 
 
-def rerun_lines(reports: Sequence[Report]) -> list[str]:
+def format_reruns(reports: Sequence[Report]) -> list[str]:
     """Format a line for each data set and reason, with the systems that were run again."""
     lines = []
     for report in reports:
@@ -358,7 +360,7 @@ def rerun_lines(reports: Sequence[Report]) -> list[str]:
     return lines
 
 
-def reported(
+def run_reports(
     folder: Path,
     names: Sequence[str],
     only: Sequence[str],
@@ -376,9 +378,10 @@ def reported(
 
     given = Plan.load(plan) if plan else None
 
-    with terminal.bar("the benchmark") as progress, terminal.bar("vectors") as embedding:
+    with terminal.progress_bar("the benchmark") as progress, terminal.progress_bar("vectors") as embedding:
         vectors = embedder_named(
-            embedder or "minilm", progress=lambda done, total: _told(embedding, done, total)
+            embedder or "minilm",
+            progress=lambda done, total: _show_embedding_progress(embedding, done, total),
         )
         with workers_at(dask) if dask else nullcontext() as client:
             chosen: dict[str, Any] = {
@@ -397,7 +400,7 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
     from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, verdicts
     from kgot_lab.viz.html import write_recall_page
 
-    whole = [report for report in reports if report.dataset.name != _STEPS]
+    whole = [report for report in reports if report.dataset.name != _STEP_QUESTIONS]
     complete = [
         report
         for report in whole
@@ -415,16 +418,16 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
     write_recall_page(reports, folder / "report.html")
 
 
-def grown(file: Path, sizes: Sequence[int] | None) -> list[GrowthRow]:
+def measure_scaling(file: Path, sizes: Sequence[int] | None) -> list[GrowthRow]:
     """Measure the growth, with a progress bar."""
     from kgot_lab.benchmark.recall.growth import SIZES, measure_growth
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    with terminal.bar("growth") as progress:
+    with terminal.progress_bar("growth") as progress:
         return measure_growth(sizes or SIZES, file=file, progress=progress)
 
 
-def growth_grid(rows: Sequence[GrowthRow]) -> Grid:
+def scaling_grid(rows: Sequence[GrowthRow]) -> Grid:
     """Tabulate the growth of time and memory."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
@@ -438,21 +441,21 @@ def growth_grid(rows: Sequence[GrowthRow]) -> Grid:
     return Grid("How time and memory grow: synthetic passages, one thread", columns, tuple(map(cells, rows)))
 
 
-def _stoppable(folder: Path, work: Callable[[], _T]) -> _T:
+def _report_stop(folder: Path, work: Callable[[], _T]) -> _T:
     try:
         return work()
     except KeyboardInterrupt:
         terminal.say(
-            f"\nStopped. Everything so far is in {folder}; the same command goes on from there.{_older(folder)}"
+            f"\nStopped. Everything so far is in {folder}; the same command goes on from there.{_earlier_report_note(folder)}"
         )
         raise typer.Exit(terminal.INTERRUPTED) from None
 
 
-def _told(progress: BenchmarkProgress, done: int, total: int) -> None:
+def _show_embedding_progress(progress: BenchmarkProgress, done: int, total: int) -> None:
     progress(done, total, "computing vectors, once")
 
 
-class _Benchmarks(TyperGroup):
+class _BenchmarkGroup(TyperGroup):
     """The group of benchmarks.
 
     Without the name of a benchmark, the arguments are those of the recall benchmark, as in earlier versions.
@@ -465,7 +468,7 @@ class _Benchmarks(TyperGroup):
 
 _RECALL = "recall"
 benchmarks = typer.Typer(
-    cls=_Benchmarks,
+    cls=_BenchmarkGroup,
     help="Measure every retrieval system; `bench questions`: answers with and without a graph.",
 )
 benchmarks.command(_RECALL)(bench)

@@ -9,17 +9,17 @@ from typing import Any, ClassVar, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kgot_lab.errors import BadInput, without_secrets
+from kgot_lab.errors import BadInput, mask_secrets
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.structured import field_problem
 from kgot_lab.loop.limits import Limits
 
 
-class _Part(BaseModel):
+class _StrictModel(BaseModel):
     model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
 
 
-class StoreChoice(_Part):
+class StoreChoice(_StrictModel):
     """The store of a run, as `empty_store` takes it. `graph` is a snapshot or another file to begin with."""
 
     kind: str | None = None
@@ -32,7 +32,7 @@ class StoreChoice(_Part):
     save: str | None = None  # output file for the final graph
 
 
-class ToolChoice(_Part):
+class ToolChoice(_StrictModel):
     """The tools of a run: all that work here, those of the preset ("auto"), or tools by name."""
 
     names: Literal["auto", "all"] | tuple[str, ...] = "auto"
@@ -44,7 +44,7 @@ class ToolChoice(_Part):
     unpack_into: str | None = None
 
 
-class Spend(_Part):
+class BudgetChoice(_StrictModel):
     """The most that all models of a run may take together."""
 
     calls: int | None = Field(default=None, ge=0)
@@ -53,7 +53,7 @@ class Spend(_Part):
 
 
 # 14 fields: those of the YAML page that users write and that the heads of traces hold
-class Configuration(_Part):
+class Configuration(_StrictModel):
     """The configuration of a run."""
 
     model: str = "local"
@@ -65,7 +65,7 @@ class Configuration(_Part):
     documents: str | None = None
     store: StoreChoice = StoreChoice()
     tools: ToolChoice = ToolChoice()
-    budget: Spend = Spend()
+    budget: BudgetChoice = BudgetChoice()
     snapshots: str | None = None  # a folder for a snapshot after every write
     memory: str | None = None  # a file of claims
     as_of: str | None = None  # a time, for an earlier state of the memory
@@ -83,12 +83,12 @@ class Configuration(_Part):
             part, _, field = name.partition(".")
             given: Any = str(value) if isinstance(value, Path) else value
             if name == "limits":
-                told["limits"] = _merged(told["limits"], given)
+                told["limits"] = _merge_limits(told["limits"], given)
             elif field:
                 told[part][field] = given
             else:
                 told[name] = given
-        return _checked(told, "the command")
+        return _validate(told, "the command")
 
     def only(self, fields: Collection[str]) -> tuple[Configuration, list[str]]:
         """Return the configuration with only these fields, and the names of the other fields that were set.
@@ -105,7 +105,7 @@ class Configuration(_Part):
             if not inner and name not in fields:
                 left.append(name)
                 del told[name]
-        return _checked(told, "the configuration"), left
+        return _validate(told, "the configuration"), left
 
     def limits_for(self, name: str) -> Limits:
         """Return the limits for a model. Raises UnknownName and BadInput for invalid settings."""
@@ -125,20 +125,20 @@ class Configuration(_Part):
         first event of a run. Passwords and keys in addresses are left out.
         """
         said = self.model_dump(exclude_defaults=True, mode="json")
-        told = _blanked({"model": self.model, **said, "preset": limits.preset.rstrip("*")})
+        told = _mask_value({"model": self.model, **said, "preset": limits.preset.rstrip("*")})
         return yaml.safe_dump(told, sort_keys=False, allow_unicode=True)
 
 
-def _blanked(value: Any) -> Any:
+def _mask_value(value: Any) -> Any:
     """Mask the passwords and keys in the addresses of a value, at any depth."""
     if isinstance(value, dict):
-        return {name: _blanked(each) for name, each in value.items()}
+        return {name: _mask_value(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_blanked(each) for each in value]
-    return without_secrets(value) if isinstance(value, str) else value
+        return [_mask_value(each) for each in value]
+    return mask_secrets(value) if isinstance(value, str) else value
 
 
-def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_limits(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two sets of limits, where the second takes precedence. Limits by role are merged too."""
     both = {**one, **other}
     for name in one.keys() & other.keys():
@@ -164,16 +164,16 @@ def read_configuration(path: Path | None) -> Configuration:
         raise BadInput(
             f"the configuration {path} is a list of fields with values, such as `model: local`, not {type(given).__name__}"
         )
-    return _checked(given, str(path))
+    return _validate(given, str(path))
 
 
-def configuration_of(about: Mapping[str, Any]) -> Configuration:
+def traced_configuration(about: Mapping[str, Any]) -> Configuration:
     """Read the configuration in the head of a trace, for resuming the run.
 
     The options that wipe or keep a store are cleared, since they applied to the start.
     """
     told = yaml.safe_load(str(about.get("configuration", ""))) or {}
-    begun = _checked(told, "the head of the trace") if isinstance(told, dict) else Configuration()
+    begun = _validate(told, "the head of the trace") if isinstance(told, dict) else Configuration()
     store = begun.store.model_copy(update={"wipe": False, "graph": None})
     if begun.store.graph is not None and begun.store.keep:
         store = store.model_copy(update={"at": begun.store.graph})
@@ -184,7 +184,7 @@ def configuration_of(about: Mapping[str, Any]) -> Configuration:
     return begun.model_copy(update={"store": store.model_copy(update={"keep": False}), "limits": {}})
 
 
-def _checked(given: Mapping[str, Any], where: str) -> Configuration:
+def _validate(given: Mapping[str, Any], where: str) -> Configuration:
     try:
         return Configuration.model_validate(given)
     except ValidationError as error:
@@ -192,13 +192,13 @@ def _checked(given: Mapping[str, Any], where: str) -> Configuration:
         field = ".".join(str(step) for step in first["loc"])
         if first["type"] == "extra_forbidden":
             raise BadInput(
-                f"{where}: there is no field {field!r}; there are: {', '.join(_fields())}"
+                f"{where}: there is no field {field!r}; there are: {', '.join(_field_names())}"
             ) from None
         raise BadInput(f"{where}: {': '.join(field_problem(error))}") from None
 
 
-def _fields() -> list[str]:
-    parts: dict[str, type[BaseModel]] = {"store": StoreChoice, "tools": ToolChoice, "budget": Spend}
+def _field_names() -> list[str]:
+    parts: dict[str, type[BaseModel]] = {"store": StoreChoice, "tools": ToolChoice, "budget": BudgetChoice}
     inner = {name: [f"{name}.{field}" for field in part.model_fields] for name, part in parts.items()}
     return [field for name in Configuration.model_fields for field in inner.get(name, [name])]
 
@@ -220,5 +220,5 @@ def parse_limits(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any
         except yaml.YAMLError:
             raise BadInput(f"the value of the limit {name.strip()} cannot be read: {text}") from None
         part, _, role = name.strip().partition(".")
-        given = _merged(given, {part: {role: value} if role else value})
+        given = _merge_limits(given, {part: {role: value} if role else value})
     return given

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Opening the local experts with their graphs and models.
 
 
-def place_of_store(store: str | None) -> str:
+def experts_location(store: str | None) -> str:
     """Return the location of the experts: the given one, or a file in the user's data folder."""
     from platformdirs import user_data_path
 
@@ -35,12 +35,12 @@ def place_of_store(store: str | None) -> str:
     return str(folder / "experts.db")
 
 
-def place_of_proposals(store: str | None) -> str:
+def proposals_location(store: str | None) -> str:
     """Return the location of the proposals.
 
     It is the same server, in a schema of their own, or a file of its own beside that of the experts.
     """
-    place = place_of_store(store)
+    place = experts_location(store)
     if "://" in place or place == ":memory:":
         return place
     return place.removesuffix(".db") + ".proposals.db" if place.endswith(".db") else f"{place}.proposals"
@@ -63,7 +63,7 @@ def open_service(
     from kgot_lab.experts.repository import open_experts
     from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts
     from kgot_lab.llm import check_spec, connect
-    from kgot_lab.llm.capabilities import without_quotes
+    from kgot_lab.llm.capabilities import omit_quotes
     from kgot_lab.llm.models import load_models
 
     if graphs is not None and not graphs.is_dir():
@@ -72,7 +72,7 @@ def open_service(
     check_spec(model, named) if model not in named else None
 
     def say(told: str) -> None:
-        terminal.say(without_quotes(told))  # what is printed is the log of the server
+        terminal.say(omit_quotes(told))  # what is printed is the log of the server
 
     makers = {each: (lambda each=each: connect(each, models=named, say=say)) for each in (model, *named)}
     try:
@@ -80,7 +80,7 @@ def open_service(
     except NotInstalled as error:
         terminal.say(f"note: no search by meaning: {error}")
         embedder = None
-    folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(place_of_store(store))
+    folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(experts_location(store))
     service = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
     ship_experts(service)
     return service
@@ -94,25 +94,23 @@ def open_review_queue(
     from kgot_lab.experts.learning.reviewing import ReviewQueue
 
     service = open_service(graphs, store, models=models, searching=searching)
-    return ReviewQueue(service, open_proposals(place_of_proposals(store)))
+    return ReviewQueue(service, open_proposals(proposals_location(store)))
 
 
 experts = typer.Typer(
     help="List, publish and fetch experts, show drift, and revoke tokens.",
     no_args_is_help=True,
 )
-STORE_OF_EXPERTS = option(
-    "storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store"
-)
-FOLDER_OF_GRAPHS = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")
+EXPERT_STORE = option("storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store")
+GRAPH_FOLDER = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")
 
 _MARKET = "a folder of exported experts, or the address that it is served at"
 
 
 @experts.command("list")
-def list_of_experts(
+def list_experts(
     market: str | None = argument(f"{_MARKET}; without it those of this computer are listed", default=None),
-    store: str | None = STORE_OF_EXPERTS,
+    store: str | None = EXPERT_STORE,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """List the experts of a marketplace with their measured scores, or those of this computer."""
@@ -139,8 +137,8 @@ def list_of_experts(
 def publish_expert(
     expert: str = argument("the id of an expert, as `kgot-lab experts list` shows it"),
     market: Path = argument("the folder of a marketplace; one that is not there is made"),
-    store: str | None = STORE_OF_EXPERTS,
-    graphs: Path | None = FOLDER_OF_GRAPHS,
+    store: str | None = EXPERT_STORE,
+    graphs: Path | None = GRAPH_FOLDER,
     score: list[str] | None = option(
         "what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along"
     ),
@@ -167,8 +165,8 @@ def publish_expert(
 def fetch_expert(
     name: str = argument("the name of an expert, as `kgot-lab experts list MARKET` shows it"),
     market: str = argument(_MARKET),
-    store: str | None = STORE_OF_EXPERTS,
-    graphs: Path | None = FOLDER_OF_GRAPHS,
+    store: str | None = EXPERT_STORE,
+    graphs: Path | None = GRAPH_FOLDER,
     models: Path | None = option("the YAML file of models that `kgot-lab serve` is started with"),
     standing_for: list[str] | None = option(
         "THEIRS=OURS: your graph for one that the expert names; repeat for more", "--graph"
@@ -179,7 +177,7 @@ def fetch_expert(
     from kgot_lab.experts.federation.marketplace import fetched_expert
     from kgot_lab.experts.portable import taken
 
-    ours = dict(_parted(each, "--graph is THEIRS=OURS") for each in standing_for or [])
+    ours = dict(_split_assignment(each, "--graph is THEIRS=OURS") for each in standing_for or [])
     told = fetched_expert(market, name)
     service = open_review_queue(graphs, store, models).service
     found = taken(told, service, graphs=ours)
@@ -191,7 +189,7 @@ def fetch_expert(
 def _parse_scores(told: list[str]) -> dict[str, float]:
     """Parse scores from NAME=NUMBER. Raises BadInput for another form."""
     found = {}
-    for name, number in (_parted(each, "--score is NAME=NUMBER") for each in told):
+    for name, number in (_split_assignment(each, "--score is NAME=NUMBER") for each in told):
         try:
             found[name] = float(number)
         except ValueError:
@@ -199,7 +197,7 @@ def _parse_scores(told: list[str]) -> dict[str, float]:
     return found
 
 
-def _parted(told: str, wanted: str) -> tuple[str, str]:
+def _split_assignment(told: str, wanted: str) -> tuple[str, str]:
     name, sign, value = told.partition("=")
     if not sign or not name.strip() or not value.strip():
         raise BadInput(f"{wanted}, not {told!r}")
@@ -213,7 +211,7 @@ def _format_scores(scores: dict[str, float] | None) -> str:
 # `kgot-lab experts tokens` and `revoke`: who may access the experts of a server.
 
 
-def list_tokens(store: str | None = STORE_OF_EXPERTS, as_json: bool = options.AS_JSON) -> None:
+def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSON) -> None:
     """List valid tokens: tenant, role and date. The tokens themselves are not stored."""
     from kgot_lab.experts.http.tokens import held_tokens
 
@@ -228,7 +226,7 @@ def list_tokens(store: str | None = STORE_OF_EXPERTS, as_json: bool = options.AS
 
 def revoke_tenant(
     tenant: str = argument("the tenant, as `kgot-lab experts tokens` shows it"),
-    store: str | None = STORE_OF_EXPERTS,
+    store: str | None = EXPERT_STORE,
 ) -> None:
     """Revoke all tokens of a tenant, also on running servers. Conversations remain for a new token."""
     from kgot_lab.experts.http.tokens import revoke_tokens
@@ -248,7 +246,7 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
     """
     from kgot_lab.experts.repository import open_experts
 
-    place = place_of_store(store)
+    place = experts_location(store)
     if "://" not in place and not Path(place).is_file():
         raise BadInput(
             f"no experts are kept in {place}: name the --store that kgot-lab serve is started with"
@@ -263,10 +261,10 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
 # `kgot-lab experts drift`: dimensions in an expert's graphs that its users contradict.
 
 
-def tell_drift(
+def show_drift(
     expert: str = argument("the id of an expert, as `kgot-lab experts list` shows it"),
-    store: str | None = STORE_OF_EXPERTS,
-    graphs: Path | None = FOLDER_OF_GRAPHS,
+    store: str | None = EXPERT_STORE,
+    graphs: Path | None = GRAPH_FOLDER,
     days: int | None = option("days of conversations to count (default: 90)", min=1),
     words: bool = option("show what people said, too", "--words", default=False),
     as_json: bool = options.AS_JSON,

@@ -48,7 +48,7 @@ def export(
     typer.echo(f"{graph}: {write_export(graph, out, title=source.stem)}")
 
 
-def pages(
+def write_pages(
     notebooks: list[Path] = argument("notebooks, in the order in which they are read"),
     folder: Path = option("where the pages go", default=Path("pages")),
     live: bool = option(
@@ -100,7 +100,7 @@ def make_slides(
 
 # The command that tabulates submitted solutions.
 
-NOT_PROOF = "not proof against cheating: a file says what its writer wanted; the digest notices accidental damage only"
+NO_CHEATING_PROTECTION = "not proof against cheating: a file says what its writer wanted; the digest notices accidental damage only"
 
 
 def show_marks(
@@ -134,7 +134,7 @@ def show_marks(
         if as_csv is not None:
             write_whole(as_csv, marks.csv(), "the marks")
             say(f"the table is in {as_csv}")
-        say(NOT_PROOF)
+        say(NO_CHEATING_PROTECTION)
     if damaged:
         raise BadInput(
             f"{counted(damaged, 'file')} of {len(handed) + damaged} could not be taken into account"

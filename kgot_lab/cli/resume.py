@@ -14,7 +14,7 @@ import typer
 
 from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.options import argument, option
-from kgot_lab.cli.terminal import INTERRUPTED, reason_of, say, show_end, show_event, write_page
+from kgot_lab.cli.terminal import INTERRUPTED, format_os_error, say, show_answer, show_event, write_page
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.persistence import MemorySession
 
 
-def command(verb: str, *arguments: object, **options: object) -> str:
+def command_line(verb: str, *arguments: object, **options: object) -> str:
     """Build a kgot-lab command line with shell quoting.
 
     Options without a value are left out, and a list repeats its option.
@@ -52,7 +52,7 @@ def command(verb: str, *arguments: object, **options: object) -> str:
 
 
 @dataclass(frozen=True)
-class GoOn:
+class ResumeCommand:
     """The command that continues a run: its name, arguments and options."""
 
     name: str
@@ -60,7 +60,7 @@ class GoOn:
     options: Mapping[str, object]
 
     def __str__(self) -> str:
-        return command(self.name, self.first, **self.options)
+        return command_line(self.name, self.first, **self.options)
 
     def after(self, error: Exception) -> str:
         """Return how to resume after an error.
@@ -75,22 +75,20 @@ class GoOn:
                 if str(self.options.get(name)).startswith("recorded:")
             ]
             if recorded:
-                return (
-                    f"Go on with a model that can answer in place of MODEL: {self._with(recorded, 'MODEL')}"
-                )
+                return f"Go on with a model that can answer in place of MODEL: {self._with_options(recorded, 'MODEL')}"
         limits = [
             name for name in ("max_calls", "max_seconds", "max_dollars") if self.options.get(name) is not None
         ]
         if isinstance(error, OverBudget) and limits:
-            return f"Go on with a budget that allows the next call in place of MORE: {self._with(limits, 'MORE')}"
+            return f"Go on with a budget that allows the next call in place of MORE: {self._with_options(limits, 'MORE')}"
         return f"Go on with: {self}"
 
-    def _with(self, names: Iterable[str], value: str) -> GoOn:
+    def _with_options(self, names: Iterable[str], value: str) -> ResumeCommand:
         return replace(self, options={**self.options, **dict.fromkeys(names, value)})
 
 
 @contextmanager
-def resume_hint(path: Path, again: GoOn) -> Iterator[None]:
+def resume_hint(path: Path, again: ResumeCommand) -> Iterator[None]:
     """Report, on an interruption, where the run is stored and how to resume it.
 
     Handles Ctrl-C and errors of a model, the budget, the sandbox or a disk.
@@ -100,17 +98,17 @@ def resume_hint(path: Path, again: GoOn) -> Iterator[None]:
     except TraceLocked:
         raise  # the run in the file is another's: nothing of this one is there to go on with
     except KeyboardInterrupt:
-        say(f"\nStopped. {_kept(path)}{f' Go on with: {again}' if _goes_on(path) else ''}")
+        say(f"\nStopped. {_progress_note(path)}{f' Go on with: {again}' if _is_resumable(path) else ''}")
         raise typer.Exit(INTERRUPTED) from None
     except (LLMError, NotInstalled, OutOfMemory, SandboxError, StoreUnavailable, TraceError) as error:
-        told = f"{str(error).rstrip('.')}{'' if str(error).endswith('?') else '.'} {_kept(path)}"
-        raise LabError(f"{told} {again.after(error)}" if _goes_on(path) else told) from error
+        told = f"{str(error).rstrip('.')}{'' if str(error).endswith('?') else '.'} {_progress_note(path)}"
+        raise LabError(f"{told} {again.after(error)}" if _is_resumable(path) else told) from error
     except OSError as error:
-        told = f"{reason_of(error)}. {_kept(path)}"
-        raise LabError(f"{told} Go on with: {again}" if _goes_on(path) else told) from error
+        told = f"{format_os_error(error)}. {_progress_note(path)}"
+        raise LabError(f"{told} Go on with: {again}" if _is_resumable(path) else told) from error
 
 
-def _goes_on(path: Path) -> bool:
+def _is_resumable(path: Path) -> bool:
     """Return whether a run is on file and can be resumed.
 
     It cannot if another command wrote into its namespace.
@@ -123,7 +121,7 @@ def _goes_on(path: Path) -> bool:
         return True
 
 
-def _kept(path: Path) -> str:
+def _progress_note(path: Path) -> str:
     return (
         f"Everything so far is in {path}."
         if path.exists()
@@ -131,10 +129,10 @@ def _kept(path: Path) -> str:
     )
 
 
-def finish(
+def show_run(
     events: Iterator[Event],
     path: Path,
-    again: GoOn,
+    again: ResumeCommand,
     *,
     html: Path | None = None,
     as_json: bool = False,
@@ -158,14 +156,14 @@ def finish(
             if not (certify and isinstance(event, Answered)):
                 show_event(event, begun, to_stderr=as_json or certify)
         certificate = certificate_of_run(load_run(path)) if certify else None
-        show_end(
+        show_answer(
             seen,
             path,
             as_json=as_json,
             learnt=None if memory is None else memory.learn(load_run(path)),
             certificate=certificate,
         )
-    with regenerate_hint(path, command("resume", path, html=html, certify=again.options.get("certify"))):
+    with regenerate_hint(path, command_line("resume", path, html=html, certify=again.options.get("certify"))):
         write_page(seen, html, certificate)
     return seen
 
@@ -176,7 +174,7 @@ def regenerate_hint(path: Path, how: object) -> Iterator[None]:
     try:
         yield
     except (BadInput, OSError) as error:
-        told = reason_of(error) if isinstance(error, OSError) else str(error).rstrip(".")
+        told = format_os_error(error) if isinstance(error, OSError) else str(error).rstrip(".")
         raise LabError(
             f"{told}. The whole run is in {path}. Without asking anything once more, it is made by: {how}"
         ) from error
@@ -217,13 +215,13 @@ def fork_run(
 
     Only calls that follow from the change are made.
     """
-    from kgot_lab.cli.configuration import configuration_of
+    from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.formatting import caption
     from kgot_lab.loop.replay.forks import changeable_part, changeable_text, fork_to_file, recorded_fork
     from kgot_lab.loop.replay.replay import Resources, recorded_limits, without_failed_calls
     from kgot_lab.loop.trace import load_run
 
-    run, begun = terminal.run_of(trace)
+    run, begun = terminal.load_question_run(trace)
     if changed.listed:
         for number, each in enumerate(run.events):
             if changeable_part(each):
@@ -248,30 +246,30 @@ def fork_run(
         raise BadInput(f"event {event} says just that already: nothing would be changed")
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
     terminal.require_distinct_paths(trace=trace, out=path)
-    terminal.check_new(path)
-    configuration = configuration_of(run.about).with_flags(options.configuration_flags(use))
+    terminal.check_new_trace(path)
+    configuration = traced_configuration(run.about).with_flags(options.configuration_flags(use))
     folder = Path(configuration.documents) if configuration.documents else None
     live, head = Resources(), {"written": "the change was written on the command line"}
     if use.model is not None:
-        spending = question_setup.spending_of(configuration)
+        spending = question_setup.shared_spending(configuration)
         llm = terminal.connect_model(use.model, spending, models=configuration.models)
-        passages = terminal.documents_of(run, folder)
-        at_hand = question_setup.at_hand(
+        passages = terminal.run_documents(run, folder)
+        at_hand = question_setup.collect_tool_inputs(
             configuration, passages, use.attach or [], llm, recorded_limits(begun), spending
         )
         question_setup.check_prices(configuration, llm, at_hand.vision)
-        live = Resources(question_setup.resumed_tools(at_hand, configuration, begun), llm)
+        live = Resources(question_setup.tools_of_resumed_run(at_hand, configuration, begun), llm)
         question_setup.print_forecast(llm, recorded_limits(begun))
     if use.model is not None or "configuration" in run.about:
         head["configuration"] = _local_configuration(configuration, use.model).to_yaml(recorded_limits(begun))
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
-    again = GoOn("resume", path, {**vars(use), "documents": folder, "model": use.model or "MODEL"})
+    again = ResumeCommand("resume", path, {**vars(use), "documents": folder, "model": use.model or "MODEL"})
     missing: list[str] = []
     kept = fork_to_file(run, event, change, path, live=live, about=head)
     unchanged = len(without_failed_calls(run.events[:event]))
     with resume_hint(path, again):
-        for number, each in enumerate(kept if use.model else _while_recorded(kept, missing)):
+        for number, each in enumerate(kept if use.model else _until_missing(kept, missing)):
             if number >= unchanged:
                 terminal.show_event(each)
     made = recorded_fork(run, load_run(path))
@@ -298,7 +296,7 @@ def _local_configuration(configuration: Configuration, model: str | None) -> Con
     )
 
 
-def _while_recorded(events: Iterator[Event], missing: list[str]) -> Iterator[Event]:
+def _until_missing(events: Iterator[Event], missing: list[str]) -> Iterator[Event]:
     """Yield the events up to the first call that is not recorded and has no live model.
 
     The missing call is appended to `missing`.

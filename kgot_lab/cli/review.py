@@ -12,14 +12,14 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import (
-    BY,
     BY_COMMAND,
-    ID_SHOWN,
-    fact_drawn,
-    fact_parts,
-    fallen_lines,
-    fallen_parts,
-    memory_opened,
+    BY_OPTION,
+    ID_PREFIX_LENGTH,
+    effect_lines,
+    effects_to_json,
+    fact_to_json,
+    format_fact_row,
+    opened_memory,
     parse_time,
     print_rows,
 )
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from kgot_lab.memory.claims.ledger import Reviewer, Weighed
     from kgot_lab.types import Triple
 
-_LISTED = 10  # facts under a heading
-_LONGEST = 1_000  # characters of a text on the card of a claim: the keys stay in view
-_DONE = {"accept": "accepted", "reject": "rejected", "override": "overridden"}
-_KEYS = "a accept, r reject, o override, s skip, k back, u undo, q quit"
-_VERDICTS = {"a": "accept", "r": "reject"}
-_MOVES = {"s": 1, "j": 1, "k": -1}
+_MAX_FACTS = 10  # facts under a heading
+_MAX_CHARACTERS = 1_000  # characters of a text on the card of a claim: the keys stay in view
+_VERDICT_DONE = {"accept": "accepted", "reject": "rejected", "override": "overridden"}
+_KEY_HELP = "a accept, r reject, o override, s skip, k back, u undo, q quit"
+_VERDICT_KEYS = {"a": "accept", "r": "reject"}
+_MOVE_KEYS = {"s": 1, "j": 1, "k": -1}
 
 
 # by its id and not by its index, since indices change with each decision, also with those of others
@@ -53,11 +53,11 @@ def list_waiting(
 
     Claims by which most facts would begin to hold come first.
     """
-    with memory_opened(context) as claims, claims.storage.reading():
-        reviewer = _looking(claims, BY_COMMAND)
+    with opened_memory(context) as claims, claims.storage.reading():
+        reviewer = _loaded_reviewer(claims, BY_COMMAND)
         if claim is None:
             rows = [*map(_row, reviewer.queue)]
-            print_rows(rows, as_json, _line)
+            print_rows(rows, as_json, _format_row)
             terminal.say(f"{counted(len(rows), 'claim')} to decide on" if rows else reviewer.nothing_waits)
             return
         id = reviewer.waiting(as_typed(claim, "the id"))
@@ -66,18 +66,18 @@ def list_waiting(
     others = {
         "calibrated": weighed.calibrated,
         "single": weighed.single,
-        "others": [*map(fact_parts, weighed.others)],
+        "others": [*map(fact_to_json, weighed.others)],
     }
-    typer.echo(json.dumps(_row(queued) | others) if as_json else "\n".join(_card(queued, weighed)))
+    typer.echo(json.dumps(_row(queued) | others) if as_json else "\n".join(_claim_card(queued, weighed)))
 
 
-def decide_on_one(
+def decide_claim(
     context: typer.Context,
     claim: str = argument("how the id begins that `waiting` shows"),
     verdict: str = argument("accept, reject, or override with --confidence or --object"),
     confidence: float | None = option("count with this confidence, from 0 to 1"),
     object: str | None = option("count with this object, in place of what was claimed"),
-    by: str = BY,
+    by: str = BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Accept, reject or override a waiting claim. `undo` takes it back."""
@@ -85,7 +85,7 @@ def decide_on_one(
         raise BadInput(
             "an override takes another confidence or another object: --confidence NUMBER or --object TEXT, one of them"
         )
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         reviewer = _reviewer(claims, by)
         id = reviewer.waiting(as_typed(claim, "the id"))
         told = reviewer.decide(
@@ -96,22 +96,24 @@ def decide_on_one(
         )
         fact = claims.claim(id).fact
     if as_json:
-        typer.echo(json.dumps({"claim": id, **fact_parts(fact), "verdict": verdict, **fallen_parts(told)}))
+        typer.echo(
+            json.dumps({"claim": id, **fact_to_json(fact), "verdict": verdict, **effects_to_json(told)})
+        )
         return
-    typer.echo(harmless(f"{_DONE[verdict]}: {fact}"))
-    typer.echo("\n".join(fallen_lines(told)))
+    typer.echo(harmless(f"{_VERDICT_DONE[verdict]}: {fact}"))
+    typer.echo("\n".join(effect_lines(told)))
 
 
-def review_in_turn(context: typer.Context, by: str = BY) -> None:
+def review_claims(context: typer.Context, by: str = BY_OPTION) -> None:
     """Decide on the waiting claims one at a time, by keys. Each decision is stored at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(
             "a review takes keys from a terminal: elsewhere `waiting` lists what waits, and `decide ID accept` decides"
         )
-    with memory_opened(context) as claims:
-        reviewer = _looking(claims, by)
+    with opened_memory(context) as claims:
+        reviewer = _loaded_reviewer(claims, by)
         try:
-            _in_turn(reviewer)
+            _review_loop(reviewer)
         finally:  # also after Ctrl-C
             terminal.say(
                 f"{counted(len(reviewer.decided), 'decision')} on file, {counted(len(reviewer.queue), 'claim')} to decide on"
@@ -121,31 +123,33 @@ def review_in_turn(context: typer.Context, by: str = BY) -> None:
 # --- interactive review ---
 
 
-def _in_turn(reviewer: Reviewer) -> None:
+def _review_loop(reviewer: Reviewer) -> None:
     """Show the current claim and apply each key, until no claim waits or the reviewer quits."""
     shown = None
     while queued := reviewer.in_view:
         if queued != shown:
-            typer.echo(f"\n{reviewer.place + 1} of {len(reviewer.queue)}  {queued.claim.id[:ID_SHOWN]}")
-            typer.echo("\n".join(_card(queued, reviewer.weighed(queued))))
+            typer.echo(
+                f"\n{reviewer.place + 1} of {len(reviewer.queue)}  {queued.claim.id[:ID_PREFIX_LENGTH]}"
+            )
+            typer.echo("\n".join(_claim_card(queued, reviewer.weighed(queued))))
         shown = queued
-        typer.echo(f"[{_KEYS}] ", nl=False)
-        key = _key()
+        typer.echo(f"[{_KEY_HELP}] ", nl=False)
+        key = _read_key()
         typer.echo(key if key.isprintable() else "")
         if key in ("q", ""):
             return
         try:
-            _did(reviewer, key, queued)
+            _apply_key(reviewer, key, queued)
         except LabError as error:  # already decided, or invalid input: reported, and the review continues
             terminal.say(f"not done: {error}")
             reviewer.reload()
     typer.echo(reviewer.nothing_waits if not reviewer.decided else "Nothing waits any more.")
 
 
-def _did(reviewer: Reviewer, key: str, queued: Queued) -> None:
+def _apply_key(reviewer: Reviewer, key: str, queued: Queued) -> None:
     """Apply a key to the current claim."""
-    if key in _MOVES:
-        reviewer.move(_MOVES[key])
+    if key in _MOVE_KEYS:
+        reviewer.move(_MOVE_KEYS[key])
     elif key == "u":
         again = reviewer.undo()
         typer.echo(
@@ -153,16 +157,16 @@ def _did(reviewer: Reviewer, key: str, queued: Queued) -> None:
             if again
             else "no decision of yours to take back"
         )
-    elif key in _VERDICTS:
-        _decide(reviewer, queued, _VERDICTS[key])
+    elif key in _VERDICT_KEYS:
+        _decide(reviewer, queued, _VERDICT_KEYS[key])
     elif key == "o":
         _override(reviewer, queued)
 
 
 def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) -> None:
     told = reviewer.decide(queued.claim.id, verdict, **instead)
-    typer.echo(harmless(f"{_DONE[verdict]}: {queued.claim.fact}"))
-    typer.echo("\n".join(fallen_lines(told)))
+    typer.echo(harmless(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
+    typer.echo("\n".join(effect_lines(told)))
     reviewer.reload()
 
 
@@ -176,19 +180,19 @@ def _override(reviewer: Reviewer, queued: Queued) -> None:
         elif given := typer.prompt(
             "another confidence, 0 to 1 (empty: neither)", default="", show_default=False
         ):
-            _decide(reviewer, queued, "override", confidence=_number(given))
+            _decide(reviewer, queued, "override", confidence=_parse_confidence(given))
     except typer.Abort:  # Ctrl-C, or a signal that ends the program
         raise KeyboardInterrupt from None
 
 
-def _number(text: str) -> float:
+def _parse_confidence(text: str) -> float:
     try:
         return float(text)
     except ValueError:
         raise BadInput(f"a confidence is a number from 0 to 1, not {text!r}") from None
 
 
-def _key() -> str:
+def _read_key() -> str:
     """Read a key press as a lower-case character, or "" at the end of input.
 
     The terminal discards what was typed before the claim was shown, so that nobody decides on a claim unseen.
@@ -208,7 +212,7 @@ def _reviewer(claims: Claims, by: str) -> Reviewer:
     return Reviewer(claims, as_typed(by, "--by"))
 
 
-def _looking(claims: Claims, by: str) -> Reviewer:
+def _loaded_reviewer(claims: Claims, by: str) -> Reviewer:
     reviewer = _reviewer(claims, by)
     reviewer.reload()
     return reviewer
@@ -217,49 +221,53 @@ def _looking(claims: Claims, by: str) -> Reviewer:
 def _row(queued: Queued) -> dict[str, Any]:
     claim, span = queued.claim, queued.claim.span
     return {
-        "claim": claim.id, **fact_parts(claim.fact), "confidence": claim.confidence, "source": claim.source,
+        "claim": claim.id, **fact_to_json(claim.fact), "confidence": claim.confidence, "source": claim.source,
         "sentence": span.text if span else "", "start": span.start if span else None, "end": span.end if span else None,
-        "said_by": claim.said_by, "kind": claim.kind, "premises": [*map(fact_parts, claim.premises)],
+        "said_by": claim.said_by, "kind": claim.kind, "premises": [*map(fact_to_json, claim.premises)],
         "valid_from": claim.valid_from and claim.valid_from.isoformat(), "valid_until": claim.valid_until and claim.valid_until.isoformat(),
-        "starts": [*map(fact_parts, queued.starts)],
+        "starts": [*map(fact_to_json, queued.starts)],
     }  # fmt: skip
 
 
-def _line(row: dict[str, Any]) -> str:
-    return f"{row['claim'][:ID_SHOWN]}  {row['confidence']:.2f}  +{len(row['starts'])}  {fact_drawn(row)}  [{row['source']}]"
+def _format_row(row: dict[str, Any]) -> str:
+    return f"{row['claim'][:ID_PREFIX_LENGTH]}  {row['confidence']:.2f}  +{len(row['starts'])}  {format_fact_row(row)}  [{row['source']}]"
 
 
-def _card(queued: Queued, weighed: Weighed) -> Iterator[str]:
+def _claim_card(queued: Queued, weighed: Weighed) -> Iterator[str]:
     """Format a claim with its evidence and its effects as printable lines."""
     from kgot_lab.memory.claims.claim import format_span
 
     claim, span = queued.claim, queued.claim.span
     valid = format_span(claim.valid_from, claim.valid_until)
-    yield _cut(str(claim.fact))
-    yield _cut(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
+    yield _truncate(str(claim.fact))
+    yield _truncate(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
     where = f", characters {span.start:,} to {span.end:,}" if span else ""
-    yield _cut(
+    yield _truncate(
         f"  from {claim.source}{where}"
         + f"; said by {claim.said_by}" * bool(claim.said_by)
         + f"; true {valid}" * bool(valid)
     )
     yield f"  {weighed.sure}"
-    yield from _listed("it follows from", claim.premises)
-    yield from _listed("if accepted, begins to hold", queued.starts)
+    yield from _fact_lines("it follows from", claim.premises)
+    yield from _fact_lines("if accepted, begins to hold", queued.starts)
     if weighed.idle:
         yield f"  if accepted, nothing new begins to hold: {weighed.idle}"
-    yield from _listed("it contradicts" if weighed.single else "also holds", weighed.others)
+    yield from _fact_lines("it contradicts" if weighed.single else "also holds", weighed.others)
 
 
-def _listed(what: str, facts: Sequence[Triple]) -> Iterator[str]:
-    yield from (_cut(f"  {what}: {fact}") for fact in facts[:_LISTED])
-    if len(facts) > _LISTED:
-        yield f"  {what}: and {len(facts) - _LISTED:,} more"
+def _fact_lines(what: str, facts: Sequence[Triple]) -> Iterator[str]:
+    yield from (_truncate(f"  {what}: {fact}") for fact in facts[:_MAX_FACTS])
+    if len(facts) > _MAX_FACTS:
+        yield f"  {what}: and {len(facts) - _MAX_FACTS:,} more"
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     line = harmless(text)
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({len(line) - _LONGEST:,} more characters)"
+    return (
+        line
+        if len(line) <= _MAX_CHARACTERS
+        else f"{line[:_MAX_CHARACTERS]}… ({len(line) - _MAX_CHARACTERS:,} more characters)"
+    )
 
 
 # `kgot-lab memory FILE relations`, `declare`, `changes`, `names`, `merge`, `unmerge`: schema and names.
@@ -272,7 +280,7 @@ def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> N
 
     For undeclared relations, the cardinality suggested by the facts is shown.
     """
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         declared, suggested = claims.declared(), claims.suggested_cardinalities()
     rows: list[dict[str, Any]] = [
         {"relation": relation, "declared": cardinality, "suggested": None, "subjects": None, "several": None}
@@ -304,23 +312,23 @@ def declare_relation(
     context: typer.Context,
     relation: str = _RELATION,
     cardinality: str = argument("single: one object at a time, the one that began last; or many"),
-    by: str = BY,
+    by: str = BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Declare a relation single or many.
 
     A single relation has one object at a time: the later fact is the answer, and the earlier stays on record.
     """
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         name = as_typed(relation, "the relation")
         change = claims.declare(name, cast("Cardinality", cardinality), by=by)
         known = any(fact.relation == name for fact in claims.recorded_facts())
-    _tell_change(change, as_json, f"{name} is {cardinality}")
+    _print_change(change, as_json, f"{name} is {cardinality}")
     if not known:
         terminal.say(f"note: no fact has the relation {name!r} yet")
 
 
-def tell_changes(
+def show_changes(
     context: typer.Context,
     subject: str = argument("what is asked about"),
     relation: str = _RELATION,
@@ -328,7 +336,7 @@ def tell_changes(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Show the current and past objects of a subject and relation, with times and conflicts."""
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims if at is None else claims.as_of(at)
         periods = beliefs.changes_of(as_typed(subject, "the subject"), as_typed(relation, "the relation"))
@@ -336,8 +344,8 @@ def tell_changes(
     rows = [
         {
             "objects": [fact.object for fact in each.facts],
-            "from": _spelled(each.since),
-            "until": _spelled(each.until),
+            "from": _iso_time(each.since),
+            "until": _iso_time(each.until),
             "contested": each.contested,
             "now": (each.since is None or each.since <= now) and (each.until is None or now < each.until),
         }
@@ -360,7 +368,7 @@ def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
 
     No pair is merged automatically.
     """
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         merged, proposed = claims.names().merges, claims.propose_merges()
     rows: list[dict[str, Any]] = [
         {"kept": kept, "other": other, "merged": True, "reasons": []}
@@ -384,30 +392,30 @@ def merge_names(
     context: typer.Context,
     kept: str = argument("the name that stays"),
     other: str = argument("the name that is read as it from now on"),
-    by: str = BY,
+    by: str = BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Merge a name into another. Facts keep their own names, so `unmerge` undoes it exactly."""
-    with memory_opened(context) as claims:
-        one, two = _named(claims, kept), _named(claims, other)
+    with opened_memory(context) as claims:
+        one, two = _require_name(claims, kept), _require_name(claims, other)
         change = claims.merge(one, two, by=by)
-    _tell_change(change, as_json, f"{two} is read as {one}")
+    _print_change(change, as_json, f"{two} is read as {one}")
 
 
 def unmerge_name(
     context: typer.Context,
     other: str = argument("the name that was merged into another"),
-    by: str = BY,
+    by: str = BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Undo the merge of a name."""
-    with memory_opened(context) as claims:
+    with opened_memory(context) as claims:
         name = as_typed(other, "the name")
         change = claims.unmerge(name, by=by)
-    _tell_change(change, as_json, f"{name} is read as itself")
+    _print_change(change, as_json, f"{name} is read as itself")
 
 
-def _named(claims: Claims, text: str) -> str:
+def _require_name(claims: Claims, text: str) -> str:
     """Return a name that occurs in some fact. Raises BadInput for any other, which is probably a typo."""
     name = as_typed(text, "the name")
     if not any(name in (fact.subject, fact.object) for fact in claims.recorded_facts()):
@@ -417,7 +425,7 @@ def _named(claims: Claims, text: str) -> str:
     return name
 
 
-def _tell_change(change: int | None, as_json: bool, told: str) -> None:
+def _print_change(change: int | None, as_json: bool, told: str) -> None:
     if as_json:
         typer.echo(json.dumps({"change": change}))
     else:
@@ -428,5 +436,5 @@ def _tell_change(change: int | None, as_json: bool, told: str) -> None:
         )
 
 
-def _spelled(time: datetime | None) -> str | None:
+def _iso_time(time: datetime | None) -> str | None:
     return time.isoformat() if time is not None else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.experts import open_service, place_of_proposals, place_of_store
+from kgot_lab.cli.experts import experts_location, open_service, proposals_location
 from kgot_lab.cli.options import MODEL_FORMS, argument, option, with_options
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 
@@ -82,28 +82,28 @@ def serve_experts(
         from kgot_lab.experts.http.tokens import new_token as made
         from kgot_lab.experts.repository import open_experts
 
-        typer.echo(made(open_experts(place_of_store(store)), tenants.new_token, tenant_role(tenants.role)))
+        typer.echo(made(open_experts(experts_location(store)), tenants.new_token, parse_role(tenants.role)))
         return
     market = federation.market
     if market is not None and "://" not in market and not Path(market).is_dir():
         raise BadInput(
             f"{market} is no folder: name that of a marketplace, or its address, https://HOST/PATH"
         )
-    if listen.share_port and "://" not in place_of_store(store):
+    if listen.share_port and "://" not in experts_location(store):
         terminal.say(
             "note: --share-port is for several servers on one store: with a file they wait for each other; --store postgresql://…"
         )
     service = open_service(graphs, store, use.model, use.models)
     if federation.peers is not None:
-        service.consultants = consultants_of(federation.peers)
+        service.consultants = load_consultants(federation.peers)
     service.market = market
     from kgot_lab.experts.learning.ledger import open_proposals
     from kgot_lab.experts.learning.reviewing import ReviewQueue
 
     # here too, since graphs are asked with what was accepted
-    review_queue = ReviewQueue(service, open_proposals(place_of_proposals(store)))
+    review_queue = ReviewQueue(service, open_proposals(proposals_location(store)))
     if listen.stdio:
-        threading.Thread(target=make_ready, args=(service,), daemon=True).start()
+        threading.Thread(target=warm_up, args=(service,), daemon=True).start()
         from kgot_lab.experts.http.mcp import expert_tools
 
         tools = expert_tools(service)
@@ -125,7 +125,7 @@ def serve_experts(
         raise BadInput(
             "this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME"
         )
-    threading.Thread(target=make_ready, args=(service,), daemon=True).start()
+    threading.Thread(target=warm_up, args=(service,), daemon=True).start()
     app = expert_app(service, rules, review_queue)
     terminal.log_warnings()
     listening = listening_socket(host, listen.port, shared=listen.share_port)
@@ -135,7 +135,7 @@ def serve_experts(
     LimitedServer(app).run([listening])
 
 
-def tenant_role(role: str) -> Literal["admin", "user"]:
+def parse_role(role: str) -> Literal["admin", "user"]:
     """Parse a role. Raises BadInput if it is not admin or user."""
     if role == "admin":
         return "admin"
@@ -144,7 +144,7 @@ def tenant_role(role: str) -> Literal["admin", "user"]:
     raise BadInput(f"a role is user or admin, not {role!r}")
 
 
-def consultants_of(peers: Path) -> Consultants:
+def load_consultants(peers: Path) -> Consultants:
     """Load the other instances from a file. The key of this instance is created if it does not exist."""
     from platformdirs import user_data_path
 
@@ -160,7 +160,7 @@ def consultants_of(peers: Path) -> Consultants:
     return Consultants(Federation(key, read_peers(peers), open_nonces(folder / "nonces.db")))
 
 
-def make_ready(service: ExpertService) -> None:
+def warm_up(service: ExpertService) -> None:
     """Load the model and the graphs before the first request.
 
     What is missing is reported, and the server continues.
@@ -212,11 +212,11 @@ def serve_mcp(
             raise BadInput(
                 "--npc serves what a character knows, which nobody changes by asking: leave --write out"
             )
-        with existing_world(graph, namespace) as world:
-            one = character(world, npc)
-            served(character_server(world, one), f"what {one.name} knows", port)
+        with open_existing_world(graph, namespace) as world:
+            one = find_character(world, npc)
+            run_server(character_server(world, one), f"what {one.name} knows", port)
         return
-    from kgot_lab.cli.query.shared import Named
+    from kgot_lab.cli.query.shared import QueriedGraph
     from kgot_lab.kgos.editing import Editor
     from kgot_lab.kgos.query.mcp_server import graph_server
     from kgot_lab.stores.files import check_graph_file
@@ -226,13 +226,13 @@ def serve_mcp(
     gone_on = write is not None and write.exists()
     if gone_on:
         terminal.say(f"going on with {write}, as it was changed before; {graph} itself is not read")
-    found = Named(str(write) if gone_on else graph, None if gone_on else namespace).graph
-    editor = None if write is None else Editor(found, by="assistant", store=_Kept(found, write))
+    found = QueriedGraph(str(write) if gone_on else graph, None if gone_on else namespace).graph
+    editor = None if write is None else Editor(found, by="assistant", store=_GraphFile(found, write))
     server = graph_server(found, name=Path(graph).name or graph, editor=editor)
-    served(server, str(found), port)
+    run_server(server, str(found), port)
 
 
-def served(server: MCPServer[Any], what: str, port: int | None) -> None:
+def run_server(server: MCPServer[Any], what: str, port: int | None) -> None:
     """Run a server until its client leaves, or Ctrl-C."""
     terminal.log_warnings()
     if port is None:
@@ -247,7 +247,7 @@ def served(server: MCPServer[Any], what: str, port: int | None) -> None:
         LimitedServer(server.streamable_http_app()).run([listening])
 
 
-def existing_world(place: str, namespace: str | None) -> NpcWorld:
+def open_existing_world(place: str, namespace: str | None) -> NpcWorld:
     """Open an existing world. Raises BadInput if there is none, instead of creating one."""
     from kgot_lab.domains.npc.opening import open_world
 
@@ -258,7 +258,7 @@ def existing_world(place: str, namespace: str | None) -> NpcWorld:
     return open_world(place, namespace=namespace)
 
 
-def character(world: NpcWorld, name: str) -> Entity:
+def find_character(world: NpcWorld, name: str) -> Entity:
     """Find a character by id or name. Raises BadInput unless exactly one matches."""
     from kgot_lab.domains.npc.models import EntityFilter
 
@@ -292,7 +292,7 @@ def character_server(world: NpcWorld, one: Entity) -> MCPServer[Any]:
     )
 
 
-class _Kept:
+class _GraphFile:
     """A file that is written whole after each change."""
 
     def __init__(self, graph: PropertyGraph, path: Path):

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import typer
 
-from kgot_lab.errors import BadInput, LabError, OverBudget, UnknownName, without_secrets
+from kgot_lab.errors import BadInput, LabError, OverBudget, UnknownName, mask_secrets
 from kgot_lab.text.cleaning import counted, harmless
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
 
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Made")
 RUNS = Path("runs")
-DEMO = "hotpotqa"  # noted in the head of a demo's trace: its documents are the bundled ones
+DEMO_DOCUMENTS = "hotpotqa"  # noted in the head of a demo's trace: its documents are the bundled ones
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells have it
 
 
@@ -45,13 +45,13 @@ def say(text: str) -> None:
 
     Control characters are escaped, and passwords and keys are masked.
     """
-    from kgot_lab.llm.keys import without_known_keys
+    from kgot_lab.llm.keys import mask_known_keys
 
     with suppress(OSError):  # without a terminal, the work still completes
-        typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
+        typer.echo("\n".join(map(harmless, mask_known_keys(mask_secrets(text)).split("\n"))), err=True)
 
 
-def ended_in_errors(failed: int, damaged: int, what: str) -> str:
+def format_failures(failed: int, damaged: int, what: str) -> str:
     """Format a message on answers that ended in an error, with the remedy.
 
     Of the `failed` answers, `damaged` have a trace that cannot be read.
@@ -63,7 +63,7 @@ def ended_in_errors(failed: int, damaged: int, what: str) -> str:
     return f"{ended}; a damaged trace has to be restored or deleted first" if damaged else ended
 
 
-def reason_of(error: OSError) -> str:
+def format_os_error(error: OSError) -> str:
     """Format an OSError with its file, if known, such as "run.jsonl: No space left on device"."""
     if isinstance(error, BrokenPipeError):
         return "the output could not be written: whoever read it has stopped reading"
@@ -74,13 +74,13 @@ def reason_of(error: OSError) -> str:
     )
 
 
-def everything_in(folder: Path, larger: str = "") -> str:
+def progress_note(folder: Path, larger: str = "") -> str:
     """Return a note on where the work of a command is stored, and how to resume."""
     return f"Everything so far is in {folder}; the same command{larger} goes on from there."
 
 
 @contextmanager
-def resumable(folder: Path, budget: Budget | None = None) -> Iterator[None]:
+def report_interruption(folder: Path, budget: Budget | None = None) -> Iterator[None]:
     """Report, on a stop or an error, that the work is in a folder and the same command resumes it.
 
     If the budget is exhausted, a larger one is suggested.
@@ -88,22 +88,22 @@ def resumable(folder: Path, budget: Budget | None = None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"\nStopped. {everything_in(folder)}")
+        say(f"\nStopped. {progress_note(folder)}")
         raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
-        raise LabError(f"{reason_of(error)}. {everything_in(folder)}") from error
+        raise LabError(f"{format_os_error(error)}. {progress_note(folder)}") from error
     except LabError as error:
         larger = ""
         if isinstance(error, OverBudget) and budget is not None:
             names = [name for name, limit in vars(budget).items() if limit is not None]
             larger = f" with a larger {' or '.join(f'--max-{name}' for name in names)}" if names else ""
-        raise LabError(f"{str(error).rstrip('.')}. {everything_in(folder, larger)}") from error
+        raise LabError(f"{str(error).rstrip('.')}. {progress_note(folder, larger)}") from error
 
 
 # --- models and limits ---
 
 
-def own_name(model: str, models: str | None = None) -> str:
+def actual_model_name(model: str, models: str | None = None) -> str:
     """Return the actual name of a model.
 
     The name of a recorded model is in its file, and that of an entry in a models file is the one it refers
@@ -133,14 +133,14 @@ def connect_model(
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted, Spending
     from kgot_lab.llm.models import load_models
-    from kgot_lab.llm.recorded import Recorded, Recorder, prompts_in
+    from kgot_lab.llm.recorded import Recorded, Recorder, recorded_prompts
 
     named = load_models(models) if models else {}
     meant = named[spec].model if spec in named else spec
     if meant == "local":
         local_model()  # fetched where it is missing
     llm = connecting(spec, models=named, say=say)  # waits for a server should be seen
-    asked = prompts_in(trace, llm.name) if trace is not None else []
+    asked = recorded_prompts(trace, llm.name) if trace is not None else []
     if isinstance(llm, Recorded):
         llm.rewind(asked)
     limits = budget.budget if isinstance(budget, Spending) else budget
@@ -170,7 +170,7 @@ def reconnect_model(
         ) from None
 
 
-def budget_of(calls: int | None, seconds: float | None, dollars: float | None) -> Budget:
+def make_budget(calls: int | None, seconds: float | None, dollars: float | None) -> Budget:
     """Return the budget that a command is given. Raises BadInput if it allows no call."""
     from kgot_lab.llm.budget import Budget
 
@@ -198,11 +198,11 @@ def local_model() -> LLM:
     from kgot_lab.llm.local import require_engine
 
     require_engine()
-    fetched_model()
+    ensure_model()
     return connecting("local")
 
 
-def fetched_model() -> Path:
+def ensure_model() -> Path:
     """Return the path of the local model's file, downloading it with a progress bar if necessary.
 
     Raises ModelMissing.
@@ -218,15 +218,15 @@ def fetched_model() -> Path:
     )
 
     from kgot_lab.llm.model_file import (
+        MODEL_VARIABLE,
         QWEN_CODER,
-        VARIABLE,
         exists_whole,
         fetch_model,
         find_model,
         models_folder,
     )
 
-    if os.environ.get(VARIABLE) or exists_whole(models_folder() / QWEN_CODER.name):
+    if os.environ.get(MODEL_VARIABLE) or exists_whole(models_folder() / QWEN_CODER.name):
         return find_model()
     say("Fetching the local model, 1.1 GB, once (Ctrl-C stops; the next time it goes on from there).")
     columns = (
@@ -257,16 +257,16 @@ def read_folder(folder: Path) -> list[Document]:
     return list(library.documents)
 
 
-def documents_of(run: Trace, folder: Path | None) -> list[Document]:
+def run_documents(run: Trace, folder: Path | None) -> list[Document]:
     """Return the passages that a run searched, from the folder or from the demo."""
     from kgot_lab.benchmark.questions.sets import hotpotqa
 
     if folder is not None:
         return read_folder(folder)
-    return hotpotqa().documents if run.about.get("documents") == DEMO else []
+    return hotpotqa().documents if run.about.get("documents") == DEMO_DOCUMENTS else []
 
 
-def store_of(begun: Started, unsafe: bool = False) -> Store:
+def open_replay_store(begun: Started, unsafe: bool = False) -> Store:
     """Open an empty local store for the query languages of a recorded run."""
     from kgot_lab.stores import open_for
 
@@ -274,7 +274,7 @@ def store_of(begun: Started, unsafe: bool = False) -> Store:
 
 
 @contextmanager
-def bar(name: str) -> Iterator[BenchmarkProgress]:
+def progress_bar(name: str) -> Iterator[BenchmarkProgress]:
     """Show a progress bar on standard error.
 
     Yields a callback that takes the number done, the total and what comes next. The bar appears at the first
@@ -296,24 +296,22 @@ def bar(name: str) -> Iterator[BenchmarkProgress]:
         )
 
 
-def tools_with_notes(
-    passages: Sequence[Document], attached: Sequence[Path], *, follow: bool = False
-) -> list[Tool]:
+def make_tools(passages: Sequence[Document], attached: Sequence[Path], *, follow: bool = False) -> list[Tool]:
     """Create the tools for some documents and files, printing warnings as notes.
 
     A progress bar shows how far a large index is.
     """
     from kgot_lab.tools.search import tools_for
 
-    with bar("passages") as shown:
+    with progress_bar("passages") as shown:
 
         def report(done: int, total: int) -> None:
             shown(done, total, "passages with a vector")
 
-        return with_notes(lambda: tools_for(passages, attached, follow=follow, progress=report))
+        return call_with_notes(lambda: tools_for(passages, attached, follow=follow, progress=report))
 
 
-def with_notes(make: Callable[[], _Made]) -> _Made:
+def call_with_notes(make: Callable[[], _Result]) -> _Result:
     """Call a function and print its warnings as notes, without repeats."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -323,7 +321,7 @@ def with_notes(make: Callable[[], _Made]) -> _Made:
     return made
 
 
-def run_of(trace: Path) -> tuple[Trace, Started]:
+def load_question_run(trace: Path) -> tuple[Trace, Started]:
     """Load the run of a question and its first event.
 
     Raises TraceError, and BadInput for an extraction or the trace of a baseline.
@@ -342,7 +340,7 @@ def run_of(trace: Path) -> tuple[Trace, Started]:
     return run, begun
 
 
-def new_trace() -> Path:
+def new_trace_path() -> Path:
     """Return the path of a new trace, named by the time and a random number.
 
     Raises BadInput if it cannot be written.
@@ -377,14 +375,14 @@ def check_writable(path: Path | None) -> None:
         raise BadInput(f"cannot write {path}: {error.strerror}") from None
 
 
-def check_new(path: Path | None) -> None:
+def check_new_trace(path: Path | None) -> None:
     """Check that a run can be written to a new file. Raises BadInput."""
     if path is not None and path.exists():
         raise BadInput(f"{path} exists already: resume that run, or name another file")
     check_writable(path)
 
 
-def check_page(html: Path | None, documents: Path | None = None) -> None:
+def check_page_path(html: Path | None, documents: Path | None = None) -> None:
     """Check that the page of a run can be written and overwrites only such a page. Raises BadInput."""
     check_writable(html)
     if html is None:
@@ -439,7 +437,7 @@ def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = Fa
     typer.echo(clock + summary_line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
 
 
-def show_end(
+def show_answer(
     events: Sequence[Event],
     path: Path,
     *,

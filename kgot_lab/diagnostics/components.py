@@ -19,7 +19,7 @@ from kgot_lab.errors import LabError, NotInstalled, UnknownName
 
 WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
 # JupyterLab extension: the package that provides it
-PARTS = {"anywidget": "anywidget", "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets"}
+LAB_EXTENSIONS = {"anywidget": "anywidget", "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -42,9 +42,9 @@ _NO_MEMORY = (
 _Piece = tuple[str, Callable[[], str], bool]  # name, test, and whether it is required
 
 
-def examine(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
+def check_components(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
     """Test the components, by default all, one after the other. Each is actually run."""
-    for piece, probe, needed in PIECES if pieces is None else pieces:
+    for piece, probe, needed in COMPONENTS if pieces is None else pieces:
         try:
             yield Finding(piece, True, probe(), needed)
         except LabError as error:
@@ -96,11 +96,11 @@ def diagnose(*names: str, more: Sequence[_Piece] = ()) -> Diagnosis:
 
     In a notebook cell the result is shown as a table. Raises UnknownName for an unknown component.
     """
-    known = {piece[0]: piece for piece in PIECES}
+    known = {piece[0]: piece for piece in COMPONENTS}
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UnknownName("piece", unknown[0], known)
-    return Diagnosis(tuple(examine([*(known[name] for name in names or known), *more])))
+    return Diagnosis(tuple(check_components([*(known[name] for name in names or known), *more])))
 
 
 def _sandbox() -> str:
@@ -170,7 +170,7 @@ def _widgets() -> str:
     folders = labextension_folders(python)
     lacking = [
         package
-        for part, package in PARTS.items()
+        for part, package in LAB_EXTENSIONS.items()
         if not any((folder / part / "package.json").is_file() for folder in folders)
     ]
     if lacking:
@@ -180,8 +180,8 @@ def _widgets() -> str:
 
 
 def _cannot_draw(python: Path, lacking: Sequence[str], folders: Sequence[Path]) -> str:
-    where = f"the JupyterLab of {prefix_of(python)} lacks its part of {_listed(lacking)}"
-    if prefix_of(python) != Path(sys.prefix).resolve():
+    where = f"the JupyterLab of {environment_of(python)} lacks its part of {_listed(lacking)}"
+    if environment_of(python) != Path(sys.prefix).resolve():
         where += f"; it is another environment than this notebook's kernel, {sys.prefix}"
     how = f"{python} -m pip install --force-reinstall --no-deps {' '.join(lacking)}"
     return f"live views cannot draw: {where}. Do: {how} and start JupyterLab again. Looked in {', '.join(map(str, folders))}"
@@ -209,7 +209,7 @@ def server_python() -> Path:
     return Path(found) if found and Path(found).name.startswith("python") else own
 
 
-def prefix_of(python: Path) -> Path:
+def environment_of(python: Path) -> Path:
     """Return the environment of a Python program, which may itself be a link out of it."""
     folder = python.parent
     return (folder.parent if folder.name in {"bin", "Scripts"} else folder).resolve()
@@ -226,7 +226,7 @@ def labextension_folders(python: Path) -> list[Path]:
         raise NotInstalled("lab", "JupyterLab") from None
     own = {str(Path(folder) / "labextensions") for folder in ENV_JUPYTER_PATH}
     shared = [Path(folder) for folder in jupyter_path("labextensions") if folder not in own]
-    return [prefix_of(python) / "share" / "jupyter" / "labextensions", *shared]
+    return [environment_of(python) / "share" / "jupyter" / "labextensions", *shared]
 
 
 def _version(name: str, what: str, extra: str = "lab") -> str:
@@ -278,7 +278,7 @@ def _browser() -> str:
     return f"{said}, driven by Playwright {playwright} in the browser tests"
 
 
-PIECES: tuple[_Piece, ...] = (
+COMPONENTS: tuple[_Piece, ...] = (
     ("bundled data", _data, True),
     ("sandbox", _sandbox, True),
     ("in-memory store", _store, True),

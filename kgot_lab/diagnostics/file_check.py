@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, shortly
+from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.io.files import NO_FILES, require_narrow
 from kgot_lab.text.cleaning import counted
 
@@ -43,7 +43,7 @@ class Health:
         return f"{'whole' if self.whole else 'BROKEN'}  {self.path}: {self.kind}: {self.said}"
 
 
-def examine_file(path: Path | str) -> Health:
+def check_file(path: Path | str) -> Health:
     """Check a file of this package for damage, without changing it.
 
     Raises BadInput for a missing or unknown file, and NotInstalled for a missing package.
@@ -158,7 +158,7 @@ def _head_of(path: Path) -> bytes:
 
     Raises BadInput, which says what is there instead, or why it cannot be read.
     """
-    name = shortly(str(path)).strip("'") if len(str(path)) > _LONG_NAME else str(path)
+    name = short_repr(str(path)).strip("'") if len(str(path)) > _LONG_NAME else str(path)
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
         if kind == stat.S_IFREG:
@@ -275,10 +275,10 @@ def _vectors(path: Path) -> str:
 
 
 def _trace(path: Path) -> str:
-    from kgot_lab.llm.recorded import lines_on_file
+    from kgot_lab.llm.recorded import read_lines
     from kgot_lab.loop.trace import first_inconsistent_write, inconsistency_message, load_run
 
-    lines = lines_on_file(path)
+    lines = read_lines(path)
     if not _NUMBERED.match(lines[0].encode()):
         raise StoreDamaged("its first line, which says of which run it is, is not there: restore a copy")
     run = load_run(path)

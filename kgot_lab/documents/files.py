@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from kgot_lab.documents.conversion import CONVERTED, MESSAGE_HEAD, Converted
-from kgot_lab.errors import BadInput, NotInstalled, shortly
+from kgot_lab.errors import BadInput, NotInstalled, short_repr
 from kgot_lab.io.files import read_regular, wide_encoding
 from kgot_lab.io.processes import ended_after
 
@@ -270,7 +270,7 @@ def _decoded(data: bytes, declared: str = "") -> Text:
             remark="" if data.startswith(_MARKS) else f"without a mark; read as {wide}",
         )
     told, declared = declared, _known_charset(declared)
-    unknown = f"{shortly(told)} is no character set; " if told and not declared else ""
+    unknown = f"{short_repr(told)} is no character set; " if told and not declared else ""
     if declared.startswith(_NOT_ASCII):
         try:
             return Text(data.decode(declared))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.errors import BadInput, described_value
+from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.text.cleaning import whole
 
 Matrix = NDArray[np.float32]
@@ -44,7 +44,7 @@ def checked_embedder(
     if missing or isinstance(embedder, type):
         lacks = f", which has no {missing[0]}" if 0 < len(missing) < len(parts) else ""
         raise BadInput(
-            f"an embedder is an object with {', '.join(parts)}, as minilm() gives one, not {described_value(embedder)}{lacks}"
+            f"an embedder is an object with {', '.join(parts)}, as minilm() gives one, not {describe_value(embedder)}{lacks}"
         )
 
 

@@ -17,7 +17,15 @@ from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.fitted import infonce, lsa
 from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama, quiet_loading
 from kgot_lab.embedding.vectors import Cached, StoredVectors, minilm
-from kgot_lab.errors import BadInput, ModelMissing, NotInstalled, UnknownName, require, wants_memory, words_of
+from kgot_lab.errors import (
+    BadInput,
+    ModelMissing,
+    NotInstalled,
+    UnknownName,
+    error_message,
+    is_out_of_memory,
+    require,
+)
 from kgot_lab.llm.presets import ENDPOINTS
 from kgot_lab.types import Document
 
@@ -155,10 +163,10 @@ def _loaded(model: str, name: str) -> Any:
         try:
             return SentenceTransformer(model, device="cpu", local_files_only=True)
         except Exception as error:  # any parser error has the same remedy
-            if wants_memory(error):
+            if is_out_of_memory(error):
                 raise
             if folder:
-                why = f"{type(error).__name__}: {words_of(error)[:160]}"
+                why = f"{type(error).__name__}: {error_message(error)[:160]}"
                 raise ModelMissing(
                     f"the folder {name!r} holds no model that sentence-transformers can load ({why})"
                 ) from error
@@ -168,7 +176,7 @@ def _loaded(model: str, name: str) -> Any:
             HfApi().model_info(model, timeout=_PATIENCE)  # fail fast without a network
             return SentenceTransformer(model, device="cpu")
         except Exception as error:
-            if wants_memory(error):
+            if is_out_of_memory(error):
                 raise
             there = (
                 "is neither a folder nor in the cache of this computer, and cannot be had from huggingface.co"

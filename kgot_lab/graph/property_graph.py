@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ov
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, shortly
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, short_repr
 from kgot_lab.graph.changes import changes, patch, same_value
 from kgot_lab.graph.validation import copied_properties, require_labels
 from kgot_lab.text.cleaning import counted, harmless
@@ -318,7 +318,7 @@ class PropertyGraph:
         Raises UnknownName for an unknown node, and BadInput for one id in place of a list.
         """
         if isinstance(ids, str):
-            raise BadInput(f"give a list of ids, not one id: [{shortly(ids)}]")
+            raise BadInput(f"give a list of ids, not one id: [{short_repr(ids)}]")
         rows = np.unique(np.array([self.row(id) for id in ids], dtype=np.int32))
         new_row = np.full(len(self), -1, dtype=np.int32)
         new_row[rows] = np.arange(len(rows), dtype=np.int32)
@@ -518,12 +518,12 @@ def _three_texts(triple: object) -> tuple[str, str, str]:
 
 def _require_properties(properties: object, of: Node | Edge) -> None:
     if not isinstance(properties, Mapping):
-        raise BadInput(f"the properties of {_told(of)} are a dictionary, not {described_value(properties)}")
+        raise BadInput(f"the properties of {_told(of)} are a dictionary, not {describe_value(properties)}")
 
 
 def _told(value: object) -> str:
     return (
-        shortly(value) if isinstance(value, tuple | list | Node | Edge | Triple) else described_value(value)
+        short_repr(value) if isinstance(value, tuple | list | Node | Edge | Triple) else describe_value(value)
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal, TypeVar
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
+from kgot_lab.errors import BadInput, UnknownName, describe_value, short_repr
 from kgot_lab.types import Diff, Edge, Json, Node
 
 # maximum bytes of a node or edge as JSON in UTF-8, more than any passage needs
@@ -32,7 +32,7 @@ def fit_diff(diff: object) -> Diff:
     Raises BadInput if it is not a Diff, or if a store cannot keep it exactly.
     """
     if not isinstance(diff, Diff):
-        raise BadInput(f"what is applied to a store is a Diff, not {described_value(diff)}")
+        raise BadInput(f"what is applied to a store is a Diff, not {describe_value(diff)}")
     for old in chain(diff.removed_nodes, _firsts(diff.changed_nodes)):
         _require_element(old, Node)
     for old in chain(diff.removed_edges, _firsts(diff.changed_edges)):
@@ -60,7 +60,7 @@ def fit_node(given: object) -> Node:
     ):
         return Node(given.id, given.labels, dict(given.properties))
     node = _require_element(given, Node)
-    of = f"node {shortly(node.id)}"
+    of = f"node {short_repr(node.id)}"
     fit_text(node.id, f"the id of {of}")
     labels = tuple(fit_text(label, f"a label of {of}") for label in node.labels)
     return _of_fit_size(Node(node.id, labels, _fit_properties(node.properties, of)), (node.id, labels), of)
@@ -79,7 +79,7 @@ def fit_edge(given: object) -> Edge:
     ):
         return Edge(given.source, given.type, given.target, dict(given.properties))
     edge = _require_element(given, Edge)
-    of = f"edge {shortly(edge.identity)}"
+    of = f"edge {short_repr(edge.identity)}"
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
         fit_text(text, f"the {part} of {of}")
     fit_text(edge.key, f"the key of {of}", blank=True)
@@ -97,14 +97,16 @@ def fit_text(text: object, what: str, *, blank: bool = False) -> str:
     surrogate pair, or a text that is too long.
     """
     if not isinstance(text, str) or not (blank or text.strip()):
-        raise BadInput(f"{what} is a text{'' if blank else ' that is not blank'}, not {shortly(text)}")
+        raise BadInput(f"{what} is a text{'' if blank else ' that is not blank'}, not {short_repr(text)}")
     if len(text) > MOST_KEPT:
         raise BadInput(f"{what} has {len(text):,} characters; {MOST_KEPT:,} can be kept")
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BadInput(f"{what} holds half a surrogate pair, which is no text: {shortly(text)}") from None
+            raise BadInput(
+                f"{what} holds half a surrogate pair, which is no text: {short_repr(text)}"
+            ) from None
     return str(text)
 
 
@@ -128,7 +130,7 @@ def fit_value(value: object, of: str, deep: int = 0) -> Json:
         return {_fit_name(name, of): fit_value(inner, of, deep + 1) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [fit_value(inner, of, deep + 1) for inner in value]
-    what = "a whole number of thousands of digits" if isinstance(value, int) else described_value(value)
+    what = "a whole number of thousands of digits" if isinstance(value, int) else describe_value(value)
     raise BadInput(
         f"{of} is {what}, which is not JSON and cannot be kept: give text, finite numbers, True, False, None, lists or dicts"
     )
@@ -172,12 +174,12 @@ def require_labels(node: Node) -> tuple[str, ...]:
     """
     if isinstance(node.labels, str | bytes) or not isinstance(node.labels, Iterable):
         raise BadInput(
-            f"the labels of node {shortly(node.id)} are several: write ({shortly(node.labels)},), not {shortly(node.labels)}"
+            f"the labels of node {short_repr(node.id)} are several: write ({short_repr(node.labels)},), not {short_repr(node.labels)}"
         )
     labels = tuple(node.labels)
     for label in labels:
         if not isinstance(label, str):
-            raise BadInput(f"a label of node {shortly(node.id)} is a text, not {described_value(label)}")
+            raise BadInput(f"a label of node {short_repr(node.id)} is a text, not {describe_value(label)}")
     return labels
 
 
@@ -185,21 +187,19 @@ def _require_element(element: object, kind: type[Element]) -> Element:
     """Check the types of the parts of a node or an edge, not their contents."""
     if not isinstance(element, kind):
         wanted = "Node(id, labels, properties) in its nodes and Edge(source, type, target) in its edges"
-        raise BadInput(f"a diff holds {wanted}, not {described_value(element)}")
+        raise BadInput(f"a diff holds {wanted}, not {describe_value(element)}")
     if isinstance(element, Node):
-        sound, said = isinstance(element.id, str), f"node {shortly(element.id)}"
+        sound, said = isinstance(element.id, str), f"node {short_repr(element.id)}"
         require_labels(element)
     else:
         sound = all(isinstance(part, str) for part in element.identity)
-        said = f"edge {shortly(element.identity)}"
+        said = f"edge {short_repr(element.identity)}"
     if not sound:
         raise BadInput(
             f"the id of a node and the ends, the type and the key of an edge are texts, which those of {said} are not"
         )
     if not isinstance(element.properties, Mapping):
-        raise BadInput(
-            f"the properties of {said} are a dictionary, not {described_value(element.properties)}"
-        )
+        raise BadInput(f"the properties of {said} are a dictionary, not {describe_value(element.properties)}")
     return element
 
 
@@ -253,7 +253,7 @@ def _fit_properties(properties: Mapping[str, Json], of: str) -> dict[str, Json]:
 
 def _fit_name(name: object, of: str) -> str:
     if not isinstance(name, str):
-        raise BadInput(f"a property of {of} has the name {shortly(name)}, which is not text")
+        raise BadInput(f"a property of {of} has the name {short_repr(name)}, which is not text")
     return fit_text(name, f"the name of a property of {of}", blank=True)
 
 
@@ -264,7 +264,7 @@ def _firsts(pairs: Iterable[object]) -> Iterable[object]:
     """
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise BadInput(f"a changed node or edge is a pair (before, after), not {described_value(pair)}")
+            raise BadInput(f"a changed node or edge is a pair (before, after), not {describe_value(pair)}")
         yield pair[0]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from kgot_lab.errors import BadInput, LabError, NotInstalled, require_amount, without_secrets
+from kgot_lab.errors import BadInput, LabError, NotInstalled, mask_secrets, require_amount
 
 _Asked = TypeVar("_Asked")
 _Made = TypeVar("_Made")
@@ -23,10 +23,10 @@ def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
     Pass the client to any function that takes a `client`. Raises NotInstalled if Dask is missing, and
     BadInput if within `seconds` no scheduler answers or it has no worker.
     """
-    require_amount(seconds, "the seconds to wait", some=True)
+    require_amount(seconds, "the seconds to wait", positive=True)
     if not address.startswith(("tcp://", "tls://")):
         raise BadInput(
-            f"a scheduler of Dask has an address such as tcp://HOST:8786, not {without_secrets(address)[:80]!r}"
+            f"a scheduler of Dask has an address such as tcp://HOST:8786, not {mask_secrets(address)[:80]!r}"
         )
     try:
         import distributed
@@ -38,7 +38,7 @@ def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
     except (OSError, ValueError) as error:
         started = "start one with `dask scheduler`, and workers with `dask worker` and its address"
         raise BadInput(
-            f"no scheduler of Dask answers at {without_secrets(address)} ({type(error).__name__}): {started}"
+            f"no scheduler of Dask answers at {mask_secrets(address)} ({type(error).__name__}): {started}"
         ) from None
     with client:
         try:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, UnknownName, require, shortly
+from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 
 NO_FILES = {
     stat.S_IFIFO: "a pipe",
@@ -194,7 +194,7 @@ def bundled(name: str) -> Path:
     root = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT / "data"
     path = root / name
     if ".." in path.parts or not path.is_relative_to(root):
-        raise BadInput(f"bundled data lie inside the folder {root.name}, and {shortly(name)} does not")
+        raise BadInput(f"bundled data lie inside the folder {root.name}, and {short_repr(name)} does not")
     if not path.exists():
         known = [item.name for item in root.iterdir()] if root.is_dir() else []
         raise UnknownName("bundled data", name, known)
@@ -204,11 +204,11 @@ def bundled(name: str) -> Path:
 def _measured(name: str) -> Path:
     path = _CHECKOUT / name
     if ".." in path.parts:
-        raise BadInput(f"results lie inside the folder {_RESULTS}, and {shortly(name)} does not")
+        raise BadInput(f"results lie inside the folder {_RESULTS}, and {short_repr(name)} does not")
     if not (_CHECKOUT / _RESULTS).is_dir():
         raise BadInput(
             f"{name} comes with a checkout of the project and not with the installed package: clone it and pip install -e it"
         )
     if not path.exists():
-        raise BadInput(f"this checkout has no {shortly(name)}; look into {_RESULTS}/results")
+        raise BadInput(f"this checkout has no {short_repr(name)}; look into {_RESULTS}/results")
     return path

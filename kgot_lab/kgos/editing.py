@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import BadInput, UnknownName, require, shortly
+from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import Vocabulary
@@ -55,7 +55,7 @@ def faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[
     there = [id for id in touched if id in graph]
     if not there:
         return set()
-    told = {f"node {shortly(id)}" for id in there}
+    told = {f"node {short_repr(id)}" for id in there}
     told |= {
         _edge(edge.source, edge.type, edge.target) for id in there for edge in graph.neighbours(id, "both")
     }
@@ -83,7 +83,7 @@ def _along(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -
 
 
 def _edge(source: str, type: str, target: str) -> str:
-    return f"edge {shortly(source)} -{type}-> {shortly(target)}"
+    return f"edge {short_repr(source)} -{type}-> {short_repr(target)}"
 
 
 # Search the nodes of a graph while it is edited. After a change, only the texts that changed are indexed and

@@ -52,7 +52,7 @@ def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
     Raises UnknownName, which also lists the names in `more`, for an unknown kind, and BadInput for an
     incomplete one.
     """
-    from kgot_lab.llm.presets import ENDPOINTS, likely_name, server_at
+    from kgot_lab.llm.presets import ENDPOINTS, guess_spec, server_at
 
     kind, rest = _kind(spec)
     if re.search(r" \[\w+=.*\]$", spec):
@@ -62,7 +62,7 @@ def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
     kinds = [*ENDPOINTS, "local", "recorded", "http", "https"]
     if kind not in kinds:
         raise UnknownName(
-            "model", spec if more or not rest else kind, [*kinds, *(more or {})], meant=likely_name(spec)
+            "model", spec if more or not rest else kind, [*kinds, *(more or {})], meant=guess_spec(spec)
         )
     if kind in {"http", "https"}:
         server_at(spec)
@@ -73,16 +73,16 @@ def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
     return kind
 
 
-def traced_name(spec: str, settings: Settings | None = None) -> str:
+def model_name_in_traces(spec: str, settings: Settings | None = None) -> str:
     """Return the name, with settings, of a model in traces and tapes.
 
     Raises LabError if the model's file is missing.
     """
     kind, rest = check_spec(spec), _kind(spec)[1]
     if kind == "recorded":
-        from kgot_lab.llm.recorded import recorded_at
+        from kgot_lab.llm.recorded import load_recorded
 
-        return recorded_at(rest).name
+        return load_recorded(rest).name
     from kgot_lab.llm.presets import Settings
 
     if kind == "local":
@@ -121,10 +121,10 @@ def _named(
         require_options(Local, options, "the local model")
         return Local(rest or None, **options)
     if kind == "recorded":
-        from kgot_lab.llm.recorded import Recorded, recorded_at
+        from kgot_lab.llm.recorded import Recorded, load_recorded
 
         require_options(Recorded, options, "a recorded model")
-        return recorded_at(rest, **options)
+        return load_recorded(rest, **options)
     from kgot_lab.llm.openai_compatible import OpenAICompatible
 
     preset, model = _server(spec, options.pop("key_variable", ""))

@@ -13,14 +13,14 @@ from typing import Protocol, runtime_checkable
 
 from kgot_lab.errors import BadInput, LLMError, OverBudget, require_amount, require_count
 from kgot_lab.llm.presets import FREE, Price
-from kgot_lab.llm.streaming import in_steps, streamed
-from kgot_lab.llm.structured import NotesOfSteps, checked_reply, record_once
+from kgot_lab.llm.streaming import run_in_steps, stream_reply
+from kgot_lab.llm.structured import StepwiseRecord, checked_reply, record_once
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 IMAGE_TOKENS = 48_200  # maximum tokens of an image: 8 tiles of gpt-4o-mini; other models use 5,000 or less
-LEAST_SECONDS = 0.001  # timeout of a request when the budget is used up: clients do not accept 0
+MIN_TIMEOUT = 0.001  # timeout of a request when the budget is used up: clients do not accept 0
 # low on purpose, so that prompts are never underestimated; English has about 4
-LETTERS_PER_TOKEN = 3
+CHARACTERS_PER_TOKEN = 3
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Rate:
     price: Price | None = FREE
 
     def __post_init__(self) -> None:
-        require_amount(self.reading, "tokens read a second", some=True)
-        require_amount(self.writing, "tokens written a second", some=True)
+        require_amount(self.reading, "tokens read a second", positive=True)
+        require_amount(self.writing, "tokens written a second", positive=True)
 
     def seconds(self, prompt_tokens: float, completion_tokens: float) -> float:
         """Estimate the duration of a call of this size."""
@@ -99,14 +99,14 @@ class Priced(Protocol):
 
 
 @runtime_checkable
-class Reckons(Protocol):
+class BoundsUsage(Protocol):
     """A model that may send several requests for one reply, and knows the maximum usage of that."""
 
     def worst(self, prompt: Prompt) -> Usage: ...
 
 
 @runtime_checkable
-class Accountable(Protocol):
+class HasAccount(Protocol):
     """A model whose calls are charged to an account, such as a Budgeted one, or None."""
 
     @property
@@ -115,7 +115,7 @@ class Accountable(Protocol):
 
 def charged_account(llm: LLM | None) -> Spending | None:
     """Return the account that calls of a model are charged to, through any wrappers, or None."""
-    return llm.spending if isinstance(llm, Accountable) else None
+    return llm.spending if isinstance(llm, HasAccount) else None
 
 
 def requested_price(llm: LLM) -> Price | None:
@@ -126,9 +126,13 @@ def requested_price(llm: LLM) -> Price | None:
     return llm.price if isinstance(llm, Priced) else None
 
 
-def worst_of(llm: LLM, prompt: Prompt) -> Usage:
+def maximum_usage(llm: LLM, prompt: Prompt) -> Usage:
     """Return the most tokens that one call of a model can use, and their cost if the price is known."""
-    most = llm.worst(prompt) if isinstance(llm, Reckons) else Usage(tokens_of(prompt), prompt.max_tokens)
+    most = (
+        llm.worst(prompt)
+        if isinstance(llm, BoundsUsage)
+        else Usage(estimate_tokens(prompt), prompt.max_tokens)
+    )
     return replace(most, cost=(requested_price(llm) or FREE).of(most.prompt_tokens, most.completion_tokens))
 
 
@@ -179,7 +183,7 @@ class Spending:
                 math.inf if self.budget.seconds is None else max(0.0, self.budget.seconds - self._seconds())
             )
 
-    def require_rest(self, worst: Usage, wait: float = 0.0) -> None:
+    def require_retry_budget(self, worst: Usage, wait: float = 0.0) -> None:
         """Raise OverBudget if a retry of a running call, after a wait in seconds, could pass the budget.
 
         Its earlier requests may have cost more than the call's estimate.
@@ -214,11 +218,11 @@ class Spending:
         The call uses at most `worst`. It waits while only running calls stand in the way, since they rarely
         use their maximum. Raises OverBudget if the call would pass the budget.
         """
-        with record_once(self) as used, self.under_way(worst, used):
+        with record_once(self) as used, self.reserve(worst, used):
             yield used.append
 
     @contextmanager
-    def under_way(self, worst: Usage, used: Sequence[Usage]) -> Iterator[None]:
+    def reserve(self, worst: Usage, used: Sequence[Usage]) -> Iterator[None]:
         """Reserve budget for a call that is recorded elsewhere, such as a streamed one.
 
         The actual usage is in `used` at the end.
@@ -289,16 +293,16 @@ class Spending:
 _UNDER_WAY: ContextVar[tuple[tuple[Budgeted, Usage], ...]] = ContextVar("under_way", default=())
 
 
-def may_be_charged(dollars: float) -> None:
+def report_possible_charge(dollars: float) -> None:
     """Report the possible cost of a request without an answer to the budgets around a model."""
     for llm, _ in _UNDER_WAY.get():
         llm.count_unanswered(dollars)
 
 
-def may_retry(wait: float = 0.0) -> None:
+def require_budget_for_retry(wait: float = 0.0) -> None:
     """Raise OverBudget if a retry, after a wait in seconds, could pass a surrounding budget."""
     for llm, worst in _UNDER_WAY.get():
-        llm.spending.require_rest(worst, wait)
+        llm.spending.require_retry_budget(worst, wait)
 
 
 def seconds_left() -> float:
@@ -353,7 +357,7 @@ class Budgeted:
 
     def worst(self, prompt: Prompt) -> Usage:
         """Return the maximum usage of one call."""
-        return worst_of(self._llm, prompt)
+        return maximum_usage(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
         worst = self._affordable(prompt)
@@ -380,12 +384,12 @@ class Budgeted:
         its end.
         """
         worst = self._affordable(prompt)
-        notes, reply, begun = NotesOfSteps(self.spending), None, False
+        notes, reply, begun = StepwiseRecord(self.spending), None, False
         try:
-            with self.spending.under_way(worst, notes.used):
+            with self.spending.reserve(worst, notes.used):
                 try:
                     with closing(
-                        in_steps(streamed(self._llm, prompt), lambda: self._step(worst, notes))
+                        run_in_steps(stream_reply(self._llm, prompt), lambda: self._step(worst, notes))
                     ) as parts:
                         for part in parts:
                             if isinstance(part, Reply):
@@ -408,7 +412,7 @@ class Budgeted:
                 finally:
                     self._count(Usage.total(notes.used))
         finally:
-            notes.hand_on()
+            notes.finish()
         yield reply
 
     def _affordable(self, prompt: Prompt) -> Usage:
@@ -433,7 +437,7 @@ class Budgeted:
             _UNDER_WAY.reset(before)
 
     @contextmanager
-    def _step(self, worst: Usage, notes: NotesOfSteps) -> Iterator[None]:
+    def _step(self, worst: Usage, notes: StepwiseRecord) -> Iterator[None]:
         with self._around(worst), notes.step():
             yield
 
@@ -454,11 +458,11 @@ class Budgeted:
         return f"<{self.name}: {self.calls:,} calls, {tokens}, {_duration(spent.seconds)}, ${spent.cost:,.2f} spent>"
 
 
-def tokens_of(prompt: Prompt) -> int:
+def estimate_tokens(prompt: Prompt) -> int:
     """Estimate the maximum number of tokens of a prompt from its length."""
     letters = sum(len(message.text.encode()) for message in prompt.messages) + len(str(prompt.schema or ""))
     images = sum(len(message.images) for message in prompt.messages)
-    return letters // LETTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
+    return letters // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
 
 
 def _duration(seconds: float) -> str:

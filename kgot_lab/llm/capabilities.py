@@ -77,13 +77,13 @@ class ServerMessage(str):
         return made
 
 
-def without_quotes(told: str) -> str:
+def omit_quotes(told: str) -> str:
     """Return a message about waits without the server's words."""
     return told.unquoted if isinstance(told, ServerMessage) else told
 
 
 @dataclass(frozen=True)
-class Manner:
+class RequestFormat:
     """The request format for a server.
 
     The remaining ways to request a schema, best first, the name of max_tokens, omitted parameters, and the
@@ -97,7 +97,7 @@ class Manner:
 
     def after(
         self, refusal: Refusal, prompt: Prompt, attempt: int, *, streams: bool = False
-    ) -> Manner | None:
+    ) -> RequestFormat | None:
         """Return the next request format to try after a refusal.
 
         None if the refusal names nothing that the server does not support.
@@ -161,7 +161,7 @@ def _refused(refusal: Refusal, name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Sending:
+class RequestTarget:
     """Where a request was sent, its timeout, and the longest delay that a server may request."""
 
     address: str
@@ -169,7 +169,7 @@ class Sending:
     longest_asked: float
 
 
-def refusal_of(error: Exception, sending: Sending) -> Refusal:
+def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
     """Classify an error of the client."""
     import openai
 
@@ -193,7 +193,7 @@ def refusal_of(error: Exception, sending: Sending) -> Refusal:
     return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
 
 
-def broken_off(refusal: Refusal, error: Exception | None = None) -> Refusal:
+def as_interrupted(refusal: Refusal, error: Exception | None = None) -> Refusal:
     """Return the refusal for an answer that broke off after some of it was passed on.
 
     It is not retried and may have been charged.
@@ -209,7 +209,7 @@ def broken_off(refusal: Refusal, error: Exception | None = None) -> Refusal:
     return replace(refusal, reason=reason, again=False, wait=None, advice=advice, broke_off=True)
 
 
-def refused_in_answer(answer: Json) -> Refusal | None:
+def error_in_answer(answer: Json) -> Refusal | None:
     """Return the error inside an answer of status 200, or None.
 
     A gateway reports errors of the server behind it in this way, with the status as the error's code.

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import LLMError
 from kgot_lab.io.http_client import UnusableBody, body_lines
-from kgot_lab.llm.local import SAMPLING, Written
-from kgot_lab.llm.model_file import why_not_loaded
+from kgot_lab.llm.local import SAMPLING, GeneratedText
+from kgot_lab.llm.model_file import explain_load_failure
 from kgot_lab.types import Json, Message, Prompt
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Xllamacpp:
             raise (
                 error
                 if isinstance(error, LLMError)
-                else LLMError(f"llama.cpp cannot load {path}. {why_not_loaded(path)}")
+                else LLMError(f"llama.cpp cannot load {path}. {explain_load_failure(path)}")
             ) from None
         self._client = _client(server.listening_address, self._folder, key)
         self._numbers = count()
@@ -72,13 +72,13 @@ class Xllamacpp:
             self._complete([*tokens[:done], int(tokens[done] == 0)], n_predict=0)
         self._complete(rest, n_predict=0, cache_prompt=done > 0)
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> GeneratedText:
         answer = self._complete(tokens, **_asked(stop, prompt, seed))
         return _written(answer, prompt)
 
     def write_on(
         self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
-    ) -> Generator[str | Written, None, None]:
+    ) -> Generator[str | GeneratedText, None, None]:
         body = {"prompt": tokens, "cache_prompt": True, "stream": True, **_asked(stop, prompt, seed)}
         text, told = list[str](), list[Json]()
         with self._engine_errors(), self._client.stream("POST", "/completion", json=body) as response:
@@ -180,9 +180,9 @@ def _reason_in(answer: Json, otherwise: object) -> object:
     return answer.get("error", {}).get("message", otherwise)
 
 
-def _written(answer: Json, prompt: Prompt) -> Written:
+def _written(answer: Json, prompt: Prompt) -> GeneratedText:
     logprob = _logprob(answer) if prompt.likelihood else None
-    return Written(
+    return GeneratedText(
         str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob
     )
 

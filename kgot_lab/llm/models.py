@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.io.files import read_regular_text
-from kgot_lab.llm.presets import Patience, Price, Settings
+from kgot_lab.llm.presets import Price, RetryPolicy, Settings
 from kgot_lab.llm.structured import field_problem
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ModelEntry(_Part):
         if price := told.pop("price", None):
             options["price"] = Price(**price)
         if patience := told.pop("patience", None):
-            options["patience"] = Patience(**patience)
+            options["patience"] = RetryPolicy(**patience)
         if variable := told.pop("key_variable", None):
             options["key_variable"] = variable
         return options | ({"settings": Settings(**told)} if told else {})
@@ -163,14 +163,14 @@ def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
     The reference is an entry's own name or its name in traces. If several match, the first is returned. An
     entry whose file is gone has no name in traces. Raises UnknownName if none matches.
     """
-    from kgot_lab.llm import traced_name
+    from kgot_lab.llm import model_name_in_traces
 
     if name in models:
         return name
     found: dict[str, str] = {}
     for own, entry in models.items():
         with suppress(LabError):
-            found.setdefault(traced_name(entry.model, entry.options().get("settings")), own)
+            found.setdefault(model_name_in_traces(entry.model, entry.options().get("settings")), own)
     if name not in found:
         raise UnknownName("model of a trace or tape", name, [*models, *found])
     return found[name]

@@ -13,26 +13,32 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_variable, way_to
-from kgot_lab.llm.budget import LEAST_SECONDS, may_be_charged, may_retry, seconds_left, tokens_of
-from kgot_lab.llm.capabilities import (
-    Manner,
-    Refusal,
-    Sending,
-    ServerMessage,
-    broken_off,
-    refusal_of,
-    refused_in_answer,
+from kgot_lab.llm.budget import (
+    MIN_TIMEOUT,
+    estimate_tokens,
+    report_possible_charge,
+    require_budget_for_retry,
+    seconds_left,
 )
-from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
-from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Patience, Price, Settings, price_of, server_at
+from kgot_lab.llm.capabilities import (
+    Refusal,
+    RequestFormat,
+    RequestTarget,
+    ServerMessage,
+    as_interrupted,
+    classify_error,
+    error_in_answer,
+)
+from kgot_lab.llm.keys import authorization_headers, key_for, mask_key, remove_key
+from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, RetryPolicy, Settings, price_of, server_at
 from kgot_lab.llm.streaming import StreamedAnswer
-from kgot_lab.llm.structured import reasons
-from kgot_lab.llm.transport import WIRES, RawReply
+from kgot_lab.llm.structured import is_reasoning_model
+from kgot_lab.llm.transport import PROTOCOLS, RawReply
 from kgot_lab.types import Json, Prompt, Reply, Usage
 
-__all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Patience", "Price", "Settings", "server_at"]
+__all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "RetryPolicy", "Price", "Settings", "server_at"]
 
-_PATIENT, _AS_PROMPTED = Patience(), Settings()
+_PATIENT, _AS_PROMPTED = RetryPolicy(), Settings()
 _EMPTY = "the reply is empty"
 _READS, _WRITES = "reads", "writes"
 _BOTH = frozenset({_READS, _WRITES})  # the token counts that a server may not report
@@ -79,7 +85,7 @@ class OpenAICompatible:
         preset: Endpoint,
         model: str,
         *,
-        patience: Patience = _PATIENT,
+        patience: RetryPolicy = _PATIENT,
         price: Price | None = None,
         settings: Settings = _AS_PROMPTED,
         sleep: Callable[[float], None] = time.sleep,
@@ -104,13 +110,13 @@ class OpenAICompatible:
         self.requests = 0
         self._untold = False  # whether missing token counts were reported
         self._sleep, self._say = sleep, say
-        self._wire = WIRES[preset.wire]
-        self._thinks = reasons(model) or settings.reasoning_effort not in {"", "none"}
-        self._manner = Manner(preset.schema_ways, preset.max_tokens_name, settings.room(self._thinks))
+        self._wire = PROTOCOLS[preset.wire]
+        self._thinks = is_reasoning_model(model) or settings.reasoning_effort not in {"", "none"}
+        self._manner = RequestFormat(preset.schema_ways, preset.max_tokens_name, settings.room(self._thinks))
         self._lock = threading.Lock()
         key = key_for(preset)
         self._client = openai.OpenAI(
-            api_key=key, base_url=preset.base_url, timeout=patience.timeout, max_retries=0, default_headers=own_headers(preset, key),
+            api_key=key, base_url=preset.base_url, timeout=patience.timeout, max_retries=0, default_headers=authorization_headers(preset, key),
             http_client=bounded_client(patience.timeout, **way_to(preset.base_url)),
         )  # fmt: skip
 
@@ -129,11 +135,13 @@ class OpenAICompatible:
 
         In the worst case every reply but the last is empty, and each retry gets twice the tokens.
         """
-        tries, asked = self.patience.empty, self.settings.applied(prompt)
-        return Usage(tokens_of(asked) * tries, (asked.max_tokens + self._manner.allowance) * (2**tries - 1))
+        tries, asked = self.patience.empty, self.settings.apply_to(prompt)
+        return Usage(
+            estimate_tokens(asked) * tries, (asked.max_tokens + self._manner.allowance) * (2**tries - 1)
+        )
 
     def __call__(self, prompt: Prompt) -> Reply:
-        asking = _Asking(self.settings.applied(prompt))
+        asking = _Asking(self.settings.apply_to(prompt))
         with _timed(asking):
             reply = self._answer(asking)
         return asking.charged(reply)
@@ -145,7 +153,7 @@ class OpenAICompatible:
         Closing the iterator closes the connection, so that the server can stop. Raises LLMError if the call
         fails.
         """
-        asking = _Asking(self.settings.applied(prompt), streams=True)
+        asking = _Asking(self.settings.apply_to(prompt), streams=True)
         with _timed(asking):
             reply = yield from self._answer_on(asking)
         yield asking.charged(reply)
@@ -175,7 +183,7 @@ class OpenAICompatible:
                 return outcome
             self._before_the_next(outcome, manner, asking)
 
-    def _before_the_next(self, outcome: Refusal, manner: Manner, asking: _Asking) -> None:
+    def _before_the_next(self, outcome: Refusal, manner: RequestFormat, asking: _Asking) -> None:
         """Prepare for a retry after a failed request. Raises LLMError if there is to be none."""
         if outcome.perhaps_charged:
             self._count_worst(asking, manner)
@@ -190,7 +198,7 @@ class OpenAICompatible:
             error.status = outcome.status
             raise error
         wait = self._wait(outcome, asking.attempt)
-        may_retry(wait)
+        require_budget_for_retry(wait)
         count = f"request {asking.attempt} of {self._most(asking, outcome)}"
         self._say(self._told(outcome, f"{count}, the next in {wait:.1f} s"))
         self._sleep(wait)
@@ -205,7 +213,7 @@ class OpenAICompatible:
             else self.patience.attempts
         )
 
-    def _request(self, asking: _Asking, manner: Manner) -> Reply | Refusal:
+    def _request(self, asking: _Asking, manner: RequestFormat) -> Reply | Refusal:
         """Send one request, and return its reply or refusal.
 
         Client errors are not passed on, since they contain the key.
@@ -216,12 +224,12 @@ class OpenAICompatible:
         try:
             answer = client.post(self._wire.address(self.preset), body=body, cast_to=object)
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
-            return refusal_of(error, sending)
-        return refused_in_answer(answer) or self._outcome(
+            return classify_error(error, sending)
+        return error_in_answer(answer) or self._outcome(
             self._wire.read(answer, thinks=self._thinks), asking, manner
         )
 
-    def _request_on(self, asking: _Asking, manner: Manner) -> Generator[str, None, Reply | Refusal]:
+    def _request_on(self, asking: _Asking, manner: RequestFormat) -> Generator[str, None, Reply | Refusal]:
         """Send one streaming request and yield the text of the answer."""
         client, body, sending = self._ready(asking, manner)
         hides = self._thinks and self.settings.reasoning_effort != "none" and not self.preset.thinks_apart
@@ -232,21 +240,21 @@ class OpenAICompatible:
         if refusal is not None:
             return refusal
         outcome = self._outcome(answer.raw(thinks=self._thinks), asking, manner)
-        return broken_off(outcome) if isinstance(outcome, Refusal) and answer.begun else outcome
+        return as_interrupted(outcome) if isinstance(outcome, Refusal) and answer.begun else outcome
 
-    def _ready(self, asking: _Asking, manner: Manner) -> tuple[Any, dict[str, Json], Sending]:
+    def _ready(self, asking: _Asking, manner: RequestFormat) -> tuple[Any, dict[str, Json], RequestTarget]:
         """Return the client for the next request, its body, and its timeout."""
         with self._lock:
             self.requests += 1
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
         body = self._wire.body(self.model, asked, _room(asking, manner), manner, self.settings)
-        seconds = min(self.patience.timeout, max(seconds_left(), LEAST_SECONDS))
+        seconds = min(self.patience.timeout, max(seconds_left(), MIN_TIMEOUT))
         client = (
             self._client if seconds == self.patience.timeout else self._client.with_options(timeout=seconds)
         )
-        return client, body, Sending(self.preset.base_url, seconds, self.patience.longest_asked)
+        return client, body, RequestTarget(self.preset.base_url, seconds, self.patience.longest_asked)
 
-    def _outcome(self, raw: RawReply | str, asking: _Asking, manner: Manner) -> Reply | Refusal:
+    def _outcome(self, raw: RawReply | str, asking: _Asking, manner: RequestFormat) -> Reply | Refusal:
         """Return the reply in an answer, or the refusal if it has none."""
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
@@ -272,14 +280,14 @@ class OpenAICompatible:
                 f"{self.name}: this server does not tell how many tokens a call {which}, {less}; a budget counts the most it can be"
             )
 
-    def _count_worst(self, asking: _Asking, manner: Manner, untold: frozenset[str] = _BOTH) -> None:
+    def _count_worst(self, asking: _Asking, manner: RequestFormat, untold: frozenset[str] = _BOTH) -> None:
         """Count the possible cost of a request with unknown usage in budgets.
 
         The usage of the prompt, the reply, or both is unknown.
         """
         if self.price:
-            read = tokens_of(asking.prompt) if _READS in untold else 0
-            may_be_charged(self.price.of(read, _room(asking, manner) if _WRITES in untold else 0))
+            read = estimate_tokens(asking.prompt) if _READS in untold else 0
+            report_possible_charge(self.price.of(read, _room(asking, manner) if _WRITES in untold else 0))
 
     def _reply(self, raw: RawReply, room: int, asking: _Asking) -> Reply | Refusal:
         """Build the reply, or the refusal for an empty one, whose tokens are charged all the same."""
@@ -287,7 +295,7 @@ class OpenAICompatible:
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
         if raw.said.strip() and not raw.declined:
             return Reply(
-                with_key_masked(raw.said, self._client.api_key),
+                mask_key(raw.said, self._client.api_key),
                 usage,
                 cut=raw.ended == "length",
                 logprob=raw.logprob,
@@ -298,7 +306,7 @@ class OpenAICompatible:
         asking.empty += 1
         return Refusal(f"{_EMPTY}: {_why_empty(raw, room)}", again=True)
 
-    def _gave_way(self, refusal: Refusal, sent: Manner, asking: _Asking) -> bool:
+    def _gave_way(self, refusal: Refusal, sent: RequestFormat, asking: _Asking) -> bool:
         """Drop a parameter that the server does not support, and return whether one was found.
 
         Another call may have found it first.
@@ -331,7 +339,7 @@ class OpenAICompatible:
         stop = "" if reason.endswith(("?", "!", "…")) else "."
         advice = refusal.advice or self._what_to_do(refusal, asking)
         what = "broke off its answer" if refusal.broke_off else "did not answer"
-        return without_key(f"{self.name} {what}{tries}: {reason}{stop} {advice}", self._client.api_key)
+        return remove_key(f"{self.name} {what}{tries}: {reason}{stop} {advice}", self._client.api_key)
 
     def _what_to_do(self, refusal: Refusal, asking: _Asking) -> str:
         if asking.empty and not refusal.status and refusal.again:
@@ -362,7 +370,7 @@ class OpenAICompatible:
 
     def _keyless(self, text: str) -> str:
         """Return the beginning of a text without the key."""
-        return without_key(text, self._client.api_key)[:600]
+        return remove_key(text, self._client.api_key)[:600]
 
     def __repr__(self) -> str:
         without = f", without {', '.join(self.left_out)}" if self.left_out else ""
@@ -395,6 +403,6 @@ def _why_empty(raw: RawReply, room: int) -> str:
     return f"it ended with {raw.ended!r} after {raw.written:,} of at most {room:,} tokens"
 
 
-def _room(asking: _Asking, manner: Manner) -> int:
+def _room(asking: _Asking, manner: RequestFormat) -> int:
     """Return the most tokens that the next request lets the model generate."""
     return (asking.prompt.max_tokens + manner.allowance) << asking.empty  # doubled after each empty reply

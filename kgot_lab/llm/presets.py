@@ -238,7 +238,7 @@ _LIKELY = (
 )
 
 
-def likely_name(model: str) -> str:
+def guess_spec(model: str) -> str:
     """Return the full name that a bare model name most likely means, as openai:gpt-4o for gpt-4o, or ""."""
     return next(
         (full.format(model) for pattern, full in _LIKELY if re.fullmatch(pattern, model.strip().lower())), ""
@@ -305,7 +305,7 @@ class Settings:
         ]  # 0.0 equals 0
         return f" [{', '.join(parts)}]" if parts else ""
 
-    def applied(self, prompt: Prompt) -> Prompt:
+    def apply_to(self, prompt: Prompt) -> Prompt:
         """Return the prompt with these settings applied."""
         temperature = (
             min(2.0, prompt.temperature * self.temperature_scale)
@@ -325,7 +325,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """Limits of retries, with times in seconds. Raises BadInput for an invalid number."""
 
     attempts: int = 6  # requests in all
@@ -338,6 +338,6 @@ class Patience:
     def __post_init__(self) -> None:
         require_count(self.attempts, 1, "patience.attempts")
         require_count(self.empty, 1, "patience.empty")
-        require_amount(self.timeout, "patience.timeout", some=True)
+        require_amount(self.timeout, "patience.timeout", positive=True)
         for name in ("first_wait", "longest_wait", "longest_asked"):
             require_amount(getattr(self, name), f"patience.{name}")

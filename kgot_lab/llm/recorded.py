@@ -18,10 +18,10 @@ from pathlib import Path
 
 from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName
 from kgot_lab.io.files import read_regular
-from kgot_lab.llm.budget import Spending, charged_account, requested_price, worst_of
+from kgot_lab.llm.budget import Spending, charged_account, maximum_usage, requested_price
 from kgot_lab.llm.presets import FREE, Price
-from kgot_lab.llm.streaming import in_words, streamed
-from kgot_lab.llm.structured import checked_reply, is_logprob, json_fault, note_recorded
+from kgot_lab.llm.streaming import stream_reply, word_by_word
+from kgot_lab.llm.structured import checked_reply, explain_json_error, is_logprob, record_replayed
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
@@ -29,7 +29,7 @@ _SHOWN = 80  # characters of a prompt on a tape, for readers
 
 
 @dataclass(frozen=True)
-class Head:
+class TapeHeader:
     """The origin of the replies of a tape."""
 
     model: str
@@ -39,7 +39,7 @@ class Head:
     note: str = ""
 
 
-class Keys:
+class PromptKeys:
     """Assigns each prompt its key: a digest of its content and a count.
 
     So five equal samples have five keys.
@@ -93,7 +93,7 @@ class Recorded:
         self.tape = str(tape) if named else f"a {'trace' if self.is_trace else 'tape'} in memory"
         read = _replies_of_trace if self.is_trace else _replies_of_tape
         self.head, self.replies = read(lines, self.tape, model)
-        self._keys = Keys(self.head.model)
+        self._keys = PromptKeys(self.head.model)
 
     @property
     def name(self) -> str:
@@ -124,7 +124,7 @@ class Recorded:
 
         A resumed run starts from the first reply that it has not used.
         """
-        self._keys = Keys(self.head.model)
+        self._keys = PromptKeys(self.head.model)
         for prompt, _ in asked:
             self._keys.of(prompt)
 
@@ -132,7 +132,7 @@ class Recorded:
         return f"<{len(self.replies)} replies of {self.name}, recorded {self.head.recorded or 'at an unknown date'}, from {self.tape}>"
 
 
-def recorded_at(place: str, **options: str) -> Recorded:
+def load_recorded(place: str, **options: str) -> Recorded:
     """Load the replies in FILE, or those of one model in it, written FILE#MODEL."""
     if Path(place).exists():  # a file name may contain #
         return Recorded(place, **options)
@@ -153,14 +153,14 @@ class Recorder:
         llm: LLM,
         path: str | Path,
         *,
-        head: Head | None = None,
+        head: TapeHeader | None = None,
         asked: Iterable[tuple[Prompt, Reply]] = (),
     ):
         self.path, self._llm = Path(path), llm
-        self.head = head or Head(
+        self.head = head or TapeHeader(
             llm.name, getattr(llm, "sha256", ""), getattr(llm, "engine", ""), date.today().isoformat()
         )
-        self._keys = Keys(self.head.model)
+        self._keys = PromptKeys(self.head.model)
         self._begin()
         self._tape = Recorded(self.path)
         if self._tape.is_trace:
@@ -170,7 +170,7 @@ class Recorder:
         if self._tape.head.model != self.head.model:
             held = f"{self.path} holds replies of {self._tape.head.model}, not of {self.head.model}"
             raise TraceError(f"{held}: record to another file, or delete this one")
-        settle_last_line(self.path)
+        repair_last_line(self.path)
         before = [(self._keys.of(prompt), prompt, reply) for prompt, reply in asked]
         if any(self._tape.replies.get(key, reply).text != reply.text for key, _, reply in before):
             raise TraceError(
@@ -196,14 +196,14 @@ class Recorder:
 
     def worst(self, prompt: Prompt) -> Usage:
         """Return the maximum usage of one call of the live model."""
-        return worst_of(self._llm, prompt)
+        return maximum_usage(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.of(prompt)
         if key not in self._tape.replies:
             self._keep(key, prompt, checked_reply(self._llm, prompt))
         else:
-            note_recorded(self._tape.replies[key].usage)
+            record_replayed(self._tape.replies[key].usage)
         return self._tape.replies[key]
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
@@ -213,10 +213,10 @@ class Recorder:
         """
         key = self._keys.of(prompt)
         if (held := self._tape.replies.get(key)) is not None:
-            note_recorded(held.usage)
-            yield from in_words(lambda: held)
+            record_replayed(held.usage)
+            yield from word_by_word(lambda: held)
             return
-        with closing(streamed(self._llm, prompt)) as parts:
+        with closing(stream_reply(self._llm, prompt)) as parts:
             for part in parts:
                 if isinstance(part, Reply):
                     self._keep(key, prompt, part)
@@ -259,7 +259,7 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
     Raises TraceError, which names the line, if one cannot be read.
     """
     try:
-        texts = lines_on_file(path)
+        texts = read_lines(path)
     except (OSError, UnicodeDecodeError) as error:
         how = "`kgot-lab ask … --tape FILE` records replies, `make record` the bundled runs"
         raise TraceError(f"the tape or trace {path} cannot be read: {error}; {how}") from None
@@ -272,7 +272,7 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
             if number == cut_short:
                 return
             raise TraceError(
-                f"line {number} of {path} is not JSON ({json_fault(error)}): delete that line and record again"
+                f"line {number} of {path} is not JSON ({explain_json_error(error)}): delete that line and record again"
             ) from None
         if not isinstance(line, dict):
             raise TraceError(f"line {number} of {path} is no line of a tape or a trace: {text[:_SHOWN]!r}")
@@ -280,7 +280,7 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
             yield line
 
 
-def lines_on_file(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
     """Read the lines of a file. The last one is "" if the file ends with a newline.
 
     Raises OSError, and UnicodeDecodeError unless only the final character is truncated.
@@ -292,7 +292,7 @@ def lines_on_file(path: Path) -> list[str]:
     ]  # splitlines would also cut at odd separators
 
 
-def settle_last_line(path: Path) -> None:
+def repair_last_line(path: Path) -> None:
     """Terminate the last line of a file if it is complete, else remove it, so that lines can be appended.
 
     Readers apply the same rule.
@@ -310,7 +310,7 @@ def settle_last_line(path: Path) -> None:
             file.write(b"\n")
 
 
-_Held = tuple[Head, dict[str, Reply]]
+_Held = tuple[TapeHeader, dict[str, Reply]]
 
 
 def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str) -> _Held:
@@ -318,7 +318,7 @@ def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str)
         raise TraceError(
             f'{tape} is no tape and no trace: it does not begin with {{"tape": 1, "model": …}} or {{"trace": 1, …}}'
         )
-    head = Head(**{key: str(lines[0].get(key, "")) for key in Head.__dataclass_fields__})
+    head = TapeHeader(**{key: str(lines[0].get(key, "")) for key in TapeHeader.__dataclass_fields__})
     if model not in {"", head.model}:
         raise UnknownName(f"model of {tape}", model, [head.model])
     try:
@@ -340,14 +340,14 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
         )
     about: Mapping[str, Json] = lines[0].get("about") or {}
     when = str(about.get("recorded") or lines[0].get("created", ""))[:10]
-    head = Head(
+    head = TapeHeader(
         model or models[0],
         str(about.get("model_sha256", "")),
         str(about.get("engine", "")),
         when,
         f"run {lines[0].get('run', '')}",
     )
-    keys = Keys(head.model)
+    keys = PromptKeys(head.model)
     return head, {
         keys.of(_prompt_text(line, trace)): reply_from_json(line)
         for line in asked
@@ -355,7 +355,7 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
     }
 
 
-def prompts_in(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
+def recorded_prompts(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
     """Return the prompts that a recorded run sent to a model, and the replies, in order.
 
     Raises TraceError if the trace cannot be read.
@@ -493,7 +493,7 @@ class Scripted:
 
         Raises LLMError if the replies run out.
         """
-        yield from in_words(lambda: self(prompt))
+        yield from word_by_word(lambda: self(prompt))
 
     def _next(self) -> str:
         assert not callable(self._replies)

@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from kgot_lab.errors import LLMError, described_value
+from kgot_lab.errors import LLMError, describe_value
 from kgot_lab.io.http_client import UnusableBody, body_lines, client_library
-from kgot_lab.llm.capabilities import Refusal, Sending, broken_off, refusal_of, refused_in_answer
-from kgot_lab.llm.keys import PiecesMasked
-from kgot_lab.llm.structured import NotesOfSteps, SpokenPieces, named_reply, require_name
-from kgot_lab.llm.transport import RawReply, Wire
+from kgot_lab.llm.capabilities import Refusal, RequestTarget, as_interrupted, classify_error, error_in_answer
+from kgot_lab.llm.keys import StreamMasker
+from kgot_lab.llm.structured import AnswerSplitter, StepwiseRecord, require_name, require_reply
+from kgot_lab.llm.transport import RawReply, WireProtocol
 from kgot_lab.types import LLM, Json, Prompt, Reply
 
 _Part = TypeVar("_Part")
@@ -40,21 +40,21 @@ class StreamingLLM(LLM, Protocol):
         ...
 
 
-def streamed(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
+def stream_reply(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
     """Stream a model's reply like `StreamingLLM.stream`, word by word if the model cannot stream.
 
     Raises LLMError if the call fails or the model does not end with a complete Reply.
     """
-    notes, reply = NotesOfSteps(), None
+    notes, reply = StepwiseRecord(), None
     require_name(llm)
-    parts = llm.stream(prompt) if isinstance(llm, StreamingLLM) else in_words(lambda: llm(prompt))
+    parts = llm.stream(prompt) if isinstance(llm, StreamingLLM) else word_by_word(lambda: llm(prompt))
     try:
-        with closing(in_steps(parts, notes.step)) as steps:
+        with closing(run_in_steps(parts, notes.step)) as steps:
             for part in steps:
                 if isinstance(part, str) and reply is None:
                     yield part
                 else:
-                    reply = named_reply(llm, part)
+                    reply = require_reply(llm, part)
         if reply is None:
             raise LLMError(
                 f"the stream of {llm.name} ended without a Reply: a model ends it with Reply(text, Usage(…))"
@@ -64,11 +64,11 @@ def streamed(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]:
         notes.used += [] if error.spent is None else [error.spent]
         raise
     finally:
-        notes.hand_on()
+        notes.finish()
     yield reply
 
 
-def in_words(ask: Callable[[], object]) -> Iterator[str | Reply]:
+def word_by_word(ask: Callable[[], object]) -> Iterator[str | Reply]:
     """Request a complete reply and yield it word by word, with the Reply last.
 
     Each word includes the space before it.
@@ -76,14 +76,14 @@ def in_words(ask: Callable[[], object]) -> Iterator[str | Reply]:
     reply = ask()
     if not isinstance(reply, Reply):
         raise LLMError(
-            f"a model replied with {described_value(reply)}: it returns Reply(text, Usage(prompt_tokens, completion_tokens))"
+            f"a model replied with {describe_value(reply)}: it returns Reply(text, Usage(prompt_tokens, completion_tokens))"
         )
     reply = replace(reply, text=reply.text.strip())
     yield from _WORDS.findall(reply.text)
     yield reply
 
 
-def in_steps(
+def run_in_steps(
     parts: Iterator[_Part], within: Callable[[], AbstractContextManager[object]]
 ) -> Generator[_Part, None, None]:
     """Iterate over a stream, running each step and the closing inside a context that ends with the step."""
@@ -108,14 +108,14 @@ class StreamedAnswer:
     reasoning ends. The key is masked.
     """
 
-    def __init__(self, wire: Wire, key: str, *, hides: bool):
+    def __init__(self, wire: WireProtocol, key: str, *, hides: bool):
         self.begun = False
         self._wire, self._gathering = wire, wire.gathering()
-        self._spoken, self._masked = SpokenPieces(thinks=hides), PiecesMasked(key)
+        self._spoken, self._masked = AnswerSplitter(thinks=hides), StreamMasker(key)
         self._told: list[str] = []
 
     def pieces(
-        self, client: Any, address: str, body: dict[str, Json], sending: Sending
+        self, client: Any, address: str, body: dict[str, Json], sending: RequestTarget
     ) -> Generator[str, None, Refusal | None]:
         """Stream the answer and yield its text.
 
@@ -137,9 +137,9 @@ class StreamedAnswer:
                     return Refusal("the answer is a page of the web, and no chat completion")
                 refusal = yield from self._read(body_lines(stream.response.iter_bytes()))
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
-            refusal = refusal_of(error, sending)
-            return broken_off(replace(refusal, perhaps_charged=True), error) if self.begun else refusal
-        return broken_off(replace(refusal, perhaps_charged=True)) if refusal and self.begun else refusal
+            refusal = classify_error(error, sending)
+            return as_interrupted(replace(refusal, perhaps_charged=True), error) if self.begun else refusal
+        return as_interrupted(replace(refusal, perhaps_charged=True)) if refusal and self.begun else refusal
 
     def raw(self, *, thinks: bool) -> RawReply | str:
         """Return the whole answer with the text passed on, or the reason why it is not an answer."""
@@ -148,7 +148,7 @@ class StreamedAnswer:
 
     def _read(self, lines: Iterator[bytes]) -> Generator[str, None, Refusal | None]:
         for event in self._gathering.events(lines):
-            if refusal := refused_in_answer(event):
+            if refusal := error_in_answer(event):
                 return refusal
             said, thought = self._gathering.add(event)
             if thought:

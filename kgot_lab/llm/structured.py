@@ -14,11 +14,11 @@ from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from kgot_lab.errors import BadInput, BadReply, LLMError, described_value
+from kgot_lab.errors import BadInput, BadReply, LLMError, describe_value
 from kgot_lab.io.http_client import MOST_HOLDERS
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
-OPENINGS = 100  # maximum number of brackets at which JSON is searched
+MAX_OPENINGS = 100  # maximum number of brackets at which JSON is searched
 _Shape = TypeVar("_Shape", bound=BaseModel)
 
 
@@ -35,7 +35,7 @@ _NOTED: ContextVar[list[RecordedCall] | None] = ContextVar("noted", default=None
 
 
 @contextmanager
-def noting_calls(noted: list[RecordedCall]) -> Iterator[None]:
+def record_calls(noted: list[RecordedCall]) -> Iterator[None]:
     """Record every call of a model inside this context in a list, including failed ones.
 
     Calls of other threads are not recorded.
@@ -47,7 +47,7 @@ def noting_calls(noted: list[RecordedCall]) -> Iterator[None]:
         _NOTED.reset(before)
 
 
-def note_recorded(usage: Usage) -> None:
+def record_replayed(usage: Usage) -> None:
     """Record a call that was paid earlier and is only replayed."""
     if (noted := _NOTED.get()) is not None:
         noted.append(RecordedCall(usage, recorded=True))
@@ -67,7 +67,7 @@ def record_once(account: object = None) -> Iterator[list[Usage]]:
             outer.extend(_joined(inner, used, account))
 
 
-class NotesOfSteps:
+class StepwiseRecord:
     """Like `record_once`, for a call in steps.
 
     `used` holds its usages, and its record goes to the context of its last step.
@@ -80,9 +80,9 @@ class NotesOfSteps:
 
     def step(self) -> AbstractContextManager[None]:
         """Count calls made inside as parts of this call."""
-        return noting_calls(self._inner)
+        return record_calls(self._inner)
 
-    def hand_on(self) -> None:
+    def finish(self) -> None:
         """Record the call when it is over."""
         if (outer := _NOTED.get()) is not None:
             outer.extend(_joined(self._inner, self.used, self._account))
@@ -105,7 +105,7 @@ def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
     require_name(llm)
     with record_once() as used:
         try:
-            reply = named_reply(llm, llm(prompt))
+            reply = require_reply(llm, llm(prompt))
         except LLMError as error:
             used += [] if error.spent is None else [error.spent]
             raise
@@ -117,11 +117,11 @@ def require_name(llm: LLM) -> None:
     """Raise LLMError for a model whose name is not a text."""
     name: object = getattr(llm, "name", None)
     if not isinstance(name, str) or not name:
-        whose = f"a model of the class {type(llm).__name__} has the name {described_value(name)}"
+        whose = f"a model of the class {type(llm).__name__} has the name {describe_value(name)}"
         raise LLMError(f"{whose}: a name is a text, which goes into traces. Nothing was sent.")
 
 
-def named_reply(llm: LLM, reply: object) -> Reply:
+def require_reply(llm: LLM, reply: object) -> Reply:
     """Check that a model returned a complete Reply.
 
     Raises LLMError, with the model's name and what it returned, otherwise.
@@ -137,30 +137,30 @@ def named_reply(llm: LLM, reply: object) -> Reply:
 def _wrong_in(reply: object) -> str:
     """Return what is wrong with a reply, or ""."""
     if not isinstance(reply, Reply):
-        return described_value(reply)
+        return describe_value(reply)
     for name, value, kind in (
         ("text", reply.text, str), ("usage", reply.usage, Usage), ("model", reply.model, str), ("cut", reply.cut, bool),
     ):  # fmt: skip
         if not isinstance(value, kind):
-            return f"a Reply whose {name} is {described_value(value)}"
+            return f"a Reply whose {name} is {describe_value(value)}"
     if reply.logprob is not None and not is_logprob(reply.logprob):
-        return f"a Reply whose logprob is {described_value(reply.logprob)}"
-    wrong = wrong_in_usage(reply.usage)
+        return f"a Reply whose logprob is {describe_value(reply.logprob)}"
+    wrong = usage_problem(reply.usage)
     return wrong and f"a Reply whose {wrong}"
 
 
-def wrong_in_usage(usage: Usage) -> str:
+def usage_problem(usage: Usage) -> str:
     """Return what is wrong with a usage, whose numbers must be 0 or more, or ""."""
     for name, value in vars(usage).items():
         kinds = (int, float) if name in {"seconds", "cost"} else int
         if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or value < 0:
-            return f"usage.{name} is {described_value(value)}"
+            return f"usage.{name} is {describe_value(value)}"
     return ""
 
 
 def is_usage(value: object) -> TypeGuard[Usage]:
     """Return whether a value is a usage with numbers of 0 or more."""
-    return isinstance(value, Usage) and not wrong_in_usage(value)
+    return isinstance(value, Usage) and not usage_problem(value)
 
 
 def is_logprob(value: object) -> TypeGuard[float]:
@@ -170,7 +170,7 @@ def is_logprob(value: object) -> TypeGuard[float]:
     )
 
 
-def schema_of(shape: type[BaseModel]) -> dict[str, Json]:
+def compact_schema(shape: type[BaseModel]) -> dict[str, Json]:
     """Return the compact JSON schema of a pydantic model.
 
     It has no titles, its references are inlined, and unknown keys are forbidden.
@@ -218,7 +218,7 @@ def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
 
     Raises BadReply if the second reply is not valid either, and LLMError if the model fails.
     """
-    prompt = replace(prompt, schema=schema_of(shape))
+    prompt = replace(prompt, schema=compact_schema(shape))
     text = checked_reply(llm, prompt).text
     try:
         return parse(text, shape)
@@ -226,7 +226,7 @@ def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
         return parse(checked_reply(llm, repair_prompt(prompt, text, error)).text, shape)
 
 
-def schema_in_words(prompt: Prompt) -> Prompt:
+def write_schema_in_prompt(prompt: Prompt) -> Prompt:
     """Write the schema of a prompt into its last message, for models that do not support schemas."""
     if prompt.schema is None:
         return prompt
@@ -263,7 +263,7 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
     Also returns the error in the first broken one, or "".
     """
     decoder, found, broken, start = json.JSONDecoder(), [], "", 0
-    for _ in range(OPENINGS):
+    for _ in range(MAX_OPENINGS):
         opening = re.compile(r"[{\[]").search(text, start)
         if opening is None:
             break
@@ -272,12 +272,14 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
             found.append((value, start - opening.start()))
         except (ValueError, RecursionError) as error:
             where = getattr(error, "pos", opening.start())
-            broken = broken or f"the JSON breaks at character {where} of {len(text)}: {json_fault(error)}"
+            broken = (
+                broken or f"the JSON breaks at character {where} of {len(text)}: {explain_json_error(error)}"
+            )
             start = opening.start() + 1
     return found, broken
 
 
-def json_fault(error: ValueError | RecursionError) -> str:
+def explain_json_error(error: ValueError | RecursionError) -> str:
     """Explain briefly why a text could not be parsed as JSON.
 
     Numbers with thousands of digits and excessive nesting are not syntax errors and get their own words.
@@ -337,7 +339,7 @@ _TAGS = ("think", "thinking", "reasoning")
 _OPEN = re.compile(rf"^\s*<({'|'.join(_TAGS)})>")
 
 
-def reasons(model: str) -> bool:
+def is_reasoning_model(model: str) -> bool:
     """Return whether a model of this name is known to reason before it answers.
 
     The name may include its maker, as in openai/o3.
@@ -345,7 +347,7 @@ def reasons(model: str) -> bool:
     return _REASONS.search(model.lower().rsplit("/", 1)[-1]) is not None
 
 
-def split_thought(text: str, *, thinks: bool = False) -> tuple[str, str]:
+def split_reasoning(text: str, *, thinks: bool = False) -> tuple[str, str]:
     """Split a text into the answer and the reasoning in a leading block such as <think>…</think>.
 
     If the text is truncated in the block, the answer is empty. Some models start inside the block, so with
@@ -359,7 +361,7 @@ def split_thought(text: str, *, thinks: bool = False) -> tuple[str, str]:
     return said.strip(), thought
 
 
-class SpokenPieces:
+class AnswerSplitter:
     """Like `split_thought`, for streamed text, with the answer stripped.
 
     If a model `thinks` but opens no block, it may have started inside one: text before </think> or the end is
@@ -409,6 +411,6 @@ class SpokenPieces:
         return told
 
 
-def share_of(tokens: int, thought: str, said: str) -> int:
+def estimate_reasoning_tokens(tokens: int, thought: str, said: str) -> int:
     """Estimate the reasoning tokens from the characters, if a server does not count them separately."""
     return round(tokens * len(thought) / (len(thought) + len(said))) if thought else 0

@@ -11,9 +11,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kgot_lab.io.http_client import check_holders
-from kgot_lab.llm.capabilities import Manner
+from kgot_lab.llm.capabilities import RequestFormat
 from kgot_lab.llm.presets import Endpoint, Settings
-from kgot_lab.llm.structured import is_logprob, schema_in_words, share_of, split_thought
+from kgot_lab.llm.structured import (
+    estimate_reasoning_tokens,
+    is_logprob,
+    split_reasoning,
+    write_schema_in_prompt,
+)
 from kgot_lab.types import Json, Message, Prompt
 
 
@@ -36,7 +41,7 @@ _HUGE = 1e12  # implausible number of tokens or dollars
 _DONE = b"[DONE]"
 
 
-class Gathering(Protocol):
+class StreamCollector(Protocol):
     """The events of one streamed answer. `ended` is set at its end."""
 
     ended: bool
@@ -46,7 +51,7 @@ class Gathering(Protocol):
     def whole(self) -> Json: ...  # the answer as without streaming
 
 
-class ChatGathering:
+class ChatCollector:
     """A chat completion in server-sent events, or as one body from a server that does not stream."""
 
     def __init__(self) -> None:
@@ -103,7 +108,7 @@ class ChatGathering:
         return {"choices": [choice], "usage": self._usage}
 
 
-class OllamaGathering:
+class OllamaCollector:
     """Ollama's own answer: a line of JSON for each piece, and a last one with the usage."""
 
     def __init__(self) -> None:
@@ -133,18 +138,18 @@ class OllamaGathering:
         return {**self._last, "message": {"content": "".join(self._said), "thinking": "".join(self._thought)}}
 
 
-class Wire(Protocol):
+class WireProtocol(Protocol):
     """How a request is serialised and an answer parsed."""
 
     def address(self, preset: Endpoint) -> str: ...
     def body(
-        self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
+        self, model: str, prompt: Prompt, room: int, manner: RequestFormat, settings: Settings
     ) -> dict[str, Json]: ...
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is not an answer
     def streamed(
-        self, body: dict[str, Json], manner: Manner
+        self, body: dict[str, Json], manner: RequestFormat
     ) -> dict[str, Json]: ...  # the same request, streamed
-    def gathering(self) -> Gathering: ...  # for one streamed answer
+    def gathering(self) -> StreamCollector: ...  # for one streamed answer
 
 
 class ChatCompletions:
@@ -154,10 +159,10 @@ class ChatCompletions:
         return f"{preset.base_url.rstrip('/')}/chat/completions"
 
     def body(
-        self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
+        self, model: str, prompt: Prompt, room: int, manner: RequestFormat, settings: Settings
     ) -> dict[str, Json]:
         way = manner.ways[0] if prompt.schema is not None else ""
-        asked = schema_in_words(prompt) if way == "words" else prompt
+        asked = write_schema_in_prompt(prompt) if way == "words" else prompt
         body: dict[str, Json] = {
             "model": model,
             "messages": [{"role": message.role, "content": _parts(message)} for message in asked.messages],
@@ -176,7 +181,7 @@ class ChatCompletions:
             body["response_format"] = {"type": way, "schema": prompt.schema}
         return _sent(body, manner)
 
-    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
+    def streamed(self, body: dict[str, Json], manner: RequestFormat) -> dict[str, Json]:
         """Return the body of a streaming request, which must request the usage.
 
         See "stream_options" at platform.openai.com. Without streaming no such option is sent.
@@ -187,8 +192,8 @@ class ChatCompletions:
             else _sent({**body, "stream": True, "stream_options": {"include_usage": True}}, manner)
         )
 
-    def gathering(self) -> Gathering:
-        return ChatGathering()
+    def gathering(self) -> StreamCollector:
+        return ChatCollector()
 
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
         """Parse an answer without assuming any structure, since servers send odd ones."""
@@ -197,7 +202,7 @@ class ChatCompletions:
         if not isinstance(message, Mapping):
             return "the answer holds no choices, so it is not a chat completion"
         text, apart = _texts(message.get("content"))
-        said, inside = split_thought(text, thinks=thinks)
+        said, inside = split_reasoning(text, thinks=thinks)
         thought = next(
             (
                 words
@@ -211,7 +216,7 @@ class ChatCompletions:
         # Gemini and xAI count reasoning only in the total
         written = max(plain, _count(usage, "total_tokens") - read)
         counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
-        hidden = counted or written - plain or share_of(written, str(thought), said)
+        hidden = counted or written - plain or estimate_reasoning_tokens(written, str(thought), said)
         ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
         declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
         return RawReply(
@@ -236,10 +241,10 @@ class OllamaChat:
         return f"{preset.base_url.rstrip('/').removesuffix('/v1')}/api/chat"
 
     def body(
-        self, model: str, prompt: Prompt, room: int, manner: Manner, settings: Settings
+        self, model: str, prompt: Prompt, room: int, manner: RequestFormat, settings: Settings
     ) -> dict[str, Json]:
         way = manner.ways[0] if prompt.schema is not None else ""
-        asked = schema_in_words(prompt) if way == "words" else prompt
+        asked = write_schema_in_prompt(prompt) if way == "words" else prompt
         options = {
             "num_predict": room,
             "temperature": prompt.temperature,
@@ -259,21 +264,25 @@ class OllamaChat:
             for name, value in _sent(body, manner).items()
         }
 
-    def streamed(self, body: dict[str, Json], manner: Manner) -> dict[str, Json]:
+    def streamed(self, body: dict[str, Json], manner: RequestFormat) -> dict[str, Json]:
         return {**body, "stream": "stream" not in manner.left_out}
 
-    def gathering(self) -> Gathering:
-        return OllamaGathering()
+    def gathering(self) -> StreamCollector:
+        return OllamaCollector()
 
     def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
         message = _member(answer, "message")
         if not isinstance(message, Mapping):
             return "the answer holds no message, so it is not Ollama's"
-        said, inside = split_thought(str(message.get("content") or ""), thinks=thinks)
+        said, inside = split_reasoning(str(message.get("content") or ""), thinks=thinks)
         thought = str(message.get("thinking") or inside)
         read, written = _count(answer, "prompt_eval_count"), _count(answer, "eval_count")
         return RawReply(
-            said, str(_member(answer, "done_reason")), read, written, share_of(written, thought, said)
+            said,
+            str(_member(answer, "done_reason")),
+            read,
+            written,
+            estimate_reasoning_tokens(written, thought, said),
         )
 
 
@@ -281,10 +290,10 @@ class OllamaChat:
 _THINK: Mapping[str, Json] = {
     "none": False, "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "max",
 }  # fmt: skip
-WIRES: Mapping[str, Wire] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
+PROTOCOLS: Mapping[str, WireProtocol] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
 
 
-def _sent(body: Mapping[str, Json], manner: Manner) -> dict[str, Json]:
+def _sent(body: Mapping[str, Json], manner: RequestFormat) -> dict[str, Json]:
     return {name: value for name, value in body.items() if value is not None and name not in manner.left_out}
 
 

@@ -16,13 +16,13 @@ from kgot_lab.errors import (
     OutOfMemory,
     QueryFailed,
     ToolFailed,
-    wants_memory,
-    words_of,
+    error_message,
+    is_out_of_memory,
 )
 from kgot_lab.graph.changes import Support, merge_supports, sentence_of, supports_of
 from kgot_lab.llm.budget import charged_account
-from kgot_lab.llm.keys import without_known_keys
-from kgot_lab.llm.structured import RecordedCall, is_usage, noting_calls
+from kgot_lab.llm.keys import mask_known_keys
+from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import (
     FAILED_CALL,
@@ -233,7 +233,7 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
         try:
             result = _call_once(run, call, inner_calls)
         except ToolFailed as error:
-            message = words_of(error)
+            message = error_message(error)
             # an address or a header that it shows may hold a key
             text = whole(message) if error.recorded else readable_text(message)
             yield from _record_inner_calls(
@@ -276,24 +276,26 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
     if call.tool not in run.tools:
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
     try:
-        with noting_calls(inner_calls):
+        with record_calls(inner_calls):
             result = run.tools[call.tool](**call.arguments)
     except LabError:
         raise
     except TimeoutError as error:
         raise ToolFailed(
-            f"{call.tool} took too long: {words_of(error) or 'no answer in time'}", again=True
+            f"{call.tool} took too long: {error_message(error) or 'no answer in time'}", again=True
         ) from error
     except ConnectionError as error:
-        raise ToolFailed(f"{call.tool}: {words_of(error) or type(error).__name__}", again=True) from error
+        raise ToolFailed(
+            f"{call.tool}: {error_message(error) or type(error).__name__}", again=True
+        ) from error
     except SystemExit as error:  # a tool made from a script: it ends itself, not the run
         raise ToolFailed(
-            f"{call.tool} is broken: it ended itself ({type(error).__name__}: {words_of(error)})"
+            f"{call.tool} is broken: it ended itself ({type(error).__name__}: {error_message(error)})"
         ) from error
     except Exception as error:  # an error of the tool itself: the run continues with other tools
-        if wants_memory(error):
+        if is_out_of_memory(error):
             raise OutOfMemory(f"the tool {call.tool}") from error
-        raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {words_of(error)}") from error
+        raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {error_message(error)}") from error
     try:
         return checked_result(result)
     except BadInput as error:
@@ -337,7 +339,7 @@ def readable_document(document: Document) -> Document:
 
 def readable_text(text: str) -> str:
     """Return a text that every file and model accepts, without the API keys of this environment."""
-    return without_known_keys(whole(text))
+    return mask_known_keys(whole(text))
 
 
 def write_statement(store: Store, statement: str) -> Diff:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
-from kgot_lab.llm.structured import checked_reply, parse, repair_prompt, schema_of
+from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Event, Read, Repaired
 from kgot_lab.loop.limits import Limits
@@ -180,7 +180,7 @@ def _longer_role(role: str) -> str:
 
 
 def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallOptions) -> Prompt:
-    schema = options.schema or (schema_of(options.shape) if options.shape else None)
+    schema = options.schema or (compact_schema(options.shape) if options.shape else None)
     temperature = run.limits.temperatures.get(options.kind, options.temperature)
     return Prompt(
         messages,

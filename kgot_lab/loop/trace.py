@@ -23,7 +23,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Truth
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.io.processes import hold
-from kgot_lab.llm.recorded import lines_on_file, settle_last_line
+from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Refused, Started, Wrote, from_json, to_json
 from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal
 from kgot_lab.text.cleaning import counted, harmless, whole
@@ -145,8 +145,8 @@ class TraceWriter:
 
     def seek_end(self) -> None:
         """Continue after the last line of the file. Raises OSError and UnicodeDecodeError."""
-        settle_last_line(self.path)
-        for line in filter(str.strip, lines_on_file(self.path)[-2:]):
+        repair_last_line(self.path)
+        for line in filter(str.strip, read_lines(self.path)[-2:]):
             self._before = seal_of(line)
         self._file.seek(0, os.SEEK_END)
 
@@ -217,7 +217,7 @@ def load_run(path: str | Path) -> Trace:
     require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
-        lines = lines_on_file(path)  # a kill can come in the middle of a character
+        lines = read_lines(path)  # a kill can come in the middle of a character
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     if broken := broken_seal(line for line in lines[:-1] if line.strip()):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol, runtime_checkable
 
-from kgot_lab.errors import BadInput, described_value, require, require_count, require_parts, words_of
+from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count, require_parts
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction
 from kgot_lab.text.cleaning import FENCES, fenced, harmless, whole
@@ -344,7 +344,7 @@ class Agent:
         try:
             found = memory.extracted(told.text, repairs=self.config.repairs)
         except Exception as error:  # whatever the model sends or raises, the turn continues
-            events.append(TurnEvent("extraction failed", f"{type(error).__name__}: {words_of(error)}"))
+            events.append(TurnEvent("extraction failed", f"{type(error).__name__}: {error_message(error)}"))
             found = Extraction()
         if found.refused:
             events.append(TurnEvent("refused", "; ".join(found.refused)))
@@ -369,7 +369,7 @@ class Agent:
                 events.append(
                     TurnEvent(
                         "observer failed",
-                        f"{type(observer).__name__}: {type(error).__name__}: {words_of(error)}",
+                        f"{type(observer).__name__}: {type(error).__name__}: {error_message(error)}",
                     )
                 )
 
@@ -405,7 +405,7 @@ def keywords_of(text: str) -> list[str]:
 def _checked_messages(messages: str | Sequence[Message]) -> list[Message]:
     given = [Message("user", messages)] if isinstance(messages, str) else messages
     if not isinstance(given, Sequence) or not given or not all(isinstance(each, Message) for each in given):
-        raise BadInput(f"a turn is a text or a list of Message(role, text), not {described_value(messages)}")
+        raise BadInput(f"a turn is a text or a list of Message(role, text), not {describe_value(messages)}")
     for each in given:
         if each.role not in ("user", "assistant"):
             raise BadInput(

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from kgot_lab.errors import BadInput, UnknownName, require, require_parts
 from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.llm import check_spec, connect
-from kgot_lab.llm.structured import checked_reply, parse, schema_of, structured
+from kgot_lab.llm.structured import checked_reply, compact_schema, parse, structured
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.text.words import SentenceRules, content_words, named_words, sentences
@@ -275,7 +275,7 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
         (_SYSTEM + _SYSTEM_TIMES, _FORM_TIMES, TimedTriples) if times else (_SYSTEM, _FORM, ExtractedTriples)
     )
     prompt = Prompt(
-        (Message("system", system), Message("user", asked + form)), schema_of(shape), max_tokens=1500
+        (Message("system", system), Message("user", asked + form)), compact_schema(shape), max_tokens=1500
     )
     made = structured(llm, prompt, shape) if repairs else parse(checked_reply(llm, prompt).text, shape)
     kept, refused = dict[Triple, list[StatedTimes]](), list[str]()

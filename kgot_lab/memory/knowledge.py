@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Self
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, require_parts
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_parts
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor, with_origin
 from kgot_lab.memory.triple_store import ReadTriples, TripleStore, newest_of
@@ -48,7 +48,7 @@ class KnowledgeGraphMemory:
             or not isinstance(min_confidence, int | float)
             or not 0 <= min_confidence <= 1
         ):
-            raise BadInput(f"min_confidence is a number from 0 to 1, not {described_value(min_confidence)}")
+            raise BadInput(f"min_confidence is a number from 0 to 1, not {describe_value(min_confidence)}")
         self._extractor = Extractor(provider, extraction_model, extraction, aliases)
         self.store, self.provider, self.extraction_model = store, provider, extraction_model
         self.max_context_triples = max_context_triples
@@ -78,7 +78,7 @@ class KnowledgeGraphMemory:
         """
         if not isinstance(triples, Iterable) or isinstance(triples, str):
             raise BadInput(
-                f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}"
+                f"triples are a list of Triple(subject, relation, object), not {describe_value(triples)}"
             )
         self.store.add([self._extractor.renamed(triple) for triple in triples])
 
@@ -236,5 +236,5 @@ def _from_json(told: Json) -> Triple:
         )
     except (KeyError, TypeError, ValueError):
         raise BadInput(
-            f"a triple of a memory has the six fields that to_dict() gives; {described_value(told)} has not"
+            f"a triple of a memory has the six fields that to_dict() gives; {describe_value(told)} has not"
         ) from None

@@ -11,7 +11,7 @@ from numbers import Real
 from threading import RLock
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from kgot_lab.errors import BadInput, described_value, require, require_count
+from kgot_lab.errors import BadInput, describe_value, require, require_count
 from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
@@ -120,7 +120,7 @@ def checked_triple(triple: Triple) -> Triple:
         or not 0 <= confidence <= 1
     ):
         raise BadInput(
-            f"the confidence of a triple is a number from 0 to 1, not {described_value(confidence)}"
+            f"the confidence of a triple is a number from 0 to 1, not {describe_value(confidence)}"
         )
     if turn is not None:
         require_count(turn, 0, "the source_turn of a triple")
@@ -138,7 +138,7 @@ def checked_triples(triples: Iterable[Triple]) -> list[Triple]:
     """
     if isinstance(triples, str | Triple) or not isinstance(triples, Iterable):
         raise BadInput(
-            f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}"
+            f"triples are a list of Triple(subject, relation, object), not {describe_value(triples)}"
         )
     return [checked_triple(triple) for triple in triples]
 
@@ -233,7 +233,7 @@ def checked_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
     """
     if isinstance(keywords, str) or not isinstance(keywords, Iterable):
         raise BadInput(
-            f'keywords are a list of texts, such as ["Alice", "Acme Corp"], not {described_value(keywords)}'
+            f'keywords are a list of texts, such as ["Alice", "Acme Corp"], not {describe_value(keywords)}'
         )
     require_count(top_k, 0, "top_k")
     found: dict[Keyword, None] = {}

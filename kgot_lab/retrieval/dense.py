@@ -21,7 +21,7 @@ from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import rough_sentences
-from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
+from kgot_lab.types import Document, HitColumns, Ranking, checked_documents, full_text
 
 LARGE = 200_000  # vectors; reading this many takes about 30 ms
 # minimum number of candidates in a large collection; they contain 99 % of the ten nearest
@@ -145,6 +145,6 @@ def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) 
             found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
             looked, cosines = looked[found], cosines[found]
         order = descending(cosines)[:keep]  # the ids are sorted, so ties are by id
-        return Ranking(ranking.query, Found(ids, looked[order], cosines[order]))
+        return Ranking(ranking.query, HitColumns(ids, looked[order], cosines[order]))
 
     return Stage(lane.name if keep is None else f"{lane.name} % {keep}", step)

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Found, Query, Ranking
+from kgot_lab.types import HitColumns, Query, Ranking
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -51,7 +51,7 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
     """
     _check_stages("rrf", stages)
     if isinstance(k, bool) or not isinstance(k, int | float) or not (math.isfinite(k) and k >= 0):
-        raise BadInput(f"rrf() takes a k of 0 or more, not {described_value(k)}")
+        raise BadInput(f"rrf() takes a k of 0 or more, not {describe_value(k)}")
 
     def step(ranking: Ranking) -> Ranking:
         results = [stage(ranking) for stage in stages]
@@ -89,7 +89,7 @@ def _check_lanes(lanes: Sequence[object]) -> None:
     for lane in lanes:
         if not (isinstance(lane, tuple | list) and len(lane) == 2 and isinstance(lane[1], Stage)):
             raise BadInput(
-                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {described_value(lane)}"
+                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(lane)}"
             )
         weight = lane[0]
         if (
@@ -97,7 +97,7 @@ def _check_lanes(lanes: Sequence[object]) -> None:
             or not isinstance(weight, int | float | np.number)
             or not (math.isfinite(weight) and weight >= 0)
         ):
-            raise BadInput(f"weighted() takes weights of 0 or more, which {described_value(weight)} is not")
+            raise BadInput(f"weighted() takes weights of 0 or more, which {describe_value(weight)} is not")
     if not any(lane[0] > 0 for lane in lanes if isinstance(lane, tuple | list)):
         raise BadInput("weighted() takes at least one pair (weight, stage) with a weight above 0")
 
@@ -140,7 +140,7 @@ SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximu
 
 def scores_of(ranking: Ranking) -> _Floats:
     """Return the scores of a ranking, best first."""
-    if isinstance(ranking.hits, Found):
+    if isinstance(ranking.hits, HitColumns):
         return np.asarray(ranking.hits.scores, dtype=np.float64)
     return np.array([score for _, score in ranking.hits], dtype=np.float64)
 
@@ -150,7 +150,7 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
 
     Raises BadInput if a hit is not in the list.
     """
-    if isinstance(ranking.hits, Found) and ranking.hits.ids == ids:
+    if isinstance(ranking.hits, HitColumns) and ranking.hits.ids == ids:
         return np.asarray(ranking.hits.rows, dtype=np.int64)
     row_of = {id: row for row, id in enumerate(ids)}
     try:
@@ -175,12 +175,14 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
     Raises BadInput if a ranking cannot be fused: it has a score that is not finite, or one id twice.
     """
     ids = max(
-        (ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, Found)), key=len, default=[]
+        (ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, HitColumns)),
+        key=len,
+        default=[],
     )
     own = {
         at
         for at, ranking in enumerate(rankings)
-        if isinstance(ranking.hits, Found) and ranking.hits.ids == ids
+        if isinstance(ranking.hits, HitColumns) and ranking.hits.ids == ids
     }
     row_of: dict[str, int] = {}
     # append the ids of the others that are not in this list
@@ -193,7 +195,7 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
         ids = ids if len(row_of) == len(ids) else list(row_of)
     lists = []
     for at, ranking in enumerate(rankings):
-        if at in own and isinstance(ranking.hits, Found):
+        if at in own and isinstance(ranking.hits, HitColumns):
             rows = np.asarray(ranking.hits.rows, dtype=np.int64)
         else:
             rows = np.fromiter(map(row_of.__getitem__, ranking.ids), np.int64, len(ranking.hits))
@@ -234,7 +236,7 @@ def fused(
     for start, end in _ties(scores[order]):
         same: list[int] = order[start:end].tolist()
         order[start:end] = sorted(same, key=ids.__getitem__)
-    return Ranking(query, Found(ids, order, scores[order]), lanes=lanes)
+    return Ranking(query, HitColumns(ids, order, scores[order]), lanes=lanes)
 
 
 def _ties(values: _Floats) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.errors import BadInput, described_value, require, require_amount, require_count
+from kgot_lab.errors import BadInput, describe_value, require, require_amount, require_count
 from kgot_lab.evaluation.results import MARGIN
 from kgot_lab.retrieval.fusion import by_range, fused, gathered
 from kgot_lab.retrieval.stage import Stage
@@ -49,7 +49,7 @@ class LearnedFusion:
             or len(set(self.lanes)) < len(self.lanes)
         ):
             raise BadInput(
-                f"the lanes of a learned fusion are one name or more, each once, not {described_value(self.lanes)}"
+                f"the lanes of a learned fusion are one name or more, each once, not {describe_value(self.lanes)}"
             )
         for name in ("scores", "ranks"):
             if len(getattr(self, name)) != len(self.lanes):
@@ -59,7 +59,7 @@ class LearnedFusion:
         for weight in (*self.scores, *self.ranks, self.bias):
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise BadInput(
-                    f"the weights of a learned fusion are finite numbers, not {described_value(weight)}"
+                    f"the weights of a learned fusion are finite numbers, not {describe_value(weight)}"
                 )
         require_count(self.pool, 1, "pool", "it is how many hits of each lane are looked at")
         require_count(self.queries, 1, "queries", "it is on how many a fusion was learnt")
@@ -159,7 +159,7 @@ def _check_named(lanes: object) -> None:
 def _right(relevant: object, query: Query) -> set[str]:
     if isinstance(relevant, str) or not isinstance(relevant, Iterable):
         raise BadInput(
-            f"what is relevant to {query.id!r} are ids in a set or a list, or grades by id, not {described_value(relevant)}"
+            f"what is relevant to {query.id!r} are ids in a set or a list, or grades by id, not {describe_value(relevant)}"
         )
     return (
         {id for id, grade in relevant.items() if grade > 0}
@@ -192,7 +192,7 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
     deterministic. Raises BadInput if the shapes do not match, if all answers are equal, if the features are
     too large for their spread to be finite, or if `l2` is not a number above 0.
     """
-    require_amount(l2, "l2", some=True)  # separable examples have no optimum without it
+    require_amount(l2, "l2", positive=True)  # separable examples have no optimum without it
     table, right = np.asarray(features, np.float64), np.asarray(answers, np.float64)
     if table.ndim != 2 or right.shape != table.shape[:1] or not np.isfinite(table).all():
         raise BadInput(

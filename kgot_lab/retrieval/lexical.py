@@ -22,7 +22,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import composed, searched_words
-from kgot_lab.types import Document, Found, Query, Ranking, checked_documents, full_text
+from kgot_lab.types import Document, HitColumns, Query, Ranking, checked_documents, full_text
 
 # The eight goal verbs of KG-OS, each with five times the weight of another word (decision C-O12).
 INTENT_VERBS: Mapping[str, float] = dict.fromkeys(
@@ -92,7 +92,7 @@ def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Rankin
     """
     found = np.flatnonzero(scores > 0)
     order = found[descending(scores[found])]
-    return Ranking(query, Found(ids, order, scores[order]))
+    return Ranking(query, HitColumns(ids, order, scores[order]))
 
 
 def _weight_of(emphasis: Mapping[str, float]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.fusion import scores_of
 from kgot_lab.retrieval.neighbours import LazyTexts, Links, Places, neighbour_places
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Found, Node, Ranking
+from kgot_lab.types import HitColumns, Node, Ranking
 
 # edges computed from vectors; all others count as curated
 COMPUTED = frozenset({"similarity", "structural_isomorphism"})
@@ -210,9 +210,9 @@ def _taking_turns(hits: list[str], walked: list[str]) -> list[str]:
     return [id for pair in zip_longest(hits, walked) for id in pair if id is not None]
 
 
-def _placed(ids: list[str]) -> Found:
+def _placed(ids: list[str]) -> HitColumns:
     places = np.arange(len(ids))
-    return Found(ids, places, 1 / (places + 1))
+    return HitColumns(ids, places, 1 / (places + 1))
 
 
 def _options(walk: Walk) -> list[str]:

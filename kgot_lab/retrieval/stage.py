@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from operator import itemgetter
 
-from kgot_lab.errors import BadInput, described_value, require, require_count, shortly
-from kgot_lab.types import Found, Hit, Query, Ranking
+from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
+from kgot_lab.types import Hit, HitColumns, Query, Ranking
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not callable(self.step):
-            given = f"Stage({shortly(self.name)}, {shortly(self.step)})"
+            given = f"Stage({short_repr(self.name)}, {short_repr(self.step)})"
             raise BadInput(
                 f"a stage is Stage(name, function), the function from a Ranking to a Ranking; not {given}"
             )
@@ -35,7 +35,7 @@ class Stage:
         if not isinstance(found, Ranking):
             made = f"the stage {self.name!r} gave a {type(found).__name__}, not a Ranking"
             raise BadInput(f"{made}; make one with ranked(ranking.query, scores by id)")
-        if not isinstance(found.hits, Found):
+        if not isinstance(found.hits, HitColumns):
             self._check(found.hits)
         return replace(found, system=self.name)
 
@@ -45,12 +45,12 @@ class Stage:
         Only the types are checked, since there may be thousands.
         """
         if odd := {kind for kind in set(map(type, hits)) if not issubclass(kind, Hit)}:
-            given = described_value(next(hit for hit in hits if type(hit) in odd))
+            given = describe_value(next(hit for hit in hits if type(hit) in odd))
             raise BadInput(f"the stage {self.name!r} gave as a hit {given}, not a Hit(id, score)")
         if odd := {kind for kind in set(map(type, map(itemgetter(1), hits))) if not issubclass(kind, Real)}:
             id, score = next(hit for hit in hits if type(hit.score) in odd)
             raise BadInput(
-                f"the stage {self.name!r} gave document {shortly(id)} the score {shortly(score)}, which is no number"
+                f"the stage {self.name!r} gave document {short_repr(id)} the score {short_repr(score)}, which is no number"
             )
 
     def search(self, query: str | Query) -> Ranking:

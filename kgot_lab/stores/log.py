@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.graph.changes import Identity, Truth
 from kgot_lab.io.files import read_regular
 from kgot_lab.io.processes import hold, tell_of_forks
@@ -54,7 +54,7 @@ class DiffLog:
         try:
             was_there = self.path.exists()
         except OSError as error:
-            raise StoreUnavailable(f"{shortly(str(path))}: cannot be opened: {error.strerror}") from None
+            raise StoreUnavailable(f"{short_repr(str(path))}: cannot be opened: {error.strerror}") from None
         self._file = _locked(self.path)
         try:
             found = _sound(read_chain(_whole(self._file, self.path), self.path), self.path)

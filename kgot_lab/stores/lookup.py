@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import nsmallest
 
-from kgot_lab.errors import BadInput, described_value
+from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.stores.protocol import Browsable, Holding, Scalar
 from kgot_lab.text.words import folded_words
 from kgot_lab.types import Edge, Json, Node
@@ -87,7 +87,7 @@ def holds_value(store: Browsable, value: Scalar) -> bool:
     properties of edges. Raises BadInput if the value is neither a text nor a number.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadInput(f"what a graph may hold is a text or a number, not {described_value(value)}")
+        raise BadInput(f"what a graph may hold is a text or a number, not {describe_value(value)}")
     if isinstance(store, Holding):
         return store.holds(value)
     found = store.search(str(value), _MOST)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, described_value, require
+from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, describe_value, require
 from kgot_lab.graph.changes import inverse
 from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.protocol import Computer, Dialect, GraphSize, Scalar, Schema, Store
@@ -219,7 +219,7 @@ def _check_option(kind: str, name: str, value: object, *, optional: bool) -> Non
         return
     wanted = " or ".join(dict.fromkeys(_WORDS[kind] for kind in kinds))
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise BadInput(f"the option {name!r} of the store {kind!r} is {wanted}, not {described_value(value)}")
+        raise BadInput(f"the option {name!r} of the store {kind!r} is {wanted}, not {describe_value(value)}")
     if isinstance(value, int | float) and bool not in kinds and not (math.isfinite(value) and value > 0):
         raise BadInput(f"the option {name!r} of the store {kind!r} is a number above 0, not {value}")
 

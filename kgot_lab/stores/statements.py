@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from kgot_lab.errors import BadInput, QueryFailed, ServerLost, described_value, require, require_count
+from kgot_lab.errors import BadInput, QueryFailed, ServerLost, describe_value, require, require_count
 from kgot_lab.stores.protocol import OwnWords, Scalar
 
 LONGEST_STATEMENT = 250_000
@@ -213,7 +213,7 @@ def path_query(names: Sequence[str], worth: Mapping[str, float], most: int) -> P
     for place, value in worth.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise BadInput(
-                f"what the sentence {place!r} is worth must be a number, not {described_value(value)}"
+                f"what the sentence {place!r} is worth must be a number, not {describe_value(value)}"
             )
     numbers = {
         place: round(float(worth[place]), _DIGITS) + 0.0 for place in sorted(filter(_is_writable, worth))

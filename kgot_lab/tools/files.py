@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kgot_lab.documents.archives import UnpackLimits, unpacked, unpacked_before
 from kgot_lab.documents.files import text_of
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, described_value, require, shortly
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, describe_value, require, short_repr
 from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document
@@ -52,7 +52,7 @@ class FileCollection:
         Raises ToolFailed, which lists the names, for an unknown name.
         """
         if name not in self._files:
-            raise ToolFailed(f"there is no file {shortly(name)}; there are: {self.format_names()}")
+            raise ToolFailed(f"there is no file {short_repr(name)}; there are: {self.format_names()}")
         return self._files[name]
 
     def format_names(self) -> str:
@@ -105,7 +105,7 @@ class FileCollection:
 
 def _attached_files(paths: object) -> dict[str, Path]:
     if not isinstance(paths, Sequence) or not all(isinstance(path, str | Path) for path in paths):
-        raise BadInput(f"attachments are a list of paths, not {described_value(paths)}")
+        raise BadInput(f"attachments are a list of paths, not {describe_value(paths)}")
     files = {Path(path).name: Path(path).resolve() for path in paths}
     missing = [str(path) for path in paths if not Path(path).is_file()]
     if not paths or missing or len(files) < len(paths):
@@ -155,7 +155,7 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
         or not isinstance(paths, Sequence)
         or not all(isinstance(path, str | Path) for path in paths)
     ):
-        raise BadInput(f"attachments are a list of paths, not {described_value(paths)}")
+        raise BadInput(f"attachments are a list of paths, not {describe_value(paths)}")
     files = {Path(path).name: Path(path).resolve() for path in paths}
     missing = [str(path) for path in paths if not Path(path).is_file()]
     if not paths or missing or len(files) < len(paths):

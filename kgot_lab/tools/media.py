@@ -24,7 +24,7 @@ from kgot_lab.errors import (
     require_parts,
 )
 from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
-from kgot_lab.llm.budget import LEAST_SECONDS, Spending
+from kgot_lab.llm.budget import MIN_TIMEOUT, Spending
 from kgot_lab.text.cleaning import FENCES, counted, fenced, harmless, shorten, tokens
 from kgot_lab.tools.files import FileCollection
 from kgot_lab.tools.tool import MeteredLLM, Result, TextTool
@@ -135,7 +135,7 @@ class Transcriber:
         seconds = (
             max_seconds
             if self._spending is None
-            else min(max_seconds, max(self._spending.seconds_left, LEAST_SECONDS))
+            else min(max_seconds, max(self._spending.seconds_left, MIN_TIMEOUT))
         )
         try:
             connections = bounded_client(seconds, **way_to(self._address))

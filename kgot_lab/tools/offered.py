@@ -15,9 +15,9 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, OutOfMemory, wants_memory, without_secrets
+from kgot_lab.errors import BadInput, LabError, OutOfMemory, is_out_of_memory, mask_secrets
 from kgot_lab.llm.budget import Spending
-from kgot_lab.llm.keys import without_known_keys
+from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.sandbox import Calculator
 from kgot_lab.stores.protocol import Computer
 from kgot_lab.text.cleaning import harmless
@@ -160,13 +160,13 @@ def offered_tools(
         except LabError as error:
             missing.append(UnavailableTool(entry.name, str(error)))
         except Exception as error:  # any error of another package
-            if wants_memory(error):
+            if is_out_of_memory(error):
                 raise OutOfMemory(f"the tool {entry.name}") from error
-            message = without_known_keys(without_secrets(str(error)), resources.environment)
+            message = mask_known_keys(mask_secrets(str(error)), resources.environment)
             why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(message[:200])})"
             missing.append(UnavailableTool(entry.name, why))
     shown = (
-        UnavailableTool(unavailable.name, without_known_keys(unavailable.why, resources.environment))
+        UnavailableTool(unavailable.name, mask_known_keys(unavailable.why, resources.environment))
         for unavailable in missing
     )
     return OfferedTools(tuple(tools.values()), tuple(shown))

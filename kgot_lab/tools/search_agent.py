@@ -15,11 +15,11 @@ from kgot_lab.errors import (
     LLMError,
     OutOfMemory,
     ToolFailed,
+    is_out_of_memory,
     require_count,
     require_parts,
-    wants_memory,
 )
-from kgot_lab.llm.structured import parse, repair_prompt, schema_of
+from kgot_lab.llm.structured import compact_schema, parse, repair_prompt
 from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens
 from kgot_lab.tools.tool import MeteredLLM, Result, TextTool, Tool
 from kgot_lab.tools.web.archives import WebArchive
@@ -136,7 +136,7 @@ class _Search:
     def _final_answer(self, query: str) -> Result:
         prompt = Prompt(
             (*self._messages(query), Message("user", _FINISH)),
-            schema_of(_Finish),
+            compact_schema(_Finish),
             max_tokens=self._stamina.reply,
         )
         try:
@@ -212,7 +212,7 @@ class _Search:
         except (LLMError, OutOfMemory):
             raise
         except Exception as error:  # any parser error: the search continues, and its cost is kept
-            if wants_memory(error):
+            if is_out_of_memory(error):
                 raise OutOfMemory(f"the move {move.move}") from error
             again = " Trying again may help." if isinstance(error, ToolFailed) and error.again else ""
             why = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {str(error)[:300]}"

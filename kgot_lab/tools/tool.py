@@ -13,11 +13,11 @@ from kgot_lab.errors import (
     LLMError,
     QueryFailed,
     ToolFailed,
-    described_value,
+    describe_value,
     require_count,
     require_parts,
 )
-from kgot_lab.llm.structured import RecordedCall, checked_reply, wrong_in_usage
+from kgot_lab.llm.structured import RecordedCall, checked_reply, usage_problem
 from kgot_lab.stores.protocol import Computer
 from kgot_lab.types import LLM, Document, Json, Message, Prompt, Reply, Usage
 
@@ -44,7 +44,7 @@ def checked_result(result: object) -> Result:
     if isinstance(result, str):
         return Result(result)
     if not isinstance(result, Result) or not isinstance(result.text, str):
-        raise BadInput(f"a tool returns a text, or a Result with a text, not {described_value(result)}")
+        raise BadInput(f"a tool returns a text, or a Result with a text, not {describe_value(result)}")
     for field_name, values, element_type in (
         ("sources", result.sources, Document),
         ("usage", result.usage, Usage),
@@ -56,9 +56,9 @@ def checked_result(result: object) -> Result:
         )
         if wrong_values:
             raise BadInput(
-                f"the {field_name} of a Result are a tuple of {element_type.__name__}, not {described_value(wrong_values[0])}"
+                f"the {field_name} of a Result are a tuple of {element_type.__name__}, not {describe_value(wrong_values[0])}"
             )
-    if wrong := next(filter(None, map(wrong_in_usage, result.usage)), ""):
+    if wrong := next(filter(None, map(usage_problem, result.usage)), ""):
         raise BadInput(f"a Result whose {wrong}")
     return result
 

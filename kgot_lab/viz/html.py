@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, described_value
+from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.io.files import write_whole
@@ -176,7 +176,7 @@ def html(
     if isinstance(what, Trace):
         return _of_run(what, tuple(forks), title)
     if not isinstance(what, Report | Iterable):
-        raise BadInput(f"html() takes a run or a recall report, not {described_value(what)}")
+        raise BadInput(f"html() takes a run or a recall report, not {describe_value(what)}")
     things: list[Event | Report] = [what] if isinstance(what, Report) else list(what)
     reports = [thing for thing in things if isinstance(thing, Report)]
     events = [thing for thing in things if isinstance(thing, Event)]

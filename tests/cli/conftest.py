@@ -11,7 +11,7 @@ from support.command_line import ADA, FIRST, REST, MadeOnce, Ran, asking, replie
 from support.openai_server import openai_server
 
 from kgot_lab.cli.app import main
-from kgot_lab.llm.model_file import VARIABLE
+from kgot_lab.llm.model_file import MODEL_VARIABLE
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def here(monkeypatch, tmp_path):
 def work_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.chdir(folder)
     patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-    patch.setenv(VARIABLE, str(folder / "no-model.gguf"))
+    patch.setenv(MODEL_VARIABLE, str(folder / "no-model.gguf"))
     patch.delenv("OPENAI_API_KEY", raising=False)
     (folder / "my papers").mkdir()
     (folder / "my papers" / "ada.md").write_text(ADA)

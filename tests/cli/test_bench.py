@@ -23,7 +23,7 @@ from support.workers import local_cluster
 
 from kgot_lab.benchmark.recall import bench as benchmark
 from kgot_lab.benchmark.recall.datasets import BUNDLED
-from kgot_lab.cli.terminal import bar
+from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.evaluation.results import Plan
 
 pytestmark = pytest.mark.extended
@@ -159,7 +159,7 @@ def test_a_run_that_is_stopped_says_of_a_report_that_is_there_that_it_is_of_an_e
         raise KeyboardInterrupt
 
     assert bench("mine", "--only", "bm25", "--folder", "out").code == 0
-    monkeypatch.setattr("kgot_lab.cli.bench.reported", stopped)
+    monkeypatch.setattr("kgot_lab.cli.bench.run_reports", stopped)
     assert bench("mine", "--folder", "new").err.rstrip().endswith("the same command goes on from there.")
     assert (
         bench("mine", "--folder", "out").err.rstrip().endswith("The report there is that of an earlier run.")
@@ -397,6 +397,6 @@ def test_a_question_without_a_word_is_refused_by_its_id(bench):
 
 
 def test_a_bar_shows_brackets_of_names_as_they_are(capsys):
-    with bar("[red]set[/red]") as progress:
+    with progress_bar("[red]set[/red]") as progress:
         progress(1, 2, "bm25[k1=1] [bold]on[/bold] mine [/]")
     assert "bm25[k1=1] [bold]on[/bold] mine [/]" in capsys.readouterr().err

@@ -25,12 +25,12 @@ from support.openai_server import Answer, openai_server, refuses, says
 from support.waiting import AMPLE, until
 
 from kgot_lab.cli.app import main
-from kgot_lab.cli.resume import command
-from kgot_lab.cli.terminal import DEMO, documents_of, new_trace, own_name
+from kgot_lab.cli.resume import command_line
+from kgot_lab.cli.terminal import DEMO_DOCUMENTS, actual_model_name, new_trace_path, run_documents
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled
 from kgot_lab.llm.local import PACKAGE
-from kgot_lab.llm.model_file import VARIABLE
+from kgot_lab.llm.model_file import MODEL_VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.limits import limits_for
 from kgot_lab.loop.replay.replay import same_event
@@ -318,7 +318,7 @@ def test_a_budget_that_allows_no_call_at_all_is_not_offered_again(kgot_lab, serv
 
 
 def test_two_new_runs_never_have_the_same_name():
-    assert len({new_trace() for _ in range(50)}) == 50
+    assert len({new_trace_path() for _ in range(50)}) == 50
 
 
 def test_a_finished_run_says_which_options_it_does_not_use(kgot_lab, finished_run):
@@ -341,13 +341,13 @@ def test_a_finished_run_needs_no_model_to_be_resumed(kgot_lab, finished_run):
 
 
 def test_a_run_of_the_demo_goes_on_with_the_bundled_passages(here):
-    run = Trace("r", "", (), {"documents": DEMO})
-    assert len(documents_of(run, None)) == 994 and len(documents_of(run, Path("my papers"))) == 2
-    assert documents_of(Trace("r", "", ()), None) == []
+    run = Trace("r", "", (), {"documents": DEMO_DOCUMENTS})
+    assert len(run_documents(run, None)) == 994 and len(run_documents(run, Path("my papers"))) == 2
+    assert run_documents(Trace("r", "", ()), None) == []
 
 
 def test_a_command_is_quoted_for_the_shell_and_says_only_what_was_given():
-    said = command(
+    said = command_line(
         "resume",
         Path("a run.jsonl"),
         documents=None,
@@ -666,7 +666,7 @@ def test_a_home_that_cannot_be_used_is_named_in_one_line_and_the_demo_is_replaye
     kgot_lab, monkeypatch, here, home
 ):
     pytest.importorskip("xllamacpp")
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv(MODEL_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(here / home))
     (here / "run.jsonl").write_text("")
     ran = kgot_lab("demo")
@@ -674,11 +674,13 @@ def test_a_home_that_cannot_be_used_is_named_in_one_line_and_the_demo_is_replaye
     assert [
         line
         for line in ran.err.splitlines()
-        if str(here / home) in line and VARIABLE in line and line.startswith("no live model: ")
+        if str(here / home) in line and MODEL_VARIABLE in line and line.startswith("no live model: ")
     ]
     ran = kgot_lab("model")
     told = ran.err.strip().splitlines()[-1]
-    assert ran.code == 1 and told.startswith("error: ") and str(here / home) in told and VARIABLE in told
+    assert (
+        ran.code == 1 and told.startswith("error: ") and str(here / home) in told and MODEL_VARIABLE in told
+    )
 
 
 def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
@@ -725,7 +727,7 @@ def test_a_tape_is_of_one_model(kgot_lab, server):
 
 
 def test_a_recorded_model_on_this_computer_gets_the_limits_of_a_small_one():
-    assert limits_for(own_name(f"recorded:{bundled('traces/winter_storm.jsonl')}")).preset == "local"
+    assert limits_for(actual_model_name(f"recorded:{bundled('traces/winter_storm.jsonl')}")).preset == "local"
 
 
 def stands_alone(page: str) -> bool:

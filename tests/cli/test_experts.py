@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.every import every
 
-from kgot_lab.cli.experts import place_of_proposals
-from kgot_lab.cli.serve import make_ready
+from kgot_lab.cli.experts import proposals_location
+from kgot_lab.cli.serve import warm_up
 from kgot_lab.experts.federation.marketplace import published_expert
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.tokens import tenant_of
@@ -185,7 +185,7 @@ def test_tokens_of_a_store_that_is_not_there_are_not_said_to_be_none(kgot_lab):
     ],
 )
 def test_each_store_has_a_place_of_its_own_for_proposals(store, place):
-    assert place_of_proposals(store) == place
+    assert proposals_location(store) == place
 
 
 def test_experts_in_memory_leave_no_file(kgot_lab, tmp_path):
@@ -198,7 +198,7 @@ def test_a_server_says_at_its_start_that_its_model_is_not_there_and_what_to_do(m
     monkeypatch.delenv("KGOT_LAB_MODEL", raising=False)
     tables = open_experts()
     service = ExpertService(tables, GraphFolder(), ExpertModels({"local": lambda: connect("local")}, "local"))
-    make_ready(service)
+    warm_up(service)
     said = capsys.readouterr().err
     assert (
         "the model local is not there" in said
@@ -207,6 +207,6 @@ def test_a_server_says_at_its_start_that_its_model_is_not_there_and_what_to_do(m
     )
     assert "all graphs are read" in said
     service.models = ExpertModels({"script": lambda: Scripted([])}, "script")
-    make_ready(service)
+    warm_up(service)
     assert "note:" not in capsys.readouterr().err
     tables.close()

@@ -92,14 +92,14 @@ def test_a_fork_takes_the_documents_of_its_run_from_the_trace(kgot_lab, forked_f
 
 
 def test_of_two_questions_for_one_trace_the_later_is_not_told_to_go_on_with_the_other(kgot_lab, server):
-    from kgot_lab.cli.resume import GoOn, resume_hint
+    from kgot_lab.cli.resume import ResumeCommand, resume_hint
     from kgot_lab.errors import TraceLocked
     from kgot_lab.loop.trace import record
 
     assert kgot_lab(*asking(server, "--trace", "run.jsonl")).code == 0
     with (
         pytest.raises(TraceLocked) as refused,
-        resume_hint(Path("run.jsonl"), GoOn("resume", Path("run.jsonl"), {})),
+        resume_hint(Path("run.jsonl"), ResumeCommand("resume", Path("run.jsonl"), {})),
     ):
         list(record([], "run.jsonl"))  # as when the other file came after it was seen that there is none
     assert "exists already" in str(refused.value) and "Go on with" not in str(refused.value)

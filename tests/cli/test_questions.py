@@ -24,7 +24,7 @@ from support.openai_server import openai_server, says
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import TraceError
-from kgot_lab.llm.model_file import VARIABLE
+from kgot_lab.llm.model_file import MODEL_VARIABLE
 from kgot_lab.loop.events import Asked
 from kgot_lab.loop.trace import load_run
 
@@ -45,7 +45,7 @@ def work_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.chdir(folder)
     patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     patch.setenv("COLUMNS", "200")
-    patch.setenv(VARIABLE, str(folder / "no-model.gguf"))
+    patch.setenv(MODEL_VARIABLE, str(folder / "no-model.gguf"))
     for name in ("OPENAI_API_KEY", "HF_TOKEN"):
         patch.delenv(name, raising=False)
     write_set(birthplace_questions())

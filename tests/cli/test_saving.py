@@ -13,7 +13,7 @@ import pytest
 from support.command_line import FIRST, REST, WRITE, asking, replies
 from support.openai_server import Answer, openai_server
 
-from kgot_lab.cli.output_files import SavedGraph, keep_graph
+from kgot_lab.cli.output_files import SavedGraph, save_graph
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
@@ -214,5 +214,5 @@ def test_snapshots_of_another_run_stay_and_those_of_this_one_are_made_again_else
 
 def test_a_graph_that_cannot_be_saved_leaves_no_empty_file(here):
     with pytest.raises(BadInput, match="cannot hold the name"):
-        keep_graph(PropertyGraph.of([Node("null \x00")]), [], SavedGraph(here / "learnt.graphml"))
+        save_graph(PropertyGraph.of([Node("null \x00")]), [], SavedGraph(here / "learnt.graphml"))
     assert not (here / "learnt.graphml").exists()

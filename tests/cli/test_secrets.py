@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.command_line import QUESTION, asking
 
-from kgot_lab.errors import BadInput, LabError, ToolFailed, UnknownName, without_secrets
+from kgot_lab.errors import BadInput, LabError, ToolFailed, UnknownName, mask_secrets
 from kgot_lab.stores import open_store
 
 SECRET = "sw0rdfish"
@@ -109,4 +109,4 @@ def test_every_error_of_ours_shows_no_password_and_keeps_the_rest():
         "ada@example.org",
         "http://h/q?page=2",
     ):
-        assert without_secrets(text) == text
+        assert mask_secrets(text) == text

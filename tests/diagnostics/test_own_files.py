@@ -7,7 +7,7 @@ import pytest
 from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
-from kgot_lab.diagnostics.file_check import examine_file, salvage_file
+from kgot_lab.diagnostics.file_check import check_file, salvage_file
 from kgot_lab.embedding.vectors import CACHE_NAME, Cached
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
@@ -58,7 +58,7 @@ def files(tmp_path):
 def test_files_that_are_whole_are_said_to_be_and_are_not_changed(files):
     for kind, path in files.items():
         before = path.read_bytes()
-        health = examine_file(path)
+        health = check_file(path)
         assert (health.kind, health.whole) == (kind, True), health
         assert path.read_bytes() == before
 
@@ -73,7 +73,7 @@ def test_a_changed_letter_is_found_in_every_file_that_has_checks(files, kind):
         else len(data) - 100
     )
     path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-    health = examine_file(path)
+    health = check_file(path)
     assert (health.kind, health.whole) == (kind, False) and len(health.said) > 30, health
 
 
@@ -82,9 +82,9 @@ def test_a_damaged_store_is_salvaged(files, kind):
     path = files[kind]
     data = path.read_bytes().replace(b"some text of 9", b"some text of 8")
     path.write_bytes(data)
-    assert "kgot-lab doctor --salvage" in examine_file(path).said
+    assert "kgot-lab doctor --salvage" in check_file(path).said
     assert salvage_file(path).kept.read_bytes() == data
-    assert examine_file(path).whole
+    assert check_file(path).whole
 
 
 NOT_OURS = {
@@ -105,13 +105,13 @@ NOT_OURS = {
 def test_json_of_another_kind_is_no_broken_file(tmp_path, name):
     (tmp_path / name).write_text(NOT_OURS[name], encoding="utf-8")
     with pytest.raises(BadInput, match="is no file that the doctor knows"):
-        examine_file(tmp_path / name)
+        check_file(tmp_path / name)
 
 
 def test_receipts_of_questions_are_known(tmp_path):
     append_result(tmp_path / "receipts.jsonl", QuestionResult("q1", "London"))
     append_result(tmp_path / "receipts.jsonl", QuestionResult("q2", "Paris"))
-    health = examine_file(tmp_path / "receipts.jsonl")
+    health = check_file(tmp_path / "receipts.jsonl")
     assert (health.kind, health.whole) == ("receipts of questions", True)
     assert "of 2 questions; it can be read" in health.said
 
@@ -119,7 +119,7 @@ def test_receipts_of_questions_are_known(tmp_path):
 def test_a_trace_without_its_first_line_is_told_so(files):
     path = files["a trace"]
     path.write_bytes(path.read_bytes().partition(b"\n")[2])
-    health = examine_file(path)
+    health = check_file(path)
     assert (health.kind, health.whole) == ("a trace", False)
     assert "its first line, which says of which run it is," in health.said
 
@@ -127,16 +127,16 @@ def test_a_trace_without_its_first_line_is_told_so(files):
 @pytest.mark.parametrize("cut", [30, 60])
 def test_a_graph_in_lines_that_was_cut_short_is_broken(tmp_path, cut):
     write_graph(PropertyGraph.of(NODES, EDGES), tmp_path / "graph.jsonl")
-    assert examine_file(tmp_path / "graph.jsonl").whole
+    assert check_file(tmp_path / "graph.jsonl").whole
     (tmp_path / "graph.jsonl").write_bytes((tmp_path / "graph.jsonl").read_bytes()[:cut])
-    health = examine_file(tmp_path / "graph.jsonl")
+    health = check_file(tmp_path / "graph.jsonl")
     assert (health.kind, health.whole) == ("a graph file", False)
 
 
 def test_a_memory_that_was_cut_short_is_a_broken_memory_and_nothing_offers_to_salvage_it(files):
     path = files["a memory of claims"]
     path.write_bytes(path.read_bytes()[:20_000])
-    health = examine_file(path)
+    health = check_file(path)
     assert (health.kind, health.whole) == ("a memory of claims", False) and "restore a copy" in health.said, (
         health
     )
@@ -148,7 +148,7 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("notes")
     for path in (tmp_path / "notes.txt", tmp_path / "absent.log", tmp_path):
         with pytest.raises(BadInput):
-            examine_file(path)
+            check_file(path)
     (tmp_path / "graph.graphml").write_text("<graphml>")
     with pytest.raises(BadInput, match="restore a copy"):
         salvage_file(tmp_path / "graph.graphml")

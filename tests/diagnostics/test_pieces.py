@@ -15,10 +15,16 @@ import pytest
 
 from kgot_lab.cli.app import main
 from kgot_lab.diagnostics import components as pieces
-from kgot_lab.diagnostics.components import PIECES, Finding, examine, find_chromium, server_python
+from kgot_lab.diagnostics.components import (
+    COMPONENTS,
+    Finding,
+    check_components,
+    find_chromium,
+    server_python,
+)
 from kgot_lab.errors import LabError, ModelMissing, NoSandbox, NotInstalled, UnknownName
 from kgot_lab.llm.local import require_engine
-from kgot_lab.llm.model_file import VARIABLE, find_model
+from kgot_lab.llm.model_file import MODEL_VARIABLE, find_model
 
 REPOSITORY = Path(__file__).parents[2]
 OURS = Path(sysconfig.get_path("data")) / "share" / "jupyter" / "labextensions"
@@ -44,7 +50,7 @@ def fine() -> str:
 
 
 def run(monkeypatch, some):
-    monkeypatch.setattr(pieces, "PIECES", some)
+    monkeypatch.setattr(pieces, "COMPONENTS", some)
     monkeypatch.setattr(sys, "argv", ["kgot-lab", "doctor"])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -53,9 +59,11 @@ def run(monkeypatch, some):
 
 def test_each_piece_is_tried_for_real(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "no.gguf"))  # the model is tried by the tests marked live
-    findings = {finding.piece: finding for finding in examine()}
-    assert list(findings) == [piece for piece, _, _ in PIECES]
+    monkeypatch.setenv(
+        MODEL_VARIABLE, str(tmp_path / "no.gguf")
+    )  # the model is tried by the tests marked live
+    findings = {finding.piece: finding for finding in check_components()}
+    assert list(findings) == [piece for piece, _, _ in COMPONENTS]
     assert all(finding.works for finding in findings.values() if finding.needed), findings
     assert "100 questions and 994 passages" in findings["bundled data"].said
     assert "Ada Lovelace born in London" in findings["in-memory store"].said
@@ -72,7 +80,7 @@ def test_the_local_model_is_tried_for_real():
         find_model()
     except (ModelMissing, NotInstalled) as error:
         pytest.skip(f"no local model here: {error}")
-    finding = next(examine([piece for piece in PIECES if piece[0] == "local model"]))
+    finding = next(check_components([piece for piece in COMPONENTS if piece[0] == "local model"]))
     assert finding.works and "tokens a second" in finding.said
 
 
@@ -96,7 +104,7 @@ def test_a_missing_piece_that_is_not_needed_is_no_failure(monkeypatch, capsys):
 
 
 def test_a_piece_that_is_broken_is_named_and_the_others_are_still_tried():
-    found = list(examine((("embeddings", broken, False), ("data", fine, True))))
+    found = list(check_components((("embeddings", broken, False), ("data", fine, True))))
     assert not found[0].works and "libgomp" in found[0].said and "install it again" in found[0].said
     assert found[1] == Finding("data", True, "works", True)
 
@@ -243,5 +251,5 @@ def test_want_of_memory_is_no_broken_installation(error):
     def short():
         raise error
 
-    (found,) = examine([("local model", short, False)])
+    (found,) = check_components([("local model", short, False)])
     assert "too little memory" in found.said and "install it again" not in found.said

@@ -17,7 +17,7 @@ from support.saved_run import save_run
 
 from fire.counting import Counts
 from kgot_lab.analogy.skeletons import skeletons
-from kgot_lab.diagnostics.file_check import examine_file
+from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.embedding.vectors import CACHE_NAME, Cached
 from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
@@ -179,7 +179,7 @@ def fault_of(sort: Sort, data: bytes, whole: object, folder: Path) -> str:
         return "read as something else, without a word"
     path.write_bytes(data)
     try:
-        health = examine_file(path)
+        health = check_file(path)
     except LabError:
         return ""
     except Exception as error:

@@ -15,7 +15,7 @@ from support.waiting import AMPLE
 from fire.counting import Counts, forget_peak, peak_mb
 from kgot_lab.embedding.api import API
 from kgot_lab.errors import LLMError
-from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, server_at
+from kgot_lab.llm.openai_compatible import OpenAICompatible, RetryPolicy, server_at
 from kgot_lab.types import Message, Prompt
 
 HELLO = Prompt((Message("user", "Hello?"),), max_tokens=50)
@@ -30,7 +30,7 @@ def fault_of(play: Callable[[], Pieces]) -> str:
     with faulty_server(play) as address:
         preset, model = server_at(f"{address}#m")
         llm = OpenAICompatible(
-            preset, model, patience=Patience(attempts=1, timeout=TIMEOUT, first_wait=0.0, empty=1)
+            preset, model, patience=RetryPolicy(attempts=1, timeout=TIMEOUT, first_wait=0.0, empty=1)
         )
         told = _told(llm) or _told_of_vectors(address)
         llm.close()

@@ -16,7 +16,7 @@ from kgot_lab.embedding.api import API
 from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, ToolFailed
 from kgot_lab.io.http_client import is_loopback, proxy_variable, way_to
 from kgot_lab.llm import connect
-from kgot_lab.llm.presets import Patience
+from kgot_lab.llm.presets import RetryPolicy
 from kgot_lab.stores.sparql.connection import SparqlLink
 from kgot_lab.tools.media import Transcriber
 from kgot_lab.tools.web.engines import JsonApi
@@ -42,7 +42,7 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def ask_a_model(address: str) -> None:
-    with closing(connect(f"{address}#m", patience=Patience(attempts=1))) as llm:  # type: ignore[type-var]
+    with closing(connect(f"{address}#m", patience=RetryPolicy(attempts=1))) as llm:  # type: ignore[type-var]
         llm(HELLO)
 
 

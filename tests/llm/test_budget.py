@@ -20,12 +20,12 @@ from kgot_lab.llm.budget import (
     Rate,
     Spending,
     estimate,
-    may_be_charged,
-    may_retry,
+    estimate_tokens,
+    report_possible_charge,
     requested_price,
-    tokens_of,
+    require_budget_for_retry,
 )
-from kgot_lab.llm.presets import Patience, Price
+from kgot_lab.llm.presets import Price, RetryPolicy
 from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
@@ -240,9 +240,9 @@ class TimingOut(Metered):
     def __call__(self, prompt: Prompt) -> Reply:
         for attempt in range(3):
             if attempt:
-                may_retry()
+                require_budget_for_retry()
             self.calls += 1
-            may_be_charged(0.1)
+            report_possible_charge(0.1)
         raise LLMError("no answer")
 
 
@@ -274,7 +274,7 @@ def test_a_request_is_not_sent_again_where_those_without_an_answer_could_pass_th
 def test_a_server_that_does_not_answer_is_given_no_more_than_the_seconds_of_the_budget() -> None:
     with answering_server(lambda prompt: "too late") as server:
         server.hold_after(0)
-        with closing(connect(f"{server.url}#m", patience=Patience(timeout=10 * AMPLE))) as live:
+        with closing(connect(f"{server.url}#m", patience=RetryPolicy(timeout=10 * AMPLE))) as live:
             llm = Budgeted(live, Budget(seconds=0.3))
             with pytest.raises(OverBudget, match=r"of the 0\.3 seconds of the budget 0 are left"):
                 llm(PROMPT)
@@ -300,13 +300,13 @@ def test_a_call_that_was_interrupted_counts_as_the_most_it_may_have_cost() -> No
         llm(PROMPT)
     assert llm.spending.spent.cost == llm.spending.unanswered == llm.worst(PROMPT).cost > 0
     assert llm.spending.calls == 1
-    may_be_charged(1.0)  # no call is under way, so nobody counts it
+    report_possible_charge(1.0)  # no call is under way, so nobody counts it
     assert llm.spending.spent.cost < 1
 
 
 def test_an_image_is_reckoned_at_the_most_it_can_count() -> None:
     seen = Prompt((Message("user", "What is this?", ("data:image/png;base64,AA==",)),))
-    assert tokens_of(seen) > 48_000
+    assert estimate_tokens(seen) > 48_000
 
 
 def test_an_estimate_adds_up_the_roles() -> None:

@@ -115,10 +115,10 @@ def test_what_is_no_text_is_told_without_it(tmp_path: Path) -> None:
 def test_a_quote_without_an_end_in_a_long_file_costs_no_more_time_than_its_lines(tmp_path):
     import time
 
-    from kgot_lab.llm.keys import not_read
+    from kgot_lab.llm.keys import unparsed_lines_note
 
     file = tmp_path / ".env"
     file.write_text("A='x\n" + 'B="1"\n' * 100_000, encoding="utf-8")
     began = time.process_time()
-    assert "line 1 of" in not_read(file)
+    assert "line 1 of" in unparsed_lines_note(file)
     assert time.process_time() - began < 20  # its time was the square of the lines

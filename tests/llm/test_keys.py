@@ -11,7 +11,7 @@ from support.openai_server import Answer, asking, refuses, says
 
 from kgot_lab.errors import LLMError
 from kgot_lab.llm import connect
-from kgot_lab.llm.keys import own_headers, without_key, without_known_keys
+from kgot_lab.llm.keys import authorization_headers, mask_known_keys, remove_key
 from kgot_lab.llm.presets import ENDPOINTS, SERVER_KEY, server_at
 from kgot_lab.types import Message, Prompt
 
@@ -51,7 +51,7 @@ def held(key: str, text: str) -> list[str]:
 
 @every("spelt", SPELLINGS)
 def test_a_key_is_taken_out_of_a_text_however_it_is_spelt(spelt: str) -> None:
-    told = without_key(f"wrong key: {spelt}, try again", KEY)
+    told = remove_key(f"wrong key: {spelt}, try again", KEY)
     assert told.startswith("wrong key: ") and told.endswith("try again") and "…" in told
     assert (
         not held(KEY, told) and not held(KEY.lower(), told.lower()) and KEY.encode().hex()[8:16] not in told
@@ -61,15 +61,15 @@ def test_a_key_is_taken_out_of_a_text_however_it_is_spelt(spelt: str) -> None:
 @every("key", ["a", "ab", "x1", "abc", "abcd", "abcde", "1234567", "a b", "(((("])
 def test_a_short_key_is_taken_out_too_and_words_that_have_its_letters_stay(key: str) -> None:
     assert (
-        without_key(f"the key {key!r} is wrong: about max_tokens", key)
+        remove_key(f"the key {key!r} is wrong: about max_tokens", key)
         == "the key '…' is wrong: about max_tokens"
     )
-    assert without_key(f"Bearer {key}", key) == "Bearer …"
+    assert remove_key(f"Bearer {key}", key) == "Bearer …"
 
 
 def test_a_text_without_the_key_stays_as_it_is() -> None:
     text = "HTTP 404: there is no model of that name; İt was moved"
-    assert without_key(text, KEY) == without_key(text, "none") == text
+    assert remove_key(text, KEY) == remove_key(text, "none") == text
 
 
 UNSENDABLE = [
@@ -111,7 +111,7 @@ def test_what_a_server_echoes_of_a_key_is_neither_in_the_error_nor_told_while_wa
         with asking(answer, attempts=2) as (llm, server), pytest.raises(LLMError) as caught:
             llm(HELLO)
         shown += " ".join([*server.said, str(caught.value)])
-    assert without_key(shown, key) == shown
+    assert remove_key(shown, key) == shown
 
 
 def test_what_is_set_for_openai_is_sent_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +145,8 @@ def test_what_is_set_for_openai_is_sent_to_nobody_else(monkeypatch: pytest.Monke
     ],
 )
 def test_openais_own_addresses_get_its_organization(address: str, openai: bool) -> None:
-    assert ("OpenAI-Organization" not in own_headers(server_at(address)[0], "key")) is openai
-    assert list(own_headers(ENDPOINTS["openai"], "key")) == ["Authorization"]
+    assert ("OpenAI-Organization" not in authorization_headers(server_at(address)[0], "key")) is openai
+    assert list(authorization_headers(ENDPOINTS["openai"], "key")) == ["Authorization"]
 
 
 def test_a_key_that_a_server_repeats_in_its_reply_is_masked_and_the_rest_of_a_long_reply_stays(
@@ -165,6 +165,6 @@ def test_a_key_that_a_server_repeats_in_its_reply_is_masked_and_the_rest_of_a_lo
 def test_a_word_that_is_somebodys_password_is_left_in_texts():
     words = {"POSTGRES_PASSWORD": "postgres", "NEO4J_PASSWORD": "Password", "A_TOKEN": "tr0ub4dor"}
     assert (
-        without_known_keys("postgresql.org wants a password, tr0ub4dor", words)
+        mask_known_keys("postgresql.org wants a password, tr0ub4dor", words)
         == "postgresql.org wants a password, …"
     )

@@ -15,8 +15,8 @@ import pytest
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm import connect
-from kgot_lab.llm.local import CHUNK, Local, Written, _reusable
-from kgot_lab.llm.model_file import QWEN_CODER, why_not_loaded
+from kgot_lab.llm.local import CHUNK, GeneratedText, Local, _reusable
+from kgot_lab.llm.model_file import QWEN_CODER, explain_load_failure
 from kgot_lab.llm.presets import Settings
 from kgot_lab.types import Message, Prompt
 
@@ -73,9 +73,9 @@ class Muttering:
 
     def read(self, tokens: list[int], done: int) -> None: ...
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> GeneratedText:
         self.asked = prompt.max_tokens
-        return Written(
+        return GeneratedText(
             self.text, len(self.text.split()), cut=False, logprob=-1.5 if prompt.likelihood else None
         )
 
@@ -297,9 +297,9 @@ def test_why_a_file_is_not_loaded_tells_a_broken_file_from_want_of_memory(tmp_pa
     other.write_bytes(b"GGUF" + bytes(40))
     none.write_text("<html>")
     pinned = replace(QWEN_CODER, size=100, sha256=hashlib.sha256(whole.read_bytes()).hexdigest())
-    assert why_not_loaded(whole, pinned).startswith(
+    assert explain_load_failure(whole, pinned).startswith(
         "The file is whole, and loading it needs about 0.1 GB of memory: free some"
     )
-    assert why_not_loaded(other, pinned).startswith("Is the file whole? Loading it needs about")
-    assert why_not_loaded(none, pinned) == "It is no GGUF file."
-    assert "cannot be read" in why_not_loaded(tmp_path / "nowhere", pinned)
+    assert explain_load_failure(other, pinned).startswith("Is the file whole? Loading it needs about")
+    assert explain_load_failure(none, pinned) == "It is no GGUF file."
+    assert "cannot be read" in explain_load_failure(tmp_path / "nowhere", pinned)

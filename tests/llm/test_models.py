@@ -11,8 +11,8 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.models import Models, entry_for, load_models, models_from
-from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, Price, Settings
-from kgot_lab.llm.recorded import Head, Recorder, Scripted, prompt_key
+from kgot_lab.llm.openai_compatible import OpenAICompatible, Price, RetryPolicy, Settings
+from kgot_lab.llm.recorded import Recorder, Scripted, TapeHeader, prompt_key
 from kgot_lab.types import Message, Prompt
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -47,7 +47,7 @@ def test_a_name_opens_the_model_with_all_that_the_file_says(
     llm = connect("planner", models=write(FULL))
     assert isinstance(llm, OpenAICompatible)
     assert llm.name == "openai:gpt-5.4-mini [temperature=0.2, reasoning_effort=low, allowance=6000]"
-    assert (llm.price, llm.patience) == (Price(0.75, 4.5), Patience(attempts=2, timeout=300))
+    assert (llm.price, llm.patience) == (Price(0.75, 4.5), RetryPolicy(attempts=2, timeout=300))
     assert llm.settings == Settings(temperature=0.2, reasoning_effort="low", allowance=6000)
     assert llm.preset.key_variable == "LAB_OPENAI_KEY"
     small = connect("small", models=load_models(write(FULL)))
@@ -186,7 +186,7 @@ def test_the_name_in_a_trace_finds_the_entry_again_whatever_its_kind(
 ) -> None:
     monkeypatch.setenv("LAB_OPENAI_KEY", CANARY)
     (tmp_path / "Mine.gguf").write_bytes(b"GGUF")
-    Recorder(Scripted([], name="somebody"), tmp_path / "tape.jsonl", head=Head("somebody"))
+    Recorder(Scripted([], name="somebody"), tmp_path / "tape.jsonl", head=TapeHeader("somebody"))
     more = f"""
 house: {{model: 'HTTP://localhost:1/v1#m', max_tokens: 7}}
 mine: {{model: 'local:{tmp_path / "Mine.gguf"}', temperature: 0.0}}

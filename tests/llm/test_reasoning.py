@@ -12,7 +12,7 @@ from kgot_lab.errors import BadInput, LLMError, OverBudget, UnknownName
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.llm.openai_compatible import OpenAICompatible
 from kgot_lab.llm.presets import FREE, Settings, ollama_address, server_at
-from kgot_lab.llm.structured import reasons, split_thought
+from kgot_lab.llm.structured import is_reasoning_model, split_reasoning
 from kgot_lab.types import Message, Prompt, Usage
 
 HELLO = Prompt(
@@ -149,7 +149,7 @@ def test_what_a_model_thinks_is_taken_off_counted_and_paid_for(answer: Answer, l
     ],
 )
 def test_thoughts_are_taken_off_where_they_begin_a_reply(text: str, thinks: bool, said: str) -> None:
-    assert split_thought(text, thinks=thinks)[0] == said
+    assert split_reasoning(text, thinks=thinks)[0] == said
 
 
 # --- settings
@@ -178,9 +178,9 @@ def test_a_model_that_thinks_gets_room_for_it(model: str, settings: dict[str, An
 
 def test_models_that_think_are_known_by_name() -> None:
     known = "o1 o3-mini o4-mini gpt-5 gpt-5.4-nano gpt-6-sol claude-sonnet-5-5 gemini-2.5-flash deepseek-r1:8b qwen3:8b qwq gpt-oss:20b"
-    assert [model for model in known.split() if not reasons(model)] == []
+    assert [model for model in known.split() if not is_reasoning_model(model)] == []
     plain = "gpt-4o gpt-4.1-mini claude-haiku-4-5 gemini-2.0-flash llama3.3 qwen2.5-coder-1.5b-instruct-q4_k_m qwen3-4b-instruct-2507"
-    assert [model for model in plain.split() if reasons(model)] == []
+    assert [model for model in plain.split() if is_reasoning_model(model)] == []
 
 
 @every(

@@ -10,15 +10,15 @@ from support.every import every
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import (
-    Head,
-    Keys,
+    PromptKeys,
     Recorded,
     Recorder,
     Scripted,
+    TapeHeader,
     prompt_from_json,
     prompt_key,
     prompt_to_json,
-    settle_last_line,
+    repair_last_line,
 )
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
@@ -56,7 +56,7 @@ def test_a_tape_has_the_name_and_keys_of_the_live_model(tmp_path: Path) -> None:
     recorder(VOTE)
     tape = Recorded(tmp_path / "tape.jsonl")
     assert tape.name == recorder.name == live.name
-    assert list(tape.replies) == [Keys(live.name).of(VOTE)] == [prompt_key(VOTE, live.name, 1)]
+    assert list(tape.replies) == [PromptKeys(live.name).of(VOTE)] == [prompt_key(VOTE, live.name, 1)]
 
 
 @every(
@@ -271,7 +271,9 @@ def test_the_replies_in_a_trace_are_replayed_in_their_order(tmp_path: Path) -> N
         )
     )
     tape = connect(f"recorded:{tmp_path / 'run.jsonl'}")
-    assert isinstance(tape, Recorded) and tape.head == Head("a", "", "an engine 1.0", "2026-11-21", "run r")
+    assert isinstance(tape, Recorded) and tape.head == TapeHeader(
+        "a", "", "an engine 1.0", "2026-11-21", "run r"
+    )
     assert [tape(VOTE) for _ in range(2)] == [Reply("INSERT", Usage(3)), Reply("RETRIEVE", Usage(3))]
     with pytest.raises(
         ReplayMiss,
@@ -348,7 +350,7 @@ def test_a_tape_may_be_held_in_memory() -> None:
         {"key": prompt_key(VOTE, "m"), "reply": "INSERT", "usage": {"prompt_tokens": 3}},
     ]
     tape = Recorded(entries)
-    assert (tape(VOTE).text, tape.head) == ("INSERT", Head("m"))
+    assert (tape(VOTE).text, tape.head) == ("INSERT", TapeHeader("m"))
 
 
 @pytest.mark.parametrize(
@@ -365,5 +367,5 @@ def test_a_line_that_no_reader_can_take_is_named_and_at_the_end_dropped(
         Recorded(tape)
     tape.write_text(f"{sound}{line}")
     assert Recorded(tape)(VOTE).text == "INSERT"
-    settle_last_line(tape)
+    repair_last_line(tape)
     assert tape.read_text() == sound

@@ -28,13 +28,13 @@ from support.waiting import AMPLE
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled, OverBudget, ReplayMiss
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
-from kgot_lab.llm.capabilities import without_quotes
-from kgot_lab.llm.keys import PiecesMasked, with_key_masked
-from kgot_lab.llm.local import Local, Written
+from kgot_lab.llm.capabilities import omit_quotes
+from kgot_lab.llm.keys import StreamMasker, mask_key
+from kgot_lab.llm.local import GeneratedText, Local
 from kgot_lab.llm.presets import SERVER_KEY, Settings
 from kgot_lab.llm.recorded import Recorded, Recorder, Scripted
-from kgot_lab.llm.streaming import StreamingLLM, streamed
-from kgot_lab.llm.structured import RecordedCall, SpokenPieces, noting_calls, split_thought
+from kgot_lab.llm.streaming import StreamingLLM, stream_reply
+from kgot_lab.llm.structured import AnswerSplitter, RecordedCall, record_calls, split_reasoning
 from kgot_lab.types import LLM, Message, Prompt, Reply, Usage
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -49,7 +49,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def told_by(llm: LLM, prompt: Prompt = HELLO) -> tuple[list[str], Reply]:
     """The pieces that are not empty, and the reply; together they are what a stream promises."""
-    *pieces, reply = streamed(llm, prompt)
+    *pieces, reply = stream_reply(llm, prompt)
     assert isinstance(reply, Reply) and all(isinstance(piece, str) for piece in pieces)
     assert "".join(map(str, pieces)).strip() == reply.text
     return [str(piece) for piece in pieces if piece], reply
@@ -165,10 +165,10 @@ def test_what_is_said_of_waits_is_had_without_the_words_of_the_server() -> None:
     with asking(refuses(503, words), Answer(drop=True), says_on("Hi."), attempts=3) as (llm, server):
         told_by(llm)
     assert words in server.said[0]
-    first, second = map(without_quotes, server.said)
+    first, second = map(omit_quotes, server.said)
     assert first.startswith(f"{llm.name}: HTTP 503; request 1 of 3, the next in ") and "secret" not in first
     assert second.startswith(f"{llm.name}: no connection; request 2 of 3")
-    assert without_quotes("as it is") == "as it is"
+    assert omit_quotes("as it is") == "as it is"
 
 
 @every(
@@ -242,10 +242,10 @@ def test_a_text_in_pieces_is_masked_as_the_whole_is(secret: str) -> None:
         "…",
     ]
     for _ in range(200):
-        text, masked, told = "".join(chance.choices(bits, k=chance.randrange(1, 6))), PiecesMasked(secret), ""
+        text, masked, told = "".join(chance.choices(bits, k=chance.randrange(1, 6))), StreamMasker(secret), ""
         for piece in in_pieces(text, chance):
             told += masked.after(piece)
-        assert told + masked.rest() == with_key_masked(text, secret)
+        assert told + masked.rest() == mask_key(text, secret)
 
 
 def test_a_text_in_pieces_is_parted_from_its_thoughts_as_the_whole_is() -> None:
@@ -254,9 +254,9 @@ def test_a_text_in_pieces_is_parted_from_its_thoughts_as_the_whole_is() -> None:
     for _ in range(5000):
         text = "".join(chance.choices(bits, k=chance.randrange(7)))
         for thinks in (False, True):
-            spoken = SpokenPieces(thinks=thinks)
+            spoken = AnswerSplitter(thinks=thinks)
             told = "".join([spoken.after(piece) for piece in in_pieces(text, chance)]) + spoken.rest()
-            said, thought = split_thought(text, thinks=thinks)
+            said, thought = split_reasoning(text, thinks=thinks)
             assert (told.strip(), spoken.thought) == (said.strip(), thought)
 
 
@@ -297,7 +297,7 @@ def test_a_model_can_be_stopped_while_it_thinks() -> None:
         while True:
             yield delta(None, reasoning_content="hm ")
 
-    with asking(tells(pieces())) as (llm, server), closing(streamed(llm, HELLO)) as stream:
+    with asking(tells(pieces())) as (llm, server), closing(stream_reply(llm, HELLO)) as stream:
         assert next(stream) == ""
         stream.close()
         assert server.hung_up.wait(AMPLE)
@@ -368,7 +368,7 @@ def test_what_cannot_stream_is_told_in_words_and_a_stream_without_a_reply_is_an_
 def test_a_tape_keeps_what_was_streamed_and_tells_it_in_words(tmp_path: Path) -> None:
     recorder = Recorder(Scripted(["Once upon a time.", "Never kept."]), tmp_path / "tape.jsonl")
     _, reply = told_by(recorder)
-    with closing(streamed(recorder, HELLO)) as stopped:
+    with closing(stream_reply(recorder, HELLO)) as stopped:
         next(stopped)
     replayed = Recorded(tmp_path / "tape.jsonl")
     assert told_by(replayed) == (["Once", " upon", " a", " time."], reply)
@@ -380,7 +380,7 @@ def test_a_tape_keeps_what_was_streamed_and_tells_it_in_words(tmp_path: Path) ->
 def test_a_budget_counts_a_stream_once_and_stops_before_it_would_pass() -> None:
     llm = Budgeted(Budgeted(Scripted(["Once upon a time."] * 2), Budget()), Budget(calls=1))
     noted: list[RecordedCall] = []
-    with noting_calls(noted):
+    with record_calls(noted):
         _, reply = told_by(llm)
     assert (llm.calls, llm.spent.completion_tokens, llm.spending.calls) == (1, 4, 1)
     assert [call.usage for call in noted] == [reply.usage] and llm.spending in noted[0].accounts
@@ -408,8 +408,8 @@ def test_a_stream_that_is_stopped_or_breaks_off_counts_as_the_most_it_can_take()
 def test_each_step_of_a_stream_may_be_taken_in_another_context() -> None:
     noted: list[RecordedCall] = []
     with asking(says_on(*WORDS)) as (model, _):
-        stream = streamed(Budgeted(model, Budget(seconds=AMPLE)), HELLO)
-        with noting_calls(noted):
+        stream = stream_reply(Budgeted(model, Budget(seconds=AMPLE)), HELLO)
+        with record_calls(noted):
             parts = [copy_context().run(next, stream, None) for _ in range(20)]
     assert [part for part in parts if part][-1] == Reply("".join(WORDS), Usage(1000, 500, cost=0.002))
     assert len(noted) == 1
@@ -429,11 +429,11 @@ class Mumbling:
 
     def write_on(
         self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
-    ) -> Iterator[str | Written]:
+    ) -> Iterator[str | GeneratedText]:
         self.finished = False
         yield from self.pieces
         self.finished = True
-        yield Written("".join(self.pieces), len(self.pieces), cut=False)
+        yield GeneratedText("".join(self.pieces), len(self.pieces), cut=False)
 
 
 def mumbling(path: Path, *pieces: str) -> tuple[Local, Mumbling]:

@@ -17,11 +17,11 @@ from kgot_lab.llm.recorded import Scripted
 from kgot_lab.llm.structured import (
     RecordedCall,
     checked_reply,
-    noting_calls,
+    compact_schema,
     parse,
-    schema_in_words,
-    schema_of,
+    record_calls,
     structured,
+    write_schema_in_prompt,
 )
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
@@ -50,7 +50,7 @@ GOOD = '{"reason": "enough", "choice": "RETRIEVE", "things": [{"title": "a", "co
 
 
 def test_a_schema_is_small_and_written_out() -> None:
-    schema = schema_of(Vote)
+    schema = compact_schema(Vote)
     text = json.dumps(schema)
     assert "$ref" not in text and "$defs" not in text and '"default"' not in text
     # the order is the order of writing
@@ -66,7 +66,7 @@ class Tree(BaseModel):
 
 def test_a_shape_without_end_is_refused() -> None:
     with pytest.raises(BadInput, match="Tree contains itself"):
-        schema_of(Tree)
+        compact_schema(Tree)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_bad_reply_is_mended_once_in_the_same_conversation() -> None:
     llm = Scripted(["RETRIEVE, I think", GOOD])
     assert structured(llm, PROMPT, Vote).choice == "RETRIEVE"
     first, second = llm.asked
-    assert first.schema == schema_of(Vote)
+    assert first.schema == compact_schema(Vote)
     assert second.messages[: len(first.messages)] == first.messages
     assert [message.role for message in second.messages] == ["user", "assistant", "user"]
     assert second.messages[1].text == "RETRIEVE, I think"
@@ -127,11 +127,13 @@ def test_two_bad_replies_are_an_error() -> None:
 
 
 def test_a_schema_can_be_asked_for_in_words() -> None:
-    words = schema_in_words(Prompt((Message("system", "s"), Message("user", "u")), schema={"type": "object"}))
+    words = write_schema_in_prompt(
+        Prompt((Message("system", "s"), Message("user", "u")), schema={"type": "object"})
+    )
     assert words.schema is None
     assert words.messages[0].text == "s"
     assert words.messages[1].text.startswith("u\n") and '{"type": "object"}' in words.messages[1].text
-    assert schema_in_words(PROMPT) is PROMPT
+    assert write_schema_in_prompt(PROMPT) is PROMPT
 
 
 def test_a_scripted_model_counts_words_and_runs_out() -> None:
@@ -204,7 +206,7 @@ def test_calls_in_threads_of_one_tool_are_all_noted():
     spending = Spending(Budget())
     for model, accounts in ((Model(), {None}), (Budgeted(Model(), spending), {None, spending})):
         noted = list[RecordedCall]()
-        with noting_calls(noted), ThreadPoolExecutor(3) as pool:
+        with record_calls(noted), ThreadPoolExecutor(3) as pool:
             prompts = [Prompt((Message("user", str(number)),)) for number in (1, 2, 3)]
             for call in [pool.submit(copy_context().run, checked_reply, model, prompt) for prompt in prompts]:
                 call.result()

@@ -10,7 +10,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, UnknownName
 from kgot_lab.llm.recorded import Scripted
-from kgot_lab.llm.structured import schema_of
+from kgot_lab.llm.structured import compact_schema
 from kgot_lab.memory.extraction import ExtractedTriples
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.triple_store import InMemoryTripleStore
@@ -43,7 +43,7 @@ def test_a_text_is_read_by_one_call_whose_reply_follows_a_schema(store, reply):
     assert found == [WORKS, REPORTS, BASED] and [each.confidence for each in found] == [0.95, 0.9, 0.95]
     (prompt,) = made.provider.asked
     assert (
-        prompt.schema == schema_of(ExtractedTriples)
+        prompt.schema == compact_schema(ExtractedTriples)
         and TEXT in prompt.messages[-1].text
         and store.count() == 0
     )

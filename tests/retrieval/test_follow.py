@@ -21,7 +21,7 @@ from kgot_lab.retrieval.entity_linking import Reach, Titles, compared_name, foll
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked
+from kgot_lab.types import Document, Edge, Hit, HitColumns, Node, Query, Ranking, full_text, ranked
 
 # --- the formula, with loops and dictionaries ---
 
@@ -317,7 +317,7 @@ def test_few_documents_without_names_can_be_followed(documents):
 
 
 def test_hits_in_columns_and_hits_one_by_one_are_followed_alike():
-    columned = Found([document.id for document in STORY], np.array([0, 3]), np.array([2.0, 0.5]))
+    columned = HitColumns([document.id for document in STORY], np.array([0, 3]), np.array([2.0, 0.5]))
     stage = follow(STORY, Letters())
     assert stage(Ranking(Query("who?"), columned)) == stage(Ranking(Query("who?"), tuple(columned)))
 

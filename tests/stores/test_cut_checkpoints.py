@@ -17,7 +17,7 @@ pytest.importorskip("resource", reason="no limit on the size of files here")
 from support import cut_checkpoint_script
 from support.cut_checkpoint_script import AFTER, BEFORE, KINDS
 
-from kgot_lab.diagnostics.file_check import examine_file
+from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.errors import StoreDamaged
 
 pytestmark = pytest.mark.extended
@@ -70,7 +70,7 @@ def test_beside_a_writer_whose_checkpoint_failed_everything_is_read(cut):
 
 def test_after_a_kill_in_a_checkpoint_everything_is_read(left):
     kind, path = left
-    assert kind not in ("claims", "graph") or examine_file(path).whole
+    assert kind not in ("claims", "graph") or check_file(path).whole
     assert count(kind, path) == ADDED
 
 

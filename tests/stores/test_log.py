@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kgot_lab.diagnostics.file_check import examine_file
+from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.changes import Truth
 from kgot_lab.stores import open_store
@@ -186,9 +186,9 @@ def test_a_log_whose_chain_is_sound_keeps_all_its_records(tmp_path, harm):
         "a line between": [*lines[:5], b"what somebody wrote\n", *lines[5:]],
     }
     path.write_bytes(b"".join(harmed[harm]))
-    assert not examine_file(path).whole
+    assert not check_file(path).whole
     assert salvage(path).told == "kept 5 of 5 writes"
-    assert len(list(history(path))) == 5 and examine_file(path).whole
+    assert len(list(history(path))) == 5 and check_file(path).whole
 
 
 def test_a_salvage_of_a_log_tells_how_much_it_kept_and_a_refused_one_leaves_nothing(tmp_path):

@@ -19,7 +19,7 @@ import pytest
 from support.every import every
 from support.waiting import AMPLE
 
-from kgot_lab.diagnostics.file_check import examine_file
+from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
@@ -735,7 +735,7 @@ def test_damage_to_the_log_that_a_killed_process_left_is_said(tmp_path):
         if place is not None:
             (tmp_path / "graph.db-wal").write_bytes(wal[:place] + bytes([wal[place] ^ 1]) + wal[place + 1 :])
         before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-        health = examine_file(path)
+        health = check_file(path)
         if place is not None:
             assert {name: (tmp_path / name).read_bytes() for name in before} == before, (
                 "nothing is changed, and the log stays"

@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 from support.waiting import AMPLE, until
 
-from kgot_lab.diagnostics.file_check import examine_file, salvage_file
+from kgot_lab.diagnostics.file_check import check_file, salvage_file
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.stores.sqlite import file
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
@@ -104,7 +104,7 @@ def test_an_interruption_while_a_file_is_searched_is_no_damage(tmp_path, monkeyp
     with Sqlite(tmp_path / "graph.db") as store:
         store.apply(ALL)
     monkeypatch.setattr("zlib.crc32", lambda *_: signal.raise_signal(signal.SIGINT))
-    for look in (Sqlite, examine_file):
+    for look in (Sqlite, check_file):
         with pytest.raises(KeyboardInterrupt):
             look(tmp_path / "graph.db")
 
@@ -142,7 +142,7 @@ def contents(folder):
 def test_a_look_changes_nothing_at_a_file_that_a_killed_process_left(killed):
     before = contents(killed.parent)
     assert set(before) == {"graph.db", "graph.db-wal", "graph.db-shm"}
-    health = examine_file(killed)
+    health = check_file(killed)
     assert health.whole and "20 nodes, 0 edges, every row is as it was written" in health.said
     assert contents(killed.parent) == before
 
@@ -151,7 +151,7 @@ def test_a_look_leaves_nothing_beside_a_file_that_was_closed(tmp_path):
     with Sqlite(tmp_path / "graph.db") as store:
         store.apply(ALL)
     before = contents(tmp_path)
-    health = examine_file(tmp_path / "graph.db")
+    health = check_file(tmp_path / "graph.db")
     assert (
         health.whole
         and "2 nodes, 1 edge, every row" in health.said
@@ -169,7 +169,7 @@ def test_a_log_that_lost_its_end_is_told_by_its_index(killed, left):
     else:
         log.write_bytes(data[: int(len(data) * left)] if isinstance(left, float) else data[:left])
     before = contents(killed.parent)
-    health = examine_file(killed)
+    health = check_file(killed)
     assert not health.whole and "lost its end: of" in health.said, health
     assert contents(killed.parent) == before
 
@@ -179,7 +179,7 @@ def test_a_log_without_its_index_that_ends_within_a_change_is_told(killed, cut):
     beside(killed, "-shm").unlink()
     log = beside(killed, "-wal")
     log.write_bytes(log.read_bytes()[:-cut])
-    health = examine_file(killed)
+    health = check_file(killed)
     assert not health.whole and "cut off: a write that did not end, or damage to the last one" in health.said
 
 
@@ -187,7 +187,7 @@ def test_a_write_that_did_not_end_is_no_loss_where_the_index_says_so(killed):
     log = beside(killed, "-wal")
     data = log.read_bytes()
     log.write_bytes(data + data[32 : 32 + 24 + 1000])  # a page of the same log, cut short
-    assert examine_file(killed).whole
+    assert check_file(killed).whole
     with Sqlite(killed) as store:
         assert len(store.graph()) == 20
 
@@ -204,7 +204,7 @@ def test_a_file_that_is_open_elsewhere_is_looked_at_and_not_salvaged(tmp_path):
     ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline()
-        assert examine_file(path).whole
+        assert check_file(path).whole
         with pytest.raises(StoreUnavailable, match="open in another process"):
             salvage_sqlite(path)
         other.stdin.close()
@@ -227,28 +227,28 @@ def test_a_file_that_is_being_written_to_is_whole(tmp_path):
         seen = []
         for _ in range(12):
             try:
-                seen.append(examine_file(path))
+                seen.append(check_file(path))
             except StoreUnavailable as error:
                 assert "is being written to now" in str(error)
         other.kill()
     assert all(health.whole for health in seen), [health for health in seen if not health.whole]
-    assert examine_file(path).whole
+    assert check_file(path).whole
 
 
 def test_a_file_that_is_open_here_is_not_read_beside_its_store(tmp_path):
     with Sqlite(tmp_path / "graph.db") as store:
-        for look in (examine_file, salvage_sqlite):
+        for look in (check_file, salvage_sqlite):
             with pytest.raises(StoreUnavailable, match=r"verify\(\)"):
                 look(tmp_path / "graph.db")
         store.apply(ALL)
-    assert examine_file(tmp_path / "graph.db").whole
+    assert check_file(tmp_path / "graph.db").whole
 
 
 def test_a_whole_file_with_two_names_is_told_whole(tmp_path):
     with Sqlite(tmp_path / "graph.db") as store:
         store.apply(ALL)
     (tmp_path / "other.db").hardlink_to(tmp_path / "graph.db")
-    health = examine_file(tmp_path / "other.db")
+    health = check_file(tmp_path / "other.db")
     assert health.whole and "other names (hard links), and stores open none such" in health.said
 
 
@@ -256,7 +256,7 @@ def test_a_whole_file_with_two_names_is_told_whole(tmp_path):
 def test_a_whole_file_in_a_folder_that_nobody_may_write_to_is_told_whole(killed):
     killed.parent.chmod(0o555)
     try:
-        assert examine_file(killed).whole
+        assert check_file(killed).whole
     finally:
         killed.parent.chmod(0o755)
 
@@ -278,7 +278,7 @@ def test_a_file_that_is_not_ours_is_no_broken_one_and_is_not_salvaged(tmp_path, 
         else:
             other.execute("PRAGMA user_version = 9")
     before = contents(tmp_path)
-    for look in (examine_file, salvage_file, salvage_sqlite):
+    for look in (check_file, salvage_file, salvage_sqlite):
         with pytest.raises(BadInput, match=r"of another program|something else made|newer version"):
             look(path)
     assert contents(tmp_path) == before
@@ -290,10 +290,10 @@ def test_a_salvage_tells_how_much_it_kept_and_a_refused_one_leaves_nothing(kille
         store.apply(Diff(added_edges=(Edge("n1", "knows", "n2"), Edge("n3", "knows", "n4"))))
     with closing(sqlite3.connect(killed)) as other, other:
         other.execute("UPDATE sums SET sum = sum + 1 WHERE kind = 'nodes' AND number = 4")
-    assert not examine_file(killed).whole
+    assert not check_file(killed).whole
     salvaged = salvage_file(killed)
     assert salvaged.told == "kept 19 of 20 nodes and 1 of 2 edges"
-    assert examine_file(killed).whole
+    assert check_file(killed).whole
     killed.write_bytes(killed.read_bytes()[:4096] + bytes(range(256)) * 200)
     before = contents(killed.parent)
     for _ in range(3):
@@ -308,7 +308,7 @@ def test_rows_of_a_file_that_was_cut_between_two_pages_are_kept(tmp_path):
     with Sqlite(path) as store:
         store.apply(Diff(added_nodes=nodes))
     path.write_bytes(path.read_bytes()[: -8 * 4096])
-    assert not examine_file(path).whole
+    assert not check_file(path).whole
     told = salvage_file(path).told
     with Sqlite(path) as store:
         kept = len(store.graph())

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from kgot_lab.llm import connect
 from kgot_lab.llm.openai_compatible import OpenAICompatible, server_at
-from kgot_lab.llm.presets import Patience, Price, Settings
+from kgot_lab.llm.presets import Price, RetryPolicy, Settings
 from support.loopback import serving
 from support.waiting import AMPLE
 
@@ -230,7 +230,7 @@ def asking(
             "sleep": server.waits.append,
             "say": server.said.append,
             "settings": settings,
-            "patience": Patience(**{"timeout": AMPLE, **patience}),  # type: ignore[arg-type]
+            "patience": RetryPolicy(**{"timeout": AMPLE, **patience}),  # type: ignore[arg-type]
         }
         if model.startswith("ollama:"):
             with patch.dict("os.environ", OLLAMA_HOST=server.url.removesuffix("/v1")):

@@ -12,7 +12,7 @@ from pathlib import Path
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput, BadReply, ToolFailed, TraceError, UnknownName
 from kgot_lab.evaluation.grading import grade_in, grading_prompt
-from kgot_lab.llm.structured import parse, schema_of
+from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned
@@ -89,7 +89,7 @@ def rag_prompt(question: str, passages: str) -> Prompt:
 def _prompt(text: str) -> Prompt:
     asked = f'{text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
     return Prompt(
-        (Message("system", prompts.ANSWER), Message("user", asked)), schema_of(Answer), 0.0, 0, _LONGEST
+        (Message("system", prompts.ANSWER), Message("user", asked)), compact_schema(Answer), 0.0, 0, _LONGEST
     )
 
 

@@ -43,7 +43,7 @@ from kgot_lab.errors import (
     ReplayMiss,
     TraceError,
     UnsupportedQuestion,
-    words_of,
+    error_message,
 )
 from kgot_lab.evaluation.grading import grade_in
 from kgot_lab.loop.events import Answered, Asked, Event
@@ -227,9 +227,9 @@ class QuestionRun:
             if _ends_the_run(error):
                 raise
             error_text = (
-                words_of(error)
+                error_message(error)
                 if isinstance(error, LabError)
-                else f"{type(error).__name__}: {words_of(error)}"
+                else f"{type(error).__name__}: {error_message(error)}"
             )
             receipt = replace(receipt, correct=None, error=error_text or type(error).__name__)
             problem = error

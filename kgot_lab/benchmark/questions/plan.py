@@ -17,7 +17,7 @@ from kgot_lab.benchmark.questions.kit import NO_WEB, Kit, ModelsBehind, More, We
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.report import spent_before
 from kgot_lab.benchmark.questions.sets import Selection
-from kgot_lab.errors import BadInput, without_secrets
+from kgot_lab.errors import BadInput, mask_secrets
 from kgot_lab.io.files import write_whole
 from kgot_lab.llm.budget import Budget, Budgeted, Spending, requested_price
 from kgot_lab.loop.limits import Limits
@@ -267,6 +267,6 @@ def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: Ans
         set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),
         selection=asdict(selection), system=by.system, model="", execution="", limits=by.limits.as_json() if looped else {},
         documents_sha256=QuestionSet(list(by.documents), []).sha256, private=whole.private,
-        store=without_secrets(by.store) if looped else "", scored_by=whole.scored_by, **asdict(by.web),
+        store=mask_secrets(by.store) if looped else "", scored_by=whole.scored_by, **asdict(by.web),
         made={"date": str(date.today()), "version": __version__, "machine": platform.machine()},
     )  # fmt: skip

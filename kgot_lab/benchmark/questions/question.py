@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgot_lab.documents.files import text_of
 from kgot_lab.documents.folder import first_heading, passages, read_documents, without_heading
-from kgot_lab.errors import BadInput, shortly
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.types import Document, Json
 
@@ -124,7 +124,7 @@ def _question(path: Path, number: int, line: str) -> Question:
     try:
         row = json.loads(line)
     except ValueError:
-        raise BadInput(f"{where}, is not JSON: {shortly(line)}") from None
+        raise BadInput(f"{where}, is not JSON: {short_repr(line)}") from None
     _check(where, row)
     files = tuple(path.parent / name for name in row.get("attachments", ()))
     for file in files:
@@ -144,18 +144,20 @@ def _question(path: Path, number: int, line: str) -> Question:
 
 def _check(where: str, row: Json) -> None:
     if not isinstance(row, Mapping):
-        raise BadInput(f"{where}: a question is an object with question and answer, not {shortly(row)}")
+        raise BadInput(f"{where}: a question is an object with question and answer, not {short_repr(row)}")
     if unknown := sorted(set(row) - set(_KNOWN)):
         raise BadInput(f"{where}: there is no field {unknown[0]!r}; known are {', '.join(_KNOWN)}")
     if not isinstance(row.get("question"), str) or not row["question"].strip():
-        raise BadInput(f'{where}: a question is a text under "question", not {shortly(row.get("question"))}')
+        raise BadInput(
+            f'{where}: a question is a text under "question", not {short_repr(row.get("question"))}'
+        )
     if isinstance(row.get("answer"), list):
         raise BadInput(
             f'{where}: the right answer is one text; what else is right stands under "aliases", a list of texts'
         )
     if not isinstance(row.get("answer"), str | int | float) or not str(row["answer"]).strip():
         raise BadInput(
-            f'{where}: the right answer is a text or a number under "answer", not {shortly(row.get("answer"))}'
+            f'{where}: the right answer is a text or a number under "answer", not {short_repr(row.get("answer"))}'
         )
     for name in _LISTS:
         if not isinstance(row.get(name, []), list):
@@ -164,7 +166,7 @@ def _check(where: str, row: Json) -> None:
                 if name == "documents"
                 else ""
             )
-            raise BadInput(f"{where}: {name} are a list{example or ','} not {shortly(row[name])}")
+            raise BadInput(f"{where}: {name} are a list{example or ','} not {short_repr(row[name])}")
 
 
 def _documents(where: str, folder: Path, item: Json, place: int) -> list[Document]:
@@ -173,12 +175,12 @@ def _documents(where: str, folder: Path, item: Json, place: int) -> list[Documen
         return [Document(str(item.get("id", f"d{place}")), item["text"], str(item.get("title", "")))]
     if not isinstance(item, str):
         raise BadInput(
-            f"{where}: a document is an object with title and text, or the path of a file or folder, not {shortly(item)}"
+            f"{where}: a document is an object with title and text, or the path of a file or folder, not {short_repr(item)}"
         )
     if not (folder / item).exists():
         raise BadInput(
             f"{where}: a document is an object with title and text, or the path of a file or folder, from where the file of questions "
-            f"stands; there is no {shortly(item)} in {folder.resolve()}"
+            f"stands; there is no {short_repr(item)} in {folder.resolve()}"
         )
     if (folder / item).is_dir():
         return [replace(each, id=f"{item}/{each.id}") for each in read_documents(folder / item)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.benchmark.questions.question import Question
-from kgot_lab.errors import TraceError, shortly
+from kgot_lab.errors import TraceError, short_repr
 from kgot_lab.evaluation.grading import (
     CORRECT,
     NOT_ATTEMPTED,
@@ -23,7 +23,7 @@ from kgot_lab.evaluation.grading import (
     holds,
     normal,
 )
-from kgot_lab.llm.recorded import lines_on_file, settle_last_line
+from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
 from kgot_lab.loop.render import join_lines
 from kgot_lab.loop.retrieve import row_text
@@ -216,11 +216,9 @@ def append_result(path: Path, receipt: QuestionResult) -> None:
     try:
         there = path.exists()
         if there:
-            settle_last_line(path)
+            repair_last_line(path)
         before = (
-            next((seal_of(each) for each in reversed(lines_on_file(path)) if each.strip()), "")
-            if there
-            else ""
+            next((seal_of(each) for each in reversed(read_lines(path)) if each.strip()), "") if there else ""
         )
         with path.open("ab") as file:
             file.write(f"{with_seal(line, before)}\n".encode())
@@ -236,7 +234,7 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
     Lines of older versions have no checksum.
     """
     try:
-        lines = lines_on_file(path) if path.exists() else []
+        lines = read_lines(path) if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"the receipts {path} cannot be read: {error}") from error
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
@@ -297,11 +295,11 @@ def _impossible(row: Mapping[str, Any]) -> str:
             or not isinstance(value, int | float)
             or not (0 <= value <= most and math.isfinite(value))
         ):
-            return f"{name} is {shortly(value)}"
+            return f"{name} is {short_repr(value)}"
     for name in ("correct", "close", "forced", "out_of_steps", "rests"):
         if not isinstance(value := row.get(name, False), bool) and (value is not None or name == "close"):
-            return f"{name} is {shortly(value)}"
-    return "" if isinstance(row.get("tools", {}), dict) else f"tools is {shortly(row['tools'])}"
+            return f"{name} is {short_repr(value)}"
+    return "" if isinstance(row.get("tools", {}), dict) else f"tools is {short_repr(row['tools'])}"
 
 
 def _as_tuple(value: Any) -> Any:

@@ -24,7 +24,7 @@ from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, interval, share
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.io.files import write_whole
-from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of
+from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, estimate_tokens, requested_price
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import forecast
 from kgot_lab.loop.state import Entry, Ledger, ledger
@@ -150,7 +150,7 @@ UNTRACED = "untraced.json"
 _TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
 # tokens read and written: five passages, or the question alone
 _PLAIN = {"rag": (1000, 40), "zero-shot": (150, 40)}
-_GRADED = (tokens_of(grading_prompt("", "", "")) + 60, 5)
+_GRADED = (estimate_tokens(grading_prompt("", "", "")) + 60, 5)
 
 
 def rest_of(run: QuestionRun) -> dict[str, CostEstimate]:

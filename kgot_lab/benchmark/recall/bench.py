@@ -24,7 +24,7 @@ from kgot_lab.benchmark.recall.systems import systems as ours
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, LabError, UnknownName, described_value, require
+from kgot_lab.errors import BadInput, LabError, UnknownName, describe_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
 from kgot_lab.evaluation.reports import PLAN, Report, derive, report
 from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan, load_receipt
@@ -141,7 +141,7 @@ def checked_data(given: object) -> Dataset:
     require(data.locked, Set, f"the locked queries of {data.name} are a set of ids")
     if not (isinstance(data.name, str) and file_name(data.name)):
         raise BadInput(
-            f"a data set is named by a text with a letter or digit, not by {described_value(data.name)}"
+            f"a data set is named by a text with a letter or digit, not by {describe_value(data.name)}"
         )
     checked_documents(data.documents)
     queries = unique(data.queries) if data.queries else ()

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA
-from kgot_lab.errors import BadInput, UnknownName, require, shortly
+from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, from_beir, linked_by, musique_steps
 from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.index import index_of
@@ -146,7 +146,7 @@ def opened_data(data: object) -> Dataset:
         return from_beir(Path(data))
     if isinstance(data, Path) or str(data).startswith((".", "/", "~")) or str(data).endswith("/"):
         raise BadInput(
-            f"there is no folder {shortly(str(data))}; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
+            f"there is no folder {short_repr(str(data))}; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
         )
     return load_dataset(str(data))
 

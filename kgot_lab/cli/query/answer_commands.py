@@ -12,20 +12,27 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, option
-from kgot_lab.cli.query.shared import ANSWER_FILE, NOTHING, Named, put_text, queries, within_time
+from kgot_lab.cli.query.shared import (
+    ANSWER_FILE,
+    NOTHING_FOUND,
+    QueriedGraph,
+    queries,
+    time_limit,
+    write_text,
+)
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
     from kgot_lab.kgos.query.answering import TextAnswer
     from kgot_lab.types import LLM
 
-_PANEL = "In words"
+_ANSWER_PANEL = "In words"
 
 
-_LIMIT = option(
+_LIMIT_OPTION = option(
     "how many nodes the answer may rest on, besides their neighbours", "--limit", default=10, min=1
 )
-_QUESTION = argument("a question in plain words")
+_QUESTION_ARGUMENT = argument("a question in plain words")
 
 
 @dataclass(frozen=True)
@@ -49,21 +56,21 @@ class _AnswerOptions(_OutputOptions):
     models: Path | None = options.MODELS_FILE
 
 
-@queries.command("ask", rich_help_panel=_PANEL)
+@queries.command("ask", rich_help_panel=_ANSWER_PANEL)
 @options.with_options
 def _ask(
     context: typer.Context,
     *,
-    question: str = _QUESTION,
+    question: str = _QUESTION_ARGUMENT,
     how: _AnswerOptions,
     session: Path | None = option("a file that keeps question and answer, for follow-up"),
-    limit: int = _LIMIT,
+    limit: int = _LIMIT_OPTION,
 ) -> None:
     """Answer a question from the graph, and name the nodes that the answer cites."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
 
     kept = Conversation(session) if session else None
-    told = _tell(
+    told = _answer_and_print(
         context,
         how,
         lambda named, llm: answer_in_words(named.graph, question, llm, limit=limit),
@@ -72,15 +79,15 @@ def _ask(
         kept.add(told)
 
 
-@queries.command("follow-up", rich_help_panel=_PANEL)
+@queries.command("follow-up", rich_help_panel=_ANSWER_PANEL)
 @options.with_options
 def _follow_up(
     context: typer.Context,
     *,
-    question: str = _QUESTION,
+    question: str = _QUESTION_ARGUMENT,
     session: Path = option("the file of the conversation that this follows", default=...),
     how: _AnswerOptions,
-    limit: int = _LIMIT,
+    limit: int = _LIMIT_OPTION,
 ) -> None:
     """Answer a follow-up question, also using what was found for the questions before."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
@@ -89,14 +96,14 @@ def _follow_up(
     if not kept.turns:
         raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
 
-    def following(named: Named, llm: LLM | None) -> TextAnswer:
+    def following(named: QueriedGraph, llm: LLM | None) -> TextAnswer:
         return answer_in_words(named.graph, question, llm, before=kept.turns, limit=limit)
 
-    if told := _tell(context, how, following):
+    if told := _answer_and_print(context, how, following):
         kept.add(told)
 
 
-@queries.command("explain", rich_help_panel=_PANEL)
+@queries.command("explain", rich_help_panel=_ANSWER_PANEL)
 @options.with_options
 def _explain(
     context: typer.Context,
@@ -107,14 +114,14 @@ def _explain(
     """Explain a node by its properties and edges, in words if a model is given."""
     from kgot_lab.kgos.query.answering import explained_node
 
-    _tell(
+    _answer_and_print(
         context,
         how,
         lambda named, llm: explained_node(named.graph, node, llm),
     )
 
 
-@queries.command("summarize", rich_help_panel=_PANEL)
+@queries.command("summarize", rich_help_panel=_ANSWER_PANEL)
 @options.with_options
 def _summarize(
     context: typer.Context,
@@ -124,32 +131,32 @@ def _summarize(
     """Summarize the graph: what it holds, where to begin, its clusters."""
     from kgot_lab.kgos.query.answering import summarised
 
-    _tell(context, how, lambda named, llm: summarised(named.graph, llm))
+    _answer_and_print(context, how, lambda named, llm: summarised(named.graph, llm))
 
 
-@queries.command("context", rich_help_panel=_PANEL)
+@queries.command("context", rich_help_panel=_ANSWER_PANEL)
 @options.with_options
 def _context(
     context: typer.Context,
     *,
-    question: str = _QUESTION,
+    question: str = _QUESTION_ARGUMENT,
     how: _OutputOptions,
-    limit: int = _LIMIT,
+    limit: int = _LIMIT_OPTION,
 ) -> None:
     """Print what the graph says about a question, as context for a model of your own."""
     from kgot_lab.kgos.query.answering import answer_in_words
 
-    _tell(
+    _answer_and_print(
         context,
         how,
         lambda named, _: answer_in_words(named.graph, question, limit=limit),
     )
 
 
-def _tell(
-    context: typer.Context, how: _OutputOptions, make: Callable[[Named, LLM | None], TextAnswer]
+def _answer_and_print(
+    context: typer.Context, how: _OutputOptions, make: Callable[[QueriedGraph, LLM | None], TextAnswer]
 ) -> TextAnswer | None:
-    named: Named = context.obj
+    named: QueriedGraph = context.obj
     model, models = (how.model, how.models) if isinstance(how, _AnswerOptions) else (None, None)
     if named.dry:
         terminal.say(
@@ -158,7 +165,7 @@ def _tell(
             else "would ask no model"
         )
         return None
-    with within_time(how.timeout):
+    with time_limit(how.timeout):
         graph = named.graph  # read before a model is loaded, to report a wrong name at once
         llm = (
             terminal.connect_model(model, models=str(models) if models else None)
@@ -174,14 +181,14 @@ def _tell(
             "nodes": list(told.nodes),
             "cited": list(told.cited),
         }
-        put_text(
+        write_text(
             json.dumps(
                 about | {"cited falsely": list(told.false), "model": told.model}, ensure_ascii=False, indent=1
             ),
             how.output,
         )
     else:
-        put_text(told.text, how.output)
+        write_text(told.text, how.output)
     if told.model and not told.cited:
         terminal.say("note: the answer names no node that it rests on")
     if told.cited:
@@ -190,7 +197,7 @@ def _tell(
         terminal.say(f"note: [{id}] is cited, and was not in what the model was given")
     if not told.nodes:
         terminal.say("nothing in the graph speaks of it")
-        raise typer.Exit(NOTHING)
+        raise typer.Exit(NOTHING_FOUND)
     return told
 
 
@@ -218,11 +225,11 @@ def _concepts(
     called. With --dry-run (before the name of this command) that is all. What was read is stored, so the same
     command resumes where it was interrupted, without repeating a call.
     """
-    from kgot_lab.cli.question_setup import rate_of
+    from kgot_lab.cli.question_setup import model_rate
     from kgot_lab.kgos.extraction.concepts import passages_to_read, read_concepts, what_it_takes
     from kgot_lab.stores.files import check_graph_file, write_graph
 
-    named: Named = context.obj
+    named: QueriedGraph = context.obj
     check_graph_file(output)
     if output.exists():
         raise BadInput(f"{output} is there already, and would be lost: name another file")
@@ -237,15 +244,15 @@ def _concepts(
         raise BadInput(
             f"nothing in {named.where} says enough to be read: no paragraph of a document, and no description of code"
         )
-    budget = terminal.budget_of(cost.max_calls, cost.max_seconds, cost.max_dollars)
+    budget = terminal.make_budget(cost.max_calls, cost.max_seconds, cost.max_dollars)
     llm = terminal.connect_model(model, budget, models=str(models) if models else None)
-    takes = what_it_takes(passages, about=not relations, rate=rate_of(llm))
+    takes = what_it_takes(passages, about=not relations, rate=model_rate(llm))
     told = f"{len(passages)} passages, {takes}; what was read before is not asked again"
     if named.dry:
-        put_text(told, None)
+        write_text(told, None)
         return
     terminal.say(f"estimate: {told}")
-    with terminal.bar("passages") as shown_rows:
+    with terminal.progress_bar("passages") as shown_rows:
         grown = read_concepts(
             graph,
             passages,

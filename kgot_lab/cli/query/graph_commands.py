@@ -14,27 +14,27 @@ from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.query.shared import (
     ANSWER_FILE,
     RULES_BROKEN,
-    Named,
-    OutputForm,
-    OutputShape,
-    put_text,
+    OutputFormat,
+    OutputOptions,
+    QueriedGraph,
+    format_result,
+    print_result,
     queries,
-    shown_rows,
-    tell_result,
-    within_time,
-    written_result,
+    time_limit,
+    visible_rows,
+    write_text,
 )
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.io.files import read_regular_text
 
-_MANY = "Many questions"
-_WHOLE = "Whole graphs"
-_FORMAT = option("table, json, csv or markdown", "--format", default=OutputForm.TABLE)
-_TIMEOUT = option("stop after so many seconds", "--timeout", min=0.001)
-_OUT = option("the file to write: a snapshot (.json), .graphml or .ttl", "--output", default=...)
+_BATCH_PANEL = "Many questions"
+_GRAPH_PANEL = "Whole graphs"
+_FORMAT_OPTION = option("table, json, csv or markdown", "--format", default=OutputFormat.TABLE)
+_TIMEOUT_OPTION = option("stop after so many seconds", "--timeout", min=0.001)
+_OUTPUT_OPTION = option("the file to write: a snapshot (.json), .graphml or .ttl", "--output", default=...)
 
 
-class HeldTo(StrEnum):
+class VocabularyName(StrEnum):
     """The vocabulary that a graph is checked against."""
 
     UNIFIED = "unified"
@@ -42,7 +42,7 @@ class HeldTo(StrEnum):
     CURATED = "curated"
 
 
-@queries.command("batch", rich_help_panel=_MANY)
+@queries.command("batch", rich_help_panel=_BATCH_PANEL)
 def _batch(
     context: typer.Context,
     file: str = argument(
@@ -50,84 +50,86 @@ def _batch(
     ),
     parallel: int = option("how many processes answer", default=1, min=1),
     output: Path | None = ANSWER_FILE,
-    timeout: float | None = _TIMEOUT,
+    timeout: float | None = _TIMEOUT_OPTION,
 ) -> None:
     """Answer many questions with a JSON object for each, in order. A failed one does not stop the others."""
     from kgot_lab.kgos.query.question_arguments import answered_lines
 
-    named: Named = context.obj
-    lines = (terminal.standard_input().read() if file == "-" else _text(Path(file))).splitlines()
+    named: QueriedGraph = context.obj
+    lines = (terminal.standard_input().read() if file == "-" else _read_questions(Path(file))).splitlines()
     if named.dry:
         terminal.say(f"would ask {len([line for line in lines if line.strip()])} questions of {named.where}")
         return
     told, failed = [], 0
-    with within_time(timeout):
+    with time_limit(timeout):
         for each in answered_lines(named.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
             failed += each.result is None
             if each.result is None:
                 row = {"asked": each.line, "error": each.error}
                 terminal.say(f"error: {each.line}: {each.error}")
             else:
-                columns, rows = shown_rows(each.result, OutputShape(OutputForm.JSON))
+                columns, rows = visible_rows(each.result, OutputOptions(OutputFormat.JSON))
                 row = {
                     "asked": each.line,
-                    **json.loads(written_result(each.result, columns, rows, OutputShape(OutputForm.JSON))),
+                    **json.loads(format_result(each.result, columns, rows, OutputOptions(OutputFormat.JSON))),
                 }
             told.append(json.dumps(row, ensure_ascii=False))
             if output is None:
-                put_text(told[-1], None)
+                write_text(told[-1], None)
     if output is not None:
-        put_text("\n".join(told), output)
+        write_text("\n".join(told), output)
     if failed:
         raise typer.Exit(1)
 
 
-@queries.command("pipeline", rich_help_panel=_MANY)
+@queries.command("pipeline", rich_help_panel=_BATCH_PANEL)
 def _pipeline(
     context: typer.Context,
     questions: str = argument(
         'questions with | between them; {1} is the first node found before: want-to "less cost" | impact {1}'
     ),
-    format: OutputForm = _FORMAT,
+    format: OutputFormat = _FORMAT_OPTION,
     output: Path | None = ANSWER_FILE,
     explain: bool = option("show all columns and how it came about", "--explain", default=False),
-    timeout: float | None = _TIMEOUT,
+    timeout: float | None = _TIMEOUT_OPTION,
 ) -> None:
     """Ask questions in sequence, each about the result of the one before, and show the last answer."""
     from kgot_lab.kgos.query.question_arguments import piped
 
-    named: Named = context.obj
+    named: QueriedGraph = context.obj
     if named.dry:
         terminal.say(f"would ask {questions} of {named.where}")
         return
     result = None
-    with within_time(timeout):
+    with time_limit(timeout):
         for step, result in piped(named.graph, questions):
             terminal.say(f"{step} → {result.title}")
     if result is not None:
-        tell_result(result, OutputShape(format, output, explain))
+        print_result(result, OutputOptions(format, output, explain))
 
 
-@queries.command("validate", rich_help_panel=_WHOLE)
+@queries.command("validate", rich_help_panel=_GRAPH_PANEL)
 def _validate(
     context: typer.Context,
-    vocabulary: HeldTo = option("what types it is held to", default=HeldTo.UNIFIED),
-    format: OutputForm = _FORMAT,
+    vocabulary: VocabularyName = option("what types it is held to", default=VocabularyName.UNIFIED),
+    format: OutputFormat = _FORMAT_OPTION,
     output: Path | None = ANSWER_FILE,
     most: int = option("show at most so many violations", "--max-results", default=50, min=1),
-    timeout: float | None = _TIMEOUT,
+    timeout: float | None = _TIMEOUT_OPTION,
 ) -> None:
     """Check the graph against the twelve rules. Exits with 4 if a rule of severity error is broken."""
     from kgot_lab.kgos.methods.formatting import TableFound
     from kgot_lab.kgos.schemas.rules import check_rules
     from kgot_lab.kgos.schemas.vocabularies import CODE, CURATED, UNIFIED
 
-    named: Named = context.obj
+    named: QueriedGraph = context.obj
     if named.dry:
         terminal.say(f"would check {named.where} against the twelve rules")
         return
-    with within_time(timeout):
-        held = {HeldTo.UNIFIED: UNIFIED, HeldTo.CODE: CODE, HeldTo.CURATED: CURATED}[vocabulary]
+    with time_limit(timeout):
+        held = {VocabularyName.UNIFIED: UNIFIED, VocabularyName.CODE: CODE, VocabularyName.CURATED: CURATED}[
+            vocabulary
+        ]
         report = check_rules(named.graph, held)
         rows = [
             (each.rule.number, fault.level, fault.where, fault.what, fault.do)
@@ -144,40 +146,40 @@ def _validate(
         counts,
         named.graph.ids[:1] or ("",),
     )
-    tell_result(result, OutputShape(format, output, explain=bool(rows)), verdict=True)
+    print_result(result, OutputOptions(format, output, explain=bool(rows)), verdict=True)
     if not report.sound:
         raise typer.Exit(RULES_BROKEN)
 
 
-@queries.command("whats-new", rich_help_panel=_WHOLE)
+@queries.command("whats-new", rich_help_panel=_GRAPH_PANEL)
 def _whats_new(
     context: typer.Context,
     since: str = option("the earlier graph, named as the graph is", default=...),
-    format: OutputForm = _FORMAT,
+    format: OutputFormat = _FORMAT_OPTION,
     output: Path | None = ANSWER_FILE,
-    timeout: float | None = _TIMEOUT,
+    timeout: float | None = _TIMEOUT_OPTION,
 ) -> None:
     """List what was added, removed and changed since an earlier graph."""
-    _compared(context.obj, since, format, output, timeout)
+    _print_comparison(context.obj, since, format, output, timeout)
 
 
-@queries.command("compare", rich_help_panel=_WHOLE)
+@queries.command("compare", rich_help_panel=_GRAPH_PANEL)
 def _compare(
     context: typer.Context,
     other: str = argument("another graph, named as the graph is"),
-    format: OutputForm = _FORMAT,
+    format: OutputFormat = _FORMAT_OPTION,
     output: Path | None = ANSWER_FILE,
-    timeout: float | None = _TIMEOUT,
+    timeout: float | None = _TIMEOUT_OPTION,
 ) -> None:
     """List the differences between the graph and another one, in both directions."""
-    _compared(context.obj, other, format, output, timeout)
+    _print_comparison(context.obj, other, format, output, timeout)
 
 
-@queries.command("import-graph", rich_help_panel=_WHOLE)
+@queries.command("import-graph", rich_help_panel=_GRAPH_PANEL)
 def _import_graph(
     context: typer.Context,
     other: str = argument("a graph to take in, named as the graph is"),
-    output: Path = _OUT,
+    output: Path = _OUTPUT_OPTION,
 ) -> None:
     """Merge another graph into this one and write the result.
 
@@ -186,17 +188,17 @@ def _import_graph(
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.stores.files import check_graph_file, write_graph
 
-    named: Named = context.obj
+    named: QueriedGraph = context.obj
     check_graph_file(output)
     if named.dry:
         terminal.say(f"would write {named.where} and {other} as one graph to {output}")
         return
-    one, two = named.graph, Named(other, named.namespace).graph
+    one, two = named.graph, QueriedGraph(other, named.namespace).graph
     differing = [node.id for node in two.nodes if node.id in one and one.node(node.id) != node]
     known = {edge.identity for edge in one.edges}
     nodes = [*one.nodes, *(node for node in two.nodes if node.id not in one)]
     whole = PropertyGraph.of(nodes, [*one.edges, *(edge for edge in two.edges if edge.identity not in known)])
-    _new(output)
+    _require_new(output)
     write_graph(whole, output)
     terminal.say(f"{output}: {whole}")
     if differing:
@@ -205,23 +207,23 @@ def _import_graph(
         )
 
 
-@queries.command("export-graph", rich_help_panel=_WHOLE)
-def _export_graph(context: typer.Context, output: Path = _OUT) -> None:
+@queries.command("export-graph", rich_help_panel=_GRAPH_PANEL)
+def _export_graph(context: typer.Context, output: Path = _OUTPUT_OPTION) -> None:
     """Write the graph into a file of another form."""
     from kgot_lab.stores.files import check_graph_file, write_graph
 
-    named: Named = context.obj
+    named: QueriedGraph = context.obj
     check_graph_file(output)
     if named.dry:
         terminal.say(f"would write {named.where} to {output}")
         return
     graph = named.graph
-    _new(output)
+    _require_new(output)
     write_graph(graph, output)
     terminal.say(f"{output}: {graph}")
 
 
-@queries.command("estimate-cost", rich_help_panel=_WHOLE)
+@queries.command("estimate-cost", rich_help_panel=_GRAPH_PANEL)
 def _estimate_cost(
     context: typer.Context,
     question: str = argument("a question as `ask` would put it"),
@@ -229,37 +231,37 @@ def _estimate_cost(
     times: int = option("how often", default=1, min=1),
 ) -> None:
     """Estimate the calls, tokens, seconds and dollars of `ask`, without calling a model."""
-    from kgot_lab.cli.question_setup import rate_of
+    from kgot_lab.cli.question_setup import model_rate
     from kgot_lab.kgos.query.answering import answer_in_words, prompt_for, prompt_tokens
     from kgot_lab.llm.budget import estimate
 
     require_count(times, 1, "times")
-    named: Named = context.obj
+    named: QueriedGraph = context.obj
     told = answer_in_words(named.graph, question)
     sizes = prompt_tokens(prompt_for(question, told.context))
     llm = terminal.connect_model(model)
-    put_text(str(estimate({"ask": times}, {"ask": sizes}, rate_of(llm))), None)
+    write_text(str(estimate({"ask": times}, {"ask": sizes}, model_rate(llm))), None)
 
 
-def _compared(
-    named: Named, other: str, format: OutputForm, output: Path | None, timeout: float | None
+def _print_comparison(
+    named: QueriedGraph, other: str, format: OutputFormat, output: Path | None, timeout: float | None
 ) -> None:
     from kgot_lab.kgos.methods.selection import what_changed
 
     if named.dry:
         terminal.say(f"would compare {named.where} with {other}")
         return
-    with within_time(timeout):
-        result = what_changed(named.graph, Named(other, named.namespace, fresh=named.fresh).graph)
-    tell_result(result, OutputShape(format, output))
+    with time_limit(timeout):
+        result = what_changed(named.graph, QueriedGraph(other, named.namespace, fresh=named.fresh).graph)
+    print_result(result, OutputOptions(format, output))
 
 
-def _text(path: Path) -> str:
+def _read_questions(path: Path) -> str:
     if not path.is_file():
         raise BadInput(f"there is no file {path}: name one with a question in each line")
     return read_regular_text(path)
 
 
-def _new(output: Path) -> None:
+def _require_new(output: Path) -> None:
     if output.exists():
         raise BadInput(f"{output} is there already, and would be lost: name another file")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.options import argument, option, parameters_of, typer_parameter, with_parameters
+from kgot_lab.cli.options import argument, group_parameters, option, set_signature, typer_parameter
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_whole
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 
 # exit codes besides 0, 1 for an error, 2 for wrong arguments and 130 for an interruption
-NOTHING, RULES_BROKEN, OUT_OF_TIME = (3, 4, 124)
+NOTHING_FOUND, RULES_BROKEN, TIMED_OUT = (3, 4, 124)
 
 
-class OutputForm(StrEnum):
+class OutputFormat(StrEnum):
     """The form of an answer."""
 
     TABLE = "table"
@@ -46,7 +46,7 @@ class OutputForm(StrEnum):
 
 
 @dataclass
-class Named:
+class QueriedGraph:
     """The graph that a command is about, opened when it is first needed."""
 
     where: str
@@ -92,7 +92,7 @@ class Named:
         with workers_at(self.dask) if self.dask else nullcontext() as client:
             if self.quiet:
                 return opened_graph(where, client=client, **options)
-            with terminal.bar("files") as shown_rows:
+            with terminal.progress_bar("files") as shown_rows:
                 return opened_graph(where, progress=shown_rows, client=client, **options)
 
     def _say(self, text: str) -> None:
@@ -101,10 +101,10 @@ class Named:
 
 
 @dataclass(frozen=True)
-class OutputShape:
+class OutputOptions:
     """The format and filters of an answer."""
 
-    format: OutputForm = OutputForm.TABLE
+    format: OutputFormat = OutputFormat.TABLE
     output: Path | None = None
     explain: bool = False
     quiet: bool = False
@@ -114,12 +114,12 @@ class OutputShape:
     color: bool | None = None  # None: on a terminal
 
 
-def spared(context: typer.Context, output: Path | None) -> Path | None:
+def checked_output(context: typer.Context, output: Path | None) -> Path | None:
     """Return the output file, after checking that it does not overwrite the queried graph.
 
     Raises BadInput if it exists and is that graph or a part of it.
     """
-    named = context.find_object(Named)
+    named = context.find_object(QueriedGraph)
     if named is None or output is None or not output.exists():
         return output
     for where in (named.where, *named.beside.values()):
@@ -134,15 +134,19 @@ def spared(context: typer.Context, output: Path | None) -> Path | None:
     return output
 
 
-ANSWER_FILE = option("write the answer into this file", "--output", callback=spared)
-_SHORT_FORMS = {"as_json": OutputForm.JSON, "as_csv": OutputForm.CSV, "as_markdown": OutputForm.MARKDOWN}
+ANSWER_FILE = option("write the answer into this file", "--output", callback=checked_output)
+_SHORT_FORMS = {
+    "as_json": OutputFormat.JSON,
+    "as_csv": OutputFormat.CSV,
+    "as_markdown": OutputFormat.MARKDOWN,
+}
 
 
 @dataclass(frozen=True)
-class ShapeOptions:
+class FormatOptions:
     """In which form and how much of an answer is shown."""
 
-    format: OutputForm = option("table, json, csv or markdown", default=OutputForm.TABLE)
+    format: OutputFormat = option("table, json, csv or markdown", default=OutputFormat.TABLE)
     as_json: bool = option("the same as --format json", "--json", default=False)
     as_csv: bool = option("the same as --format csv", "--csv", default=False)
     as_markdown: bool = option("the same as --format markdown", "--markdown", default=False)
@@ -153,68 +157,68 @@ class ShapeOptions:
     color: bool | None = option("colours in tables; by default on a terminal", "--color/--no-color")
     max_results: int | None = option("show at most so many rows", min=1)
     threshold: float | None = option("only rows with at least this score or risk")
-    timeout: float | None = option(f"stop after so many seconds, with exit code {OUT_OF_TIME}", min=0.001)
+    timeout: float | None = option(f"stop after so many seconds, with exit code {TIMED_OUT}", min=0.001)
 
-    def shape(self) -> OutputShape:
+    def shape(self) -> OutputOptions:
         """Return the output shape of the options. Raises BadInput for two formats at once."""
         forms = [form for name, form in _SHORT_FORMS.items() if getattr(self, name)]
-        forms = list(dict.fromkeys([*forms, *[self.format] * (self.format != OutputForm.TABLE)]))
+        forms = list(dict.fromkeys([*forms, *[self.format] * (self.format != OutputFormat.TABLE)]))
         if len(forms) > 1:
             raise BadInput(f"the answer has one form, not {' and '.join(forms)}")
-        return OutputShape(
-            forms[0] if forms else OutputForm.TABLE, self.output, self.explain or self.verbose, self.quiet,
+        return OutputOptions(
+            forms[0] if forms else OutputFormat.TABLE, self.output, self.explain or self.verbose, self.quiet,
             self.max_results, self.threshold, self.timeout, self.color,
         )  # fmt: skip
 
 
 @contextmanager
-def within_time(seconds: float | None) -> Iterator[None]:
+def time_limit(seconds: float | None) -> Iterator[None]:
     """Stop the body after so many seconds. The command then exits with a code of its own."""
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(*_: object) -> None:
-        raise _OutOfTime
+        raise _TimedOut
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
-    except _OutOfTime:
+    except _TimedOut:
         terminal.say(f"error: not done after {seconds:g} s; --timeout gives it longer")
-        raise typer.Exit(OUT_OF_TIME) from None
+        raise typer.Exit(TIMED_OUT) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
-class _OutOfTime(BaseException):
+class _TimedOut(BaseException):
     """A timeout. It is not an Exception, so that no error handler on the way catches it."""
 
 
-def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = False) -> None:
+def print_result(result: MethodResult, shape: OutputOptions, *, verdict: bool = False) -> None:
     """Print a result in its format.
 
     If it has no row, and an empty result is no verdict, the reason is printed and the exit code says so.
     """
     from kgot_lab.kgos.methods.goals import Capability
 
-    columns, rows = shown_rows(result, shape)
-    put_text(
-        written_result(result, columns, rows, shape),
+    columns, rows = visible_rows(result, shape)
+    write_text(
+        format_result(result, columns, rows, shape),
         shape.output,
-        bold=2 if rows and shape.format == OutputForm.TABLE else 0,
+        bold=2 if rows and shape.format == OutputFormat.TABLE else 0,
         color=shape.color,
     )
-    if shape.format in (OutputForm.TABLE, OutputForm.CSV) and not shape.quiet and not shape.explain:
+    if shape.format in (OutputFormat.TABLE, OutputFormat.CSV) and not shape.quiet and not shape.explain:
         for line in result.why if not rows else ():
             terminal.say(line)
     if not rows and not verdict and not (isinstance(result, Capability) and result.status != "unknown"):
-        raise typer.Exit(NOTHING)
+        raise typer.Exit(NOTHING_FOUND)
 
 
-def shown_rows(result: MethodResult, shape: OutputShape) -> tuple[list[str], list[tuple[Any, ...]]]:
+def visible_rows(result: MethodResult, shape: OutputOptions) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the columns and rows to show.
 
     The partial scores of a search are left out without --explain, except in JSON. Raises BadInput if
@@ -232,50 +236,51 @@ def shown_rows(result: MethodResult, shape: OutputShape) -> tuple[list[str], lis
         rows = [row for row in rows if isinstance(row[place], int | float) and row[place] >= shape.threshold]
     rows = rows[: shape.max_results]
     lanes = ("embedding", "text", "graph", "intent", "path", "sources")
-    if not shape.explain and set(lanes) <= set(columns) and shape.format != OutputForm.JSON:
+    if not shape.explain and set(lanes) <= set(columns) and shape.format != OutputFormat.JSON:
         kept = [place for place, name in enumerate(columns) if name not in lanes]
         columns = [columns[place] for place in kept]
         rows = [tuple(row[place] for place in kept) for row in rows]
     return columns, rows
 
 
-def written_result(
-    result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: OutputShape
+def format_result(
+    result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: OutputOptions
 ) -> str:
     """Format a result in the chosen output format."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
-    if shape.format == OutputForm.JSON:
+    if shape.format == OutputFormat.JSON:
         kept = [dict(zip(columns, row, strict=True)) for row in rows]
         return json.dumps(
             {"title": result.title, "rows": kept, "why": list(result.why)},
             ensure_ascii=False,
             indent=1,
-            default=_plain,
+            default=_to_jsonable,
         )
-    if shape.format == OutputForm.CSV:
+    if shape.format == OutputFormat.CSV:
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(columns)
-        table.writerows([[_cell(value, short=False) for value in row] for row in rows])
+        table.writerows([[_format_cell(value, short=False) for value in row] for row in rows])
         return text.getvalue().rstrip("\n")
     cells = tuple(
         tuple(
-            Cell(_cell(value, short=shape.format == OutputForm.TABLE and not shape.explain)) for value in row
+            Cell(_format_cell(value, short=shape.format == OutputFormat.TABLE and not shape.explain))
+            for value in row
         )
         for row in rows
     )
     grid = Grid(result.title, tuple(columns), cells, words=True)
-    text_ = grid.markdown if shape.format == OutputForm.MARKDOWN else grid.text if rows else result.title
+    text_ = grid.markdown if shape.format == OutputFormat.MARKDOWN else grid.text if rows else result.title
     told = (
-        [f"- {line}" if shape.format == OutputForm.MARKDOWN else f"  {line}" for line in result.why]
+        [f"- {line}" if shape.format == OutputFormat.MARKDOWN else f"  {line}" for line in result.why]
         if shape.explain
         else []
     )
-    return "\n".join([text_, *([""] * bool(told and shape.format == OutputForm.MARKDOWN)), *told])
+    return "\n".join([text_, *([""] * bool(told and shape.format == OutputFormat.MARKDOWN)), *told])
 
 
-def put_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
+def write_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
     """Write a text to a file, or to standard output with its first lines bold if colour is on."""
     from kgot_lab.text.cleaning import harmless
 
@@ -291,20 +296,20 @@ def put_text(text: str, output: Path | None, *, bold: int = 0, color: bool | Non
         write_whole(output, text + "\n", "the answer")
 
 
-_SHORT = 80
+_CELL_WIDTH = 80
 
 
-def _cell(value: object, *, short: bool) -> str:
+def _format_cell(value: object, *, short: bool) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, tuple | list):
         value = ", ".join(map(str, value))
     text = "" if value is None else str(value)
     text = " ".join(text.split()) if short else text
-    return text if not short or len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+    return text if not short or len(text) <= _CELL_WIDTH else f"{text[: _CELL_WIDTH - 1]}…"
 
 
-def _plain(value: object) -> object:
+def _to_jsonable(value: object) -> object:
     """Convert a value that JSON cannot represent, such as a NumPy number or a set."""
     if hasattr(value, "item"):
         return value.item()
@@ -321,7 +326,7 @@ queries = typer.Typer(
 
 
 @queries.callback()
-def about(
+def select_graph(
     context: typer.Context,
     graph: str = argument(
         "a graph's file, a store's address, SQLite, or a folder of code, settings and Markdown"
@@ -349,16 +354,16 @@ def about(
         others[name] = where
     if dask is not None and not any(Path(each).expanduser().is_dir() for each in (graph, *others.values())):
         raise BadInput("--dask shares out the reading of a folder, and no folder is named: leave --dask out")
-    context.obj = Named(graph, namespace, others, fresh, dry, dask=dask)
+    context.obj = QueriedGraph(graph, namespace, others, fresh, dry, dask=dask)
 
 
-def command_of(question: GraphQuestion) -> Callable[..., None]:
+def build_command(question: GraphQuestion) -> Callable[..., None]:
     """Build the command of a graph question, with the question's parameters and the shared options."""
 
     def run(**given: Any) -> None:
         context: typer.Context = given.pop("context")
-        named: Named = context.obj
-        shape = ShapeOptions(**{each.name: given.pop(each.name) for each in fields(ShapeOptions)}).shape()
+        named: QueriedGraph = context.obj
+        shape = FormatOptions(**{each.name: given.pop(each.name) for each in fields(FormatOptions)}).shape()
         arguments = {each.name: given[each.name] for each in question.parameters}
         arguments = {
             name: value or None if isinstance(value, list) else value for name, value in arguments.items()
@@ -372,18 +377,18 @@ def command_of(question: GraphQuestion) -> Callable[..., None]:
             )
             return
         named.quiet = shape.quiet
-        with within_time(shape.timeout):
+        with time_limit(shape.timeout):
             # a search ranks several graphs jointly, and lists a thing that two contain once; other questions
             # see one graph
             result = question.ask(named.whole if question.name == "search" else named.graph, **arguments)
-        tell_result(result, shape)
+        print_result(result, shape)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for each in question.parameters:
         required = each.default is inspect.Parameter.empty
         info = argument(each.help) if required else option(each.help, default=each.default)
         parameters.append(typer_parameter(each.name, each.type, info))
-    return with_parameters(run, [*parameters, *parameters_of(ShapeOptions)], question.name, question.help)
+    return set_signature(run, [*parameters, *group_parameters(FormatOptions)], question.name, question.help)
 
 
 _PANELS: Mapping[str, str] = {
@@ -395,4 +400,4 @@ _PANELS: Mapping[str, str] = {
     "dimensions": "Dimensions",
 }
 for _question in QUESTIONS.values():
-    queries.command(_question.name, rich_help_panel=_PANELS[_question.group])(command_of(_question))
+    queries.command(_question.name, rich_help_panel=_PANELS[_question.group])(build_command(_question))

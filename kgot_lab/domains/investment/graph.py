@@ -27,7 +27,7 @@ from kgot_lab.domains.investment.versions import (
     require_owner,
 )
 from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView, storable_text
-from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
@@ -115,7 +115,7 @@ class InvestmentGraph(InTables):
             map(str, given.keys() - {node.id for node in nodes} - set(map(edge_ids, edges)))
         ):
             raise BadInput(
-                f"expires_at names {shortly(strange[0])}, which is not among what is written; give its id, or (source, type, target)"
+                f"expires_at names {short_repr(strange[0])}, which is not among what is written; give its id, or (source, type, target)"
             )
         with self.storage.changing():
             change = GraphChange(self.storage, owner, self.now)
@@ -162,13 +162,13 @@ class InvestmentGraph(InTables):
                     node = there.get(each)
                     if node is None or node.owner != owner:
                         raise BadInput(
-                            f"there is no node {shortly(each)} of this owner; look at the ids of view().nodes()"
+                            f"there is no node {short_repr(each)} of this owner; look at the ids of view().nodes()"
                         )
                     ended_nodes += [each] * change.end_node(node)
                 else:
                     if each not in edges:
                         raise BadInput(
-                            f"there is no edge {shortly(each)} of this owner; look at view().edges()"
+                            f"there is no edge {short_repr(each)} of this owner; look at view().edges()"
                         )
                     ended_edges += [each] * change.end_edge(edges[each])
         return GraphUpdate(tuple(ended_nodes), tuple(ended_edges))
@@ -182,7 +182,7 @@ class InvestmentGraph(InTables):
         require(source, str, "the source of an indicator is a text")
         for value in values.values():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise BadInput(f"a value of {name} is a finite number, not {described_value(value)}")
+                raise BadInput(f"a value of {name} is a finite number, not {describe_value(value)}")
         source = storable_text(source)
         new = {
             instant(time, f"the time of a value of {name}"): float(value) for time, value in values.items()

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, shown_name, upper
-from kgot_lab.errors import BadInput, described_value
+from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.memory.claims.claim import open_moment
 from kgot_lab.types import Node
 
@@ -97,7 +97,7 @@ def reach(
     """
     for name, decay in decays.items():
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
-            said = f"the decay of {name} is a number more than 0 and at most 1, not {described_value(decay)}"
+            said = f"the decay of {name} is a number more than 0 and at most 1, not {describe_value(decay)}"
             raise BadInput(f"{said}; leave out what is not to be walked")
     with view.reading():
         first = view.node(start)

@@ -23,7 +23,7 @@ from kgot_lab.domains.investment.view import (
     shown_name,
     symbol_of,
 )
-from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary, fit_edge, fit_node, fit_text
 from kgot_lab.kgos.schemas.check import Fault, time_of
@@ -53,7 +53,7 @@ class Lifetime:
     def __post_init__(self) -> None:
         if self.days is not None and not (isinstance(self.days, int | float) and 0 < self.days < 36_525):
             raise BadInput(
-                f"a lifetime is a number of days, more than 0, or None, not {described_value(self.days)}"
+                f"a lifetime is a number of days, more than 0, or None, not {describe_value(self.days)}"
             )
 
 
@@ -290,7 +290,7 @@ def one_each(nodes: Iterable[Node]) -> list[Node]:
         before = found.get(node.id)
         if before is not None and before.labels != node.labels:
             raise BadInput(
-                f"node {shortly(node.id)} is given with two types: {before.labels} and {node.labels}"
+                f"node {short_repr(node.id)} is given with two types: {before.labels} and {node.labels}"
             )
         found[node.id] = Node(
             node.id,
@@ -314,7 +314,7 @@ def require_key(text: str, what: str) -> None:
     fit_text(text, what)
     if "\0" in text or len(text) > LONGEST_ID:
         raise BadInput(
-            f"{what} is a text of at most {LONGEST_ID} characters without a NUL, not {shortly(text)}"
+            f"{what} is a text of at most {LONGEST_ID} characters without a NUL, not {short_repr(text)}"
         )
 
 
@@ -333,10 +333,10 @@ def ownership_faults(nodes: Sequence[Node], there: Mapping[str, DatedNode], owne
     """Yield the faults in the ids and types of nodes to be written for an owner."""
     prefix = owned_prefix(owner)
     for node in nodes:
-        where = f"node {shortly(node.id)}"
+        where = f"node {short_repr(node.id)}"
         if not node.id.startswith(prefix) or (not owner and "/" in node.id):
             do = (
-                f"begin it with {shortly(prefix)}"
+                f"begin it with {short_repr(prefix)}"
                 if owner
                 else "write it without / in its id, or give its owner"
             )

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.errors import BadInput, described_value, require, shortly
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.claim import moment, open_moment
@@ -42,7 +42,7 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     name = properties.get(_NAMED_BY.get(type, "name"))
     if not isinstance(name, str) or not name.strip():
         raise BadInput(
-            f"a node of type {type} is named by its {_NAMED_BY.get(type, 'name')}, a text, not {described_value(name)}"
+            f"a node of type {type} is named by its {_NAMED_BY.get(type, 'name')}, a text, not {describe_value(name)}"
         )
     key = fold(name)
     if type == "Asset":
@@ -179,7 +179,7 @@ class InvestmentView:
         for found in self.nodes_by_id([storable_text(id)]):
             return found
         raise BadInput(
-            f"there is no live node {shortly(id)} for this owner at {self.time.isoformat()}; history() tells of those that were"
+            f"there is no live node {short_repr(id)} for this owner at {self.time.isoformat()}; history() tells of those that were"
         )
 
     def nodes(self, *types: str) -> tuple[DatedNode, ...]:
@@ -266,7 +266,7 @@ class InvestmentView:
             for each in self._nodes(sql.NODES_BY_NAME, name=fold(name))
             if wanted in ("", each.node.labels[0])
         ]
-        return self._only(found, f"the name {shortly(name)}", "give the type that is meant, or the id")
+        return self._only(found, f"the name {short_repr(name)}", "give the type that is meant, or the id")
 
     def symbols_meant(self, symbol: str) -> tuple[str, ...]:
         """Return the symbols of assets that a symbol may refer to.
@@ -300,14 +300,14 @@ class InvestmentView:
         for type in SYMBOLS:
             if found := self._of_symbol(type, text):
                 return self._only(
-                    found, f"the {SYMBOLS[type]} {shortly(text)}", "give the id of the one that is meant"
+                    found, f"the {SYMBOLS[type]} {short_repr(text)}", "give the id of the one that is meant"
                 )
         return self.by_name(text)
 
     def _by_symbol(self, type: str, symbol: str) -> DatedNode:
         if not upper(symbol):
             raise BadInput(f"to look for a node of type {type}, give its {SYMBOLS[type]}")
-        what = f"the {SYMBOLS[type]} {shortly(upper(symbol))}"
+        what = f"the {SYMBOLS[type]} {short_repr(upper(symbol))}"
         return self._only(self._of_symbol(type, symbol), what, "give the id of the one that is meant")
 
     def _of_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
@@ -331,4 +331,4 @@ class InvestmentView:
 
 
 def _told(node: Node) -> str:
-    return f"{shown_name(node)} ({shortly(node.id)})"
+    return f"{shown_name(node)} ({short_repr(node.id)})"

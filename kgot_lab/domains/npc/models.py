@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Literal, Protocol
 from uuid import UUID, uuid4
 
-from kgot_lab.errors import BadInput, described_value, require, require_count, shortly
+from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import CLAIM_KINDS, instant, plain_text, probability
 from kgot_lab.stores.sql import json_text, texts_in
@@ -36,7 +36,7 @@ def fit_id(id: str) -> str:
         return str(UUID(str(id)))
     except ValueError:
         raise BadInput(
-            f"the id of an entity is a UUID, such as {UUID(int=2**127)}, which {shortly(id)} is not"
+            f"the id of an entity is a UUID, such as {UUID(int=2**127)}, which {short_repr(id)} is not"
         ) from None
 
 
@@ -46,14 +46,14 @@ def fit_types(types: tuple[str, ...]) -> tuple[str, ...]:
     Raises BadInput if they are no tuple of texts.
     """
     if isinstance(types, str) or not isinstance(types, tuple | list | set | frozenset):
-        raise BadInput(f"types are texts in a tuple, not {described_value(types)}")
+        raise BadInput(f"types are texts in a tuple, not {describe_value(types)}")
     return tuple(dict.fromkeys(plain_text(each, "a type") for each in types))
 
 
 def fit_direction(direction: Direction) -> None:
     """Raise BadInput unless the value is a direction."""
     if direction not in ("out", "in", "both"):
-        raise BadInput(f'a direction is "out", "in" or "both", not {described_value(direction)}')
+        raise BadInput(f'a direction is "out", "in" or "both", not {describe_value(direction)}')
 
 
 def fit_depth(depth: int, name: str) -> int:
@@ -100,7 +100,7 @@ def fit_attributes(
         if (value := given.get(name)) is not None and not (
             isinstance(value, list) and all(isinstance(each, str) for each in value)
         ):
-            raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {described_value(value)}")
+            raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {describe_value(value)}")
     return given
 
 
@@ -150,7 +150,7 @@ class Provenance:
             object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
         if self.source not in CLAIM_KINDS:
             raise BadInput(
-                f'the source of a provenance is "stated" or "inferred", not {described_value(self.source)}'
+                f'the source of a provenance is "stated" or "inferred", not {describe_value(self.source)}'
             )
         require(self.dm_confirmed, bool, "dm_confirmed is true or false")
 
@@ -253,7 +253,7 @@ class RelationshipFilter:
         object.__setattr__(self, "min_confidence", probability(self.min_confidence, "min_confidence"))
         if self.standing not in (None, "accepted", "queued", "rejected"):
             raise BadInput(
-                f'a standing is "accepted", "queued" or "rejected", not {described_value(self.standing)}'
+                f'a standing is "accepted", "queued" or "rejected", not {describe_value(self.standing)}'
             )
 
     def lets(self, relationship: Relationship, entity_id: str) -> bool:

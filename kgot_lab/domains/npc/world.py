@@ -46,7 +46,7 @@ from kgot_lab.domains.npc.visibility import (
     seen_by,
     shortest_way,
 )
-from kgot_lab.errors import BadInput, require, shortly
+from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import plain_text, probability, utc_now
@@ -127,7 +127,7 @@ def put_decision(
         if session not in heard:
             ends = f"from {each.source_id} to {each.target_id}"
             raise BadInput(
-                f"the session {shortly(session)} tells of no relationship {shortly(each.type)} {ends}"
+                f"the session {short_repr(session)} tells of no relationship {short_repr(each.type)} {ends}"
             )
         heard[session] = replace(heard[session][0], dm_confirmed=decided == "accepted"), decided
         _put_rows(storage, statements.PUT_RELATIONSHIP, [_row(each.key, attributes[each.key], heard, at)])
@@ -449,7 +449,7 @@ class NpcWorld(InTables, EntityGraph):
             return VisibleWorld(by_name([entity_of(row) for row in rows]), ())
         if isinstance(policy, str):
             raise BadInput(
-                f'a policy of visibility is a VisibilityPolicy(…) or "document", not {shortly(policy)}'
+                f'a policy of visibility is a VisibilityPolicy(…) or "document", not {short_repr(policy)}'
             )
         require(policy, VisibilityPolicy, 'a policy of visibility is a VisibilityPolicy(…) or "document"')
         return seen_by(self.storage, id, policy)
@@ -468,7 +468,7 @@ class NpcWorld(InTables, EntityGraph):
     ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
         rows = self.storage.rows(statements.SUPPORT_OF, _key(source, target, type))
         if not rows:
-            raise BadInput(f"there is no relationship {shortly(type)} from {source} to {target}")
+            raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
         return tuple(map(support_of, rows))
 
     def _found_by_level(

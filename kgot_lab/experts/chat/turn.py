@@ -45,7 +45,7 @@ from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.experts.trials.verdict import TrialChoice
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.llm.streaming import streamed
+from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
@@ -192,7 +192,7 @@ class ExpertTurn:
     def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
         """Run stages 5 to 8: stream the reply of the model, check its citations and store the answer."""
         answer.form = SentencePieces() if prompt.schema is not None else None
-        pieces = streamed(self.llm, prompt)
+        pieces = stream_reply(self.llm, prompt)
         try:
             for piece in pieces:
                 if isinstance(piece, Reply):

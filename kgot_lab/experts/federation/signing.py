@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from kgot_lab.errors import BadInput, ToolFailed, UnknownName, require, require_amount, require_count, shortly
+from kgot_lab.errors import (
+    BadInput,
+    ToolFailed,
+    UnknownName,
+    require,
+    require_amount,
+    require_count,
+    short_repr,
+)
 from kgot_lab.experts.federation.envelope import (
     CLOCK_SKEW,
     ENVELOPE_KINDS,
@@ -145,7 +153,7 @@ def all_in_time(jobs: Sequence[Callable[[], _Made]], seconds: float) -> list[_Ma
     A job that is not done after `seconds` gives None. It is left in a daemon thread, because a name lookup
     cannot be stopped. The program does not wait for it at exit.
     """
-    require_amount(seconds, "the seconds to wait", some=True)
+    require_amount(seconds, "the seconds to wait", positive=True)
     if seconds > MOST_SECONDS:
         raise BadInput(f"the seconds to wait are at most {MOST_SECONDS:g}")
     client_library()  # loading it does not count towards the server's time
@@ -197,18 +205,18 @@ class Peer:
             raise BadInput("the name of a peer is 1 to 100 characters on one line")
         if not is_public_key(self.public_key):
             raise BadInput(
-                f"the public key of the peer {shortly(self.name)} is 43 characters of base64url, as its instance shows it"
+                f"the public key of the peer {short_repr(self.name)} is 43 characters of base64url, as its instance shows it"
             )
         require(self.url, str, "the url of a peer is a text")
         if not is_plain_url(self.url):
             raise BadInput(
-                f"the url of the peer {shortly(self.name)} is https://HOST[:PORT][/PATH], without a password or a query"
+                f"the url of the peer {short_repr(self.name)} is https://HOST[:PORT][/PATH], without a password or a query"
             )
         if self.url.casefold().startswith("http:") and not self.plain_http and not is_loopback(self.url):
             told = (
                 "a question may be private: use https, or say plain_http where the network between is yours"
             )
-            raise BadInput(f"the url of the peer {shortly(self.name)} begins with http://; {told}")
+            raise BadInput(f"the url of the peer {short_repr(self.name)} begins with http://; {told}")
 
     def at(self, path: str) -> str:
         """Return the address of one of the peer's routes."""

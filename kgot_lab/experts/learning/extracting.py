@@ -30,7 +30,7 @@ from kgot_lab.experts.learning.ledger import (
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
-from kgot_lab.llm.structured import schema_of, structured
+from kgot_lab.llm.structured import compact_schema, structured
 from kgot_lab.text.cleaning import FENCES, fenced, shorten
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import LLM, Json, Message, Prompt
@@ -73,7 +73,7 @@ def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
     asked = f"{told}{fenced(known, 'known things that it names')}\n{fenced(shorten(message, MOST_OF_MESSAGE), 'a message')}"
     return Prompt(
-        (Message("system", _SYSTEM), Message("user", asked)), schema_of(StatedChanges), max_tokens=_REPLY
+        (Message("system", _SYSTEM), Message("user", asked)), compact_schema(StatedChanges), max_tokens=_REPLY
     )
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, UnknownName, require_count, shortly
+from kgot_lab.errors import BadInput, UnknownName, require_count, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import MADE_BY_HAND, Editor
 from kgot_lab.kgos.schemas.check import Fault
@@ -126,7 +126,7 @@ class PropertyToChange:
             raise BadInput(f"{self.name!r} is no property that a proposal may change")
 
     def __str__(self) -> str:
-        return f"change {self.name} of {self.id} from {shortly(self.before)} to {shortly(self.value)}"
+        return f"change {self.name} of {self.id} from {short_repr(self.before)} to {short_repr(self.value)}"
 
 
 GraphEdit = NodeToAdd | EdgeToAdd | EdgeToRemove | PropertyToChange
@@ -209,7 +209,7 @@ def _made(editor: Editor, edit: GraphEdit) -> Any:
         case PropertyToChange(id, name, value, before):
             there = editor.graph.node(id).properties.get(name)
             if there != before:
-                changed = f"{name} of {id} is {shortly(there)} by now, and was {shortly(before)} when the change was proposed"
+                changed = f"{name} of {id} is {short_repr(there)} by now, and was {short_repr(before)} when the change was proposed"
                 raise BadInput(f"{changed}: reject this and propose it anew")
             return editor.change_node(id, **{name: value})
 

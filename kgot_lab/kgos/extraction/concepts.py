@@ -20,7 +20,7 @@ from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
 from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.llm.recorded import prompt_digest, reply_from_json, reply_to_json
-from kgot_lab.llm.structured import checked_reply, parse, schema_of
+from kgot_lab.llm.structured import checked_reply, compact_schema, parse
 from kgot_lab.text.cleaning import FENCES, fenced, tokens
 from kgot_lab.text.words import blocks, rough_sentences, searched_words, stands_in
 from kgot_lab.types import LLM, Edge, Json, Message, Node, Prompt, Reply, Usage
@@ -205,7 +205,7 @@ def relations_prompt(passage: Passage) -> Prompt:
         reply = json.dumps({field: filled.get(field, []) for field in FIELDS})
         turns += [Message("user", fenced(text, f"a paragraph about {name}")), Message("assistant", reply)]
     turns.append(Message("user", fenced(passage.text, f"a paragraph about {passage.name}")))
-    return Prompt(tuple(turns), schema_of(PassageForm), max_tokens=_REPLY)
+    return Prompt(tuple(turns), compact_schema(PassageForm), max_tokens=_REPLY)
 
 
 def about_prompt(passage: Passage) -> Prompt:
@@ -217,7 +217,9 @@ def about_prompt(passage: Passage) -> Prompt:
         f"The dimensions are: {told}. Rate nothing that the paragraph does not say; empty lists are good answers. {FENCES}"
     )
     asked = fenced(passage.text, f"a paragraph about {passage.name}")
-    return Prompt((Message("system", system), Message("user", asked)), schema_of(About), max_tokens=_REPLY)
+    return Prompt(
+        (Message("system", system), Message("user", asked)), compact_schema(About), max_tokens=_REPLY
+    )
 
 
 def read_relations(passage: Passage, reply: str) -> ReadPassage:

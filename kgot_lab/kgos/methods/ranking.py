@@ -76,7 +76,7 @@ def edge_type_boost(
     index = index_of(graph)
     rows = rows_named(index, seeds, "seeds")
     for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():
-        require_amount(value, f"the weight of {name}", some=True)
+        require_amount(value, f"the weight of {name}", positive=True)
     absent = index.absent_types(boost_types)
     boosts, first = index.links.boosts(rows, index.ways_of(boost_types, along=outgoing, against=incoming))
     found = np.flatnonzero(boosts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
+from kgot_lab.errors import BadInput, UnknownName, describe_value, short_repr
 from kgot_lab.graph.validation import ANY_TYPE, EdgeType, Ends, PropertyRule, Vocabulary
 from kgot_lab.types import Edge, Json, Node
 
@@ -64,7 +64,7 @@ def refuse_faulty(found: Iterable[Fault]) -> tuple[Fault, ...]:
 
 def node_faults(vocabulary: Vocabulary, node: Node) -> list[Fault]:
     """Check a node against a vocabulary."""
-    where = f"node {shortly(node.id)}"
+    where = f"node {short_repr(node.id)}"
     if len(node.labels) != 1:
         do = f"give it one type of {vocabulary.name} as its label"
         return [_error(f"it has {len(node.labels)} types", where, do)]
@@ -80,7 +80,7 @@ def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) ->
 
     `types` maps node ids to types.
     """
-    where = f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}"
+    where = f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}"
     if edge.type in vocabulary.instead:
         wrong = f"{edge.type!r} is no edge type of {vocabulary.name}"
         return [_error(wrong, where, vocabulary.instead[edge.type])]
@@ -90,7 +90,7 @@ def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) ->
         return [_error(str(error), where, "write one of these")]
     if missing := [end for end in (edge.source, edge.target) if end not in types]:
         do = "write the node first, or with the edge"
-        return [_error(f"there is no node {shortly(missing[0])}", where, do)]
+        return [_error(f"there is no node {short_repr(missing[0])}", where, do)]
     found = [*_of_ends(kind, edge, types, where), *_of_properties(kind.properties, edge.properties, where)]
     if kind.symmetric and edge.source >= edge.target:
         found.append(_order(edge, where))
@@ -100,7 +100,7 @@ def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) ->
 def _order(edge: Edge, where: str) -> Fault:
     if edge.source == edge.target:
         return _error(f"{edge.type} joins a node with itself", where, "leave it out")
-    swapped = f"{shortly(edge.target)} -{edge.type}-> {shortly(edge.source)}"
+    swapped = f"{short_repr(edge.target)} -{edge.type}-> {short_repr(edge.source)}"
     wrong = f"{edge.type} says the same both ways and is stored once, in the order of ids"
     return _error(wrong, where, f"write {swapped}")
 
@@ -117,7 +117,7 @@ def _of_ends(kind: EdgeType, edge: Edge, types: Mapping[str, str], where: str) -
         given = edge.properties.get(name)
         if given is not None and given not in values:
             do = f"write {' or '.join(map(repr, values))}" if values else "leave it out"
-            yield _error(f"{name} is {shortly(given)} between {source} and {target}", where, do)
+            yield _error(f"{name} is {short_repr(given)} between {source} and {target}", where, do)
 
 
 def _fits(ends: Ends, source: str, target: str) -> bool:
@@ -135,7 +135,7 @@ def _of_properties(
             if rule.required:
                 yield _error(f"it has no {rule.name}", where, f"give it {rule.name}")
         elif problem := _problem(rule, value):
-            yield _error(f"{rule.name} is {described_value(value)}", where, problem)
+            yield _error(f"{rule.name} is {describe_value(value)}", where, problem)
 
 
 def _company(

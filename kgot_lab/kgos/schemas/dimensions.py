@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
 
@@ -273,7 +273,7 @@ def _pair(name: str, given: object) -> Bounds:
         low, high = given
     else:
         raise BadInput(
-            f"the bounds of {name!r} are a pair (low, high) or {{'min': …, 'max': …}}, not {described_value(given)}"
+            f"the bounds of {name!r} are a pair (low, high) or {{'min': …, 'max': …}}, not {describe_value(given)}"
         )
     if any(bound is not None and math.isnan(as_number(bound)) for bound in (low, high)):
         raise BadInput(f"the bounds of {name!r} must be numbers or None, not ({low!r}, {high!r})")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import BadInput, require, shortly
+from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, frozen
 from kgot_lab.graph.validation import Vocabulary, fit_value
@@ -152,9 +152,9 @@ def _object(text: Json) -> dict[str, Json]:
     except RecursionError:
         raise BadInput("are nested too deeply") from None
     except ValueError as error:  # malformed JSON, no UTF-8, a number of thousands of digits
-        raise BadInput(f"are no JSON ({error}: {shortly(text)})") from None
+        raise BadInput(f"are no JSON ({error}: {short_repr(text)})") from None
     if not isinstance(found, dict):
-        raise BadInput(f"are JSON, but no object: {shortly(text)}")
+        raise BadInput(f"are JSON, but no object: {short_repr(text)}")
     try:
         return dict(fit_value(found, "a property"))
     except BadInput as error:
@@ -206,14 +206,14 @@ def graph_of_tables(
     row_of = {id: row for row, id in enumerate(compress(ids, kept)) if id is not None}
     named_columns = (profile.id, profile.called, profile.type)
     of_nodes, wrong = row_properties(
-        nodes, profile.properties, named_columns, lambda row: f"node {shortly(ids[row])}"
+        nodes, profile.properties, named_columns, lambda row: f"node {short_repr(ids[row])}"
     )
     names, types = nodes.texts(profile.called), nodes.texts(profile.type)
     named = [
         known if name is None else {**known, "name": name}
         for name, known in zip(names, of_nodes, strict=True)
     ]
-    unread += [*wrong, *(_replaced(nodes, row, f"node {shortly(ids[row])}") for row in nodes.replaced)]
+    unread += [*wrong, *(_replaced(nodes, row, f"node {short_repr(ids[row])}") for row in nodes.replaced)]
 
     sources, targets = edges.texts(profile.source), edges.texts(profile.target)
     relations = (
@@ -226,11 +226,11 @@ def graph_of_tables(
     whole = (begin >= 0) & (end >= 0)
 
     def describe_edge(row: int) -> str:
-        return f"edge {shortly(sources[row])} -{relations[row]}-> {shortly(targets[row])}"
+        return f"edge {short_repr(sources[row])} -{relations[row]}-> {short_repr(targets[row])}"
 
     for row in np.flatnonzero(~whole).tolist():
         ends = (sources[row], begin[row]), (targets[row], end[row])
-        gone = " and no node ".join(shortly(id) for id, there in ends if there < 0)
+        gone = " and no node ".join(short_repr(id) for id, there in ends if there < 0)
         why = f"there is no node {gone}, so it is left out"
         unread.append(Unread(3, edges.table, row + 1, describe_edge(row), why))
     besides = (profile.source, profile.target, profile.relation, edges.number)
@@ -262,7 +262,7 @@ def _readable_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], 
         kept.append(id is not None and first.setdefault(id, row) == row)
         if not kept[-1]:
             why = "it has no id" if id is None else f"row {first[id] + 1:,} has its id already"
-            unread.append(Unread(0, table, row + 1, f"node {shortly(id)}", f"{why}, so it is left out"))
+            unread.append(Unread(0, table, row + 1, f"node {short_repr(id)}", f"{why}, so it is left out"))
     return kept, unread
 
 
@@ -403,7 +403,7 @@ def vectors_in_file(path: Path | str) -> StoredVectors:
         f"{path}: the vectors in {columns.table} come from several makers", (row[2] for row in kept)
     )
     numbers = [
-        _numbers(value, size, f"{path}: the {columns.vector} of {shortly(str(id))}")
+        _numbers(value, size, f"{path}: the {columns.vector} of {short_repr(str(id))}")
         for id, value, _, size in kept
     ]
     _only(f"{path}: the vectors in {columns.table} have several sizes", map(len, numbers))
@@ -444,7 +444,9 @@ def _numbers(value: object, size: object, what: str) -> NDArray[np.float64]:
     try:
         found = np.asarray(json.loads(str(value)), np.float64)
     except (ValueError, TypeError, RecursionError):
-        raise BadInput(f"{what} is neither bytes nor a JSON list of numbers: {shortly(str(value))}") from None
+        raise BadInput(
+            f"{what} is neither bytes nor a JSON list of numbers: {short_repr(str(value))}"
+        ) from None
     if found.ndim != 1:
-        raise BadInput(f"{what} is no list of numbers: {shortly(str(value))}")
+        raise BadInput(f"{what} is no list of numbers: {short_repr(str(value))}")
     return found

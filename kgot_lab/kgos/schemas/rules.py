@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import UnknownName, described_value, require, shortly
+from kgot_lab.errors import UnknownName, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, Items, csr
 from kgot_lab.graph.validation import Vocabulary
@@ -95,10 +95,13 @@ class Broken:
         at = int(self.rows[number])
         what = rule.why(self.graph, at) or f"rule {rule.number}, {rule.says}, does not hold"
         if rule.on == "nodes":
-            return Fault(rule.severity, what, f"node {shortly(self.graph.ids[at])}", rule.do)
+            return Fault(rule.severity, what, f"node {short_repr(self.graph.ids[at])}", rule.do)
         edge = self.graph.edges[at]
         return Fault(
-            rule.severity, what, f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}", rule.do
+            rule.severity,
+            what,
+            f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}",
+            rule.do,
         )
 
     def __repr__(self) -> str:
@@ -283,20 +286,22 @@ def _rows(found: Iterable[bool]) -> Ints:
 
 
 def _name(graph: PropertyGraph, row: int) -> str:
-    return f"its name is {described_value(graph.node_properties[row].get('name'))}"
+    return f"its name is {describe_value(graph.node_properties[row].get('name'))}"
 
 
 def _labels(graph: PropertyGraph, row: int) -> str:
     labels = graph.node_labels[row]
     return (
-        f"its type is {shortly(labels[0])}, which is not in the vocabulary"
+        f"its type is {short_repr(labels[0])}, which is not in the vocabulary"
         if len(labels) == 1
         else f"it has {len(labels)} types"
     )
 
 
 def _type(graph: PropertyGraph, row: int) -> str:
-    return f"its type is {shortly(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
+    return (
+        f"its type is {short_repr(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
+    )
 
 
 def _always(why: str) -> Why:
@@ -305,7 +310,7 @@ def _always(why: str) -> Why:
 
 def _circle(type: str, verb: str) -> Why:
     def why(graph: PropertyGraph, row: int) -> str:
-        return f"it {verb} itself: {f' -{type}-> '.join(map(shortly, circle_through(graph, type, row)))}"
+        return f"it {verb} itself: {f' -{type}-> '.join(map(short_repr, circle_through(graph, type, row)))}"
 
     return why
 

@@ -18,7 +18,7 @@ from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolF
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.budget import Spending, charged_account
 from kgot_lab.llm.recorded import prompt_digest
-from kgot_lab.llm.structured import note_recorded
+from kgot_lab.llm.structured import record_replayed
 from kgot_lab.loop.controller import default_search_argument
 from kgot_lab.loop.events import (
     Asked,
@@ -109,12 +109,12 @@ class Recording:
         timeouts: dict[Key, Diff | Rows | QueryFailed] = {
             key: result
             for key, result in self.statements.items()
-            if isinstance(result, QueryFailed) and result.late
+            if isinstance(result, QueryFailed) and result.timed_out
         }
         outputs = {
             key: output
             for key, output in self.outputs.items()
-            if output.failed and QueryFailed(output.code, output.output).late
+            if output.failed and QueryFailed(output.code, output.output).timed_out
         }
         return replace(self, statements=timeouts, outputs=outputs)
 
@@ -134,7 +134,7 @@ class Recording:
         return results.popleft() if len(results) > 1 or results[0][0].again else results[0]
 
     def _add_failure(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
-        if reason.startswith(ServerLost.SAID):
+        if reason.startswith(ServerLost.MESSAGE):
             self.lost[statement] = ServerLost(statement)
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
             self.statements.setdefault(key, QueryFailed(statement, reason))
@@ -210,7 +210,7 @@ class ReplayTool:
         if recorded is not None:
             returned, usage = recorded
             for call_usage in usage:
-                note_recorded(call_usage)
+                record_replayed(call_usage)
             if returned.failed:
                 failure = ToolFailed(returned.text, again=returned.again, usage=usage, wait=0)
                 failure.recorded = True

@@ -20,7 +20,7 @@ from kgot_lab.errors import (
     UnknownName,
     require,
     require_parts,
-    shortly,
+    short_repr,
 )
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Truth
@@ -545,7 +545,7 @@ def _prepare_fork(
     require(live, Resources, "what a fork may use is Resources(tools, model)")
     if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(events):
         raise BadInput(
-            f"there is no event {shortly(at)}: the run has "
+            f"there is no event {short_repr(at)}: the run has "
             + (f"events 0 to {len(events) - 1}" if events else "no events")
         )
     if _is_failed_call(events[at]):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
-from kgot_lab.errors import BadInput, described_value, require, require_count, shortly
+from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
 from kgot_lab.text.cleaning import counted, whole
 from kgot_lab.types import Json, Triple
 
@@ -113,7 +113,7 @@ class Claim:
     def __post_init__(self) -> None:
         if isinstance(self.premises, str) or not isinstance(self.premises, tuple | list | set | frozenset):
             raise BadInput(
-                f"the premises of a claim are Triples in a tuple, not {described_value(self.premises)}"
+                f"the premises of a claim are Triples in a tuple, not {describe_value(self.premises)}"
             )
         if self.span is not None:
             require(self.span, Span, "the span of a claim is a Span(start, end, text)")
@@ -129,13 +129,13 @@ class Claim:
         for name, value in given.items():
             object.__setattr__(self, name, value)
         if self.kind not in CLAIM_KINDS:
-            raise BadInput(f'a claim is "stated" or "inferred", not {described_value(self.kind)}')
+            raise BadInput(f'a claim is "stated" or "inferred", not {describe_value(self.kind)}')
         if (self.kind == "inferred") != bool(self.premises):
             raise BadInput(
                 "an inferred claim has premises, the facts it was derived from, and a stated one has none"
             )
         if self.fact in self.premises:
-            raise BadInput(f"{shortly(str(self.fact))} cannot be its own premise")
+            raise BadInput(f"{short_repr(str(self.fact))} cannot be its own premise")
         since, until = self.valid_micros
         if since is not None and until is not None and until <= since:
             raise BadInput(
@@ -179,7 +179,7 @@ def plain_text(text: str, what: str, *, blank: bool = False) -> str:
     if not blank and not text.strip():
         raise BadInput(f"{what} is blank: say something")
     if "\0" in text:
-        raise BadInput(f"{what} holds a NUL, which no database takes: {shortly(text)}")
+        raise BadInput(f"{what} holds a NUL, which no database takes: {short_repr(text)}")
     return str(whole(text))
 
 
@@ -206,7 +206,7 @@ def probability(value: float, what: str) -> float:
         or not math.isfinite(value)
         or not 0 <= value <= 1
     ):
-        raise BadInput(f"{what} is a number from 0 to 1, not {described_value(value)}")
+        raise BadInput(f"{what} is a number from 0 to 1, not {describe_value(value)}")
     return float(value)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, require, shortly
+from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
@@ -209,7 +209,7 @@ class Claims(Beliefs):
         """
         relation = plain_text(relation, "a relation")
         if cardinality not in ("single", "many"):
-            raise BadInput(f'a relation is "single" or "many", not {shortly(cardinality)}')
+            raise BadInput(f'a relation is "single" or "many", not {short_repr(cardinality)}')
         with making(self.storage, "declare", by, self.now) as change:
             if cardinality not in open_versions(self.storage, "declared", relation):
                 change.replace("declared", relation, cardinality)
@@ -239,11 +239,11 @@ class Claims(Beliefs):
             names = self.names()
             if other in names.merges:
                 raise BadInput(
-                    f"{shortly(other)} is merged into {shortly(names.merges[other])}: unmerge it first"
+                    f"{short_repr(other)} is merged into {short_repr(names.merges[other])}: unmerge it first"
                 )
             if names.canonical(kept) == other:
                 raise BadInput(
-                    f"{shortly(kept)} already goes by {shortly(other)}: merging that into it would be a circle"
+                    f"{short_repr(kept)} already goes by {short_repr(other)}: merging that into it would be a circle"
                 )
             return change.open("merged", other, kept)
 
@@ -255,7 +255,7 @@ class Claims(Beliefs):
         other = plain_text(other, "a name")
         with making(self.storage, "unmerge", by, self.now) as change:
             if other not in self.names().merges:
-                raise BadInput(f"{shortly(other)} is merged into no other name")
+                raise BadInput(f"{short_repr(other)} is merged into no other name")
             return change.close("merged", other)
 
     # --- records ---
@@ -349,7 +349,7 @@ class Claims(Beliefs):
     def _require_claim(self, id: str) -> None:
         if not self.storage.rows(sql.CLAIM_THERE, {"claim": plain_text(id, "the id of a claim")}):
             raise BadInput(
-                f"there is no claim {shortly(id)}: supports_of(fact) and the queue of a ReviewLedger name them by `id`"
+                f"there is no claim {short_repr(id)}: supports_of(fact) and the queue of a ReviewLedger name them by `id`"
             )
 
     def _ids_of(self, fact: Triple) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from numpy import interp
 
-from kgot_lab.errors import AlreadyDecided, BadInput, UnknownName, require_count, shortly
+from kgot_lab.errors import AlreadyDecided, BadInput, UnknownName, require_count, short_repr
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
 from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, moment, plain_text, probability
@@ -334,7 +334,9 @@ class Reviewer:
             raise BadInput(self.nothing_waits)
         if not waiting:
             listed = "`kgot-lab memory FILE waiting` lists them, and the queue of a ReviewLedger"
-            raise BadInput(f"no claim that waits has an id that begins with {shortly(beginning)}: {listed}")
+            raise BadInput(
+                f"no claim that waits has an id that begins with {short_repr(beginning)}: {listed}"
+            )
         return waiting[0]
 
     # --- decisions ---

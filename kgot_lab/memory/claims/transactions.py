@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from kgot_lab.errors import BadInput, require_count, shortly
+from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import (
@@ -322,7 +322,7 @@ def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> N
             kept = merges[kept]
         if name in merges and kept in seen:
             raise BadInput(
-                f"undoing change {number} would merge {shortly(name)} in a circle: unmerge {shortly(merges[name])} first"
+                f"undoing change {number} would merge {short_repr(name)} in a circle: unmerge {short_repr(merges[name])} first"
             )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from xml.parsers import expat
 
-from kgot_lab.errors import BadInput, shortly
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import NamedGraph
@@ -116,13 +116,15 @@ class _Walker:
         for key, text, whose, line in self._values:
             if key not in self.found.keys:
                 raise BadInput(
-                    f"line {line}: {whose} has a value of the key {shortly(key)}, which is not declared"
+                    f"line {line}: {whose} has a value of the key {short_repr(key)}, which is not declared"
                 )
             type = self.found.keys[key].type
             try:
                 _value(text, type)
             except ValueError:
-                raise BadInput(f"line {line}: {whose} has {shortly(text)} where the type is {type}") from None
+                raise BadInput(
+                    f"line {line}: {whose} has {short_repr(text)} where the type is {type}"
+                ) from None
         return self.found
 
     def _refuse(self, told: str) -> NoReturn:
@@ -158,7 +160,7 @@ class _Walker:
                 )
         elif above[1].get("yfiles.foldertype") != "group":
             self._refuse(
-                f"a graph within the {above[0] or 'file'} {shortly(above[1].get('id', ''))}: only one that is not nested is read"
+                f"a graph within the {above[0] or 'file'} {short_repr(above[1].get('id', ''))}: only one that is not nested is read"
             )
 
     def _node(self, attributes: dict[str, str]) -> None:
@@ -166,7 +168,7 @@ class _Walker:
         if id is None:
             self._refuse("a node without id")
         if first := self.found.nodes.get(id):
-            self._refuse(f"a second node has the id {shortly(id)}, as the one in line {first}")
+            self._refuse(f"a second node has the id {short_repr(id)}, as the one in line {first}")
         self.found.nodes[id] = line
 
     def _edge(self, attributes: dict[str, str]) -> None:
@@ -176,8 +178,8 @@ class _Walker:
         if id is not None:
             ends = (source, target) if self.found.directed else sorted((source, target))
             if first := self._edges.get((*ends, id)):
-                both = f"from {shortly(source)} to {shortly(target)}"
-                self._refuse(f"a second edge {both} has the id {shortly(id)}, as the one in line {first}")
+                both = f"from {short_repr(source)} to {short_repr(target)}"
+                self._refuse(f"a second edge {both} has the id {short_repr(id)}, as the one in line {first}")
             self._edges[*ends, id] = self._parser.CurrentLineNumber
         if ports := attributes.keys() & {"sourceport", "targetport"}:
             self.found.left_out["port of an edge"] += len(ports)
@@ -190,7 +192,7 @@ class _Walker:
             type = "yfiles"
         elif (type := type or "string") not in _TYPES:
             self._refuse(
-                f"the key {shortly(id)} has the type {shortly(type)}, which is none of {', '.join(_TYPES)}"
+                f"the key {short_repr(id)} has the type {short_repr(type)}, which is none of {', '.join(_TYPES)}"
             )
         self.found.keys[id] = _Key(name, type, attributes.get("for", "all"))
 
@@ -205,16 +207,16 @@ class _Walker:
             key = self.found.keys[above[1].get("id", "")]
             key.default = text
             self._values.append(
-                (above[1].get("id", ""), text, f"the default of the key {shortly(key.name)}", line)
+                (above[1].get("id", ""), text, f"the default of the key {short_repr(key.name)}", line)
             )
         if tag == "data" and above[0] in ("node", "edge") and text.strip():
-            whose = f"the {above[0]} {shortly(above[1]['id'])}" if "id" in above[1] else _between(above[1])
+            whose = f"the {above[0]} {short_repr(above[1]['id'])}" if "id" in above[1] else _between(above[1])
             self._values.append((attributes.get("key", ""), text, whose, line))
         self._said = []
 
 
 def _between(attributes: dict[str, str]) -> str:
-    return f"the edge from {shortly(attributes.get('source', ''))} to {shortly(attributes.get('target', ''))}"
+    return f"the edge from {short_repr(attributes.get('source', ''))} to {short_repr(attributes.get('target', ''))}"
 
 
 def _value(text: str, type: str) -> Json:

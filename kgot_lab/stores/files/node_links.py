@@ -15,7 +15,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, described_value, shortly
+from kgot_lab.errors import BadInput, describe_value, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import COLUMNS, TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import RECORD_EXAMPLE, read_snapshot
@@ -59,7 +59,7 @@ def node_link_graph(whole: Mapping[str, Any], what: str) -> PropertyGraph:
     """
     for name in ("nodes", *_LISTS):
         if not isinstance(whole.get(name, []), list):
-            found = described_value(whole[name])
+            found = describe_value(whole[name])
             raise BadInput(f"{what}: nodes and links are lists, and {name} is {found}; as in {_SHOWN}")
     if all(whole.get(name) for name in _LISTS):
         raise BadInput(f"{what}: it has edges in both links and edges: put all into one of them")
@@ -89,9 +89,7 @@ def _whole(text: str, path: Path) -> Mapping[str, Any] | None:
         return whole
     if isinstance(whole, dict) and whole.get("type") in ("node", "relationship"):
         return None
-    there = (
-        f"an object with {_listed(whole)}" if isinstance(whole, dict) and whole else described_value(whole)
-    )
+    there = f"an object with {_listed(whole)}" if isinstance(whole, dict) and whole else describe_value(whole)
     raise BadInput(
         f"{path}: a graph in JSON is one object with nodes and links, as in {_SHOWN}, or nodes and "
         f"relationships, {RECORD_EXAMPLE}; this is {there}"
@@ -181,16 +179,14 @@ def _lists_nodes(value: Any) -> bool:
 
 def _listed(names: Iterable[str]) -> str:
     first = list(islice(names, _MOST_NAMED))
-    return ", ".join(map(shortly, first))
+    return ", ".join(map(short_repr, first))
 
 
 def _node(told: Any, where: str) -> Node:
     if isinstance(told, str | int) and not isinstance(told, bool):
         return Node(str(told))
     if not isinstance(told, dict):
-        raise BadInput(
-            f"{where}: a node is an object with an id, not {described_value(told)}; as in {_SHOWN}"
-        )
+        raise BadInput(f"{where}: a node is an object with an id, not {describe_value(told)}; as in {_SHOWN}")
     about = dict(told)
     id = next((about.pop(name) for name in ("id", "key", "name") if _is_id(about.get(name))), None)
     if id is None:
@@ -220,7 +216,7 @@ def _node(told: Any, where: str) -> Node:
 def _edge(told: Any, where: str) -> Edge:
     if not isinstance(told, dict):
         raise BadInput(
-            f"{where}: a link is an object with a source and a target, not {described_value(told)}; as in {_SHOWN}"
+            f"{where}: a link is an object with a source and a target, not {describe_value(told)}; as in {_SHOWN}"
         )
     about = dict(told)
     ends = []
@@ -338,13 +334,13 @@ def _places(columns: list[str], where: str) -> dict[str, int]:
     Raises BadInput if a column name repeats, or if source or target is missing.
     """
     if twice := [name for name in columns if name and columns.count(name) > 1]:
-        raise BadInput(f"{where}: two columns are called {shortly(twice[0])}: rename one")
+        raise BadInput(f"{where}: two columns are called {short_repr(twice[0])}: rename one")
     called = {name.lower(): place for place, name in reversed([*enumerate(columns)])}
     found = {
         ours: next((called[name] for name in names if name in called), -1) for ours, names in COLUMNS.items()
     }
     if found["source"] < 0 or found["target"] < 0:
-        there = ", ".join(map(shortly, columns[:_MOST_TOLD]))
+        there = ", ".join(map(short_repr, columns[:_MOST_TOLD]))
         raise BadInput(
             f"{where}: the first line names the columns, a source, a target and perhaps a type, as in {_HEAD}; this is {there}"
         )

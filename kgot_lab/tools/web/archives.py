@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from kgot_lab.documents.files import text_from
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, shortly
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, short_repr
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.tool import Result, TextTool
@@ -71,7 +71,7 @@ class Mirror:
             if name in self._files:
                 return self._read(name)
         raise ToolFailed(
-            f"there is no page {shortly(address)} in {self.name}, which is all there is; search in it"
+            f"there is no page {short_repr(address)} in {self.name}, which is all there is; search in it"
         )
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
@@ -108,7 +108,7 @@ class Mirror:
         try:
             parts = urlsplit(address.strip())
         except ValueError:  # a bracket where a host should be
-            raise ToolFailed(f"{shortly(address)} is not an address") from None
+            raise ToolFailed(f"{short_repr(address)} is not an address") from None
         path = unquote(parts.path).strip("/")
         if self.hosts:
             return f"{(parts.hostname or '').lower()}/{path}".rstrip("/")
@@ -117,7 +117,7 @@ class Mirror:
             site.path
         )
         if parts.netloc.lower() != site.netloc.lower() or not inside:
-            raise ToolFailed(f"{shortly(address)} is not on {self.site}, which is all that can be visited")
+            raise ToolFailed(f"{short_repr(address)} is not on {self.site}, which is all that can be visited")
         return unquote(parts.path)[len(unquote(site.path)) :].strip("/")
 
     def _address(self, name: str) -> str:
@@ -165,7 +165,7 @@ def _has_host_folders(root: Path) -> bool:
 def _with_slash(site: str) -> str:
     parts = urlsplit(site)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise BadInput(f"the site of a mirror is an http or https address, not {shortly(site)}")
+        raise BadInput(f"the site of a mirror is an http or https address, not {short_repr(site)}")
     return site if site.endswith("/") else f"{site}/"
 
 
@@ -204,12 +204,12 @@ class WebArchive:
         """
         stamp = re.sub(r"\D", "", day)
         if not 4 <= len(stamp) <= 14:
-            raise ToolFailed(f"a date is written YYYYMMDD, as in 20190704, not {shortly(day)}")
+            raise ToolFailed(f"a date is written YYYYMMDD, as in 20190704, not {short_repr(day)}")
         answer = self._api.get({"url": address, "timestamp": stamp})
         closest = (answer.get("archived_snapshots") or {}).get("closest") or {}
         copy_address, timestamp = str(closest.get("url") or ""), str(closest.get("timestamp") or "")
         if not closest.get("available") or not copy_address.startswith(("http://", "https://")):
-            raise ToolFailed(f"the web archive holds no copy of {shortly(address)}")
+            raise ToolFailed(f"the web archive holds no copy of {short_repr(address)}")
         copy_address = re.sub(r"^http://(web\.archive\.org/)", r"https://\1", copy_address)
         return Archived(copy_address, f"{timestamp[:4]}-{timestamp[4:6]}-{timestamp[6:8]}")
 
@@ -257,7 +257,7 @@ class Wikipedia:
         pages = self._query("query", query).get("pages") or [{}]
         info = pages[0]
         if not isinstance(info, dict) or info.get("missing") or info.get("invalid") or "title" not in info:
-            raise ToolFailed(f"Wikipedia has no article {shortly(title)}{self._similar_titles(title)}")
+            raise ToolFailed(f"Wikipedia has no article {short_repr(title)}{self._similar_titles(title)}")
         return info
 
     def _page(self, info: dict[str, Any], version: int, when: str) -> WebPage:
@@ -323,7 +323,7 @@ def _end_of_day(day: str) -> str:
     try:
         return f"{date.fromisoformat(day.strip()).isoformat()}T23:59:59Z"
     except ValueError:
-        raise ToolFailed(f"a date is written YYYY-MM-DD, as in 2019-07-04, not {shortly(day)}") from None
+        raise ToolFailed(f"a date is written YYYY-MM-DD, as in 2019-07-04, not {short_repr(day)}") from None
 
 
 def _without_editor_parts(markup: str) -> str:

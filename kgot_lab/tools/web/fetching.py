@@ -14,7 +14,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, shortly
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, short_repr
 from kgot_lab.llm.capabilities import requested_wait
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def destination(address: str, private_hosts: Collection[str] = ()) -> Destinatio
     try:
         url = httpx.URL(address.strip())
     except (httpx.InvalidURL, ValueError) as error:
-        raise ToolFailed(f"{shortly(address)} is not an address: {error}") from None
+        raise ToolFailed(f"{short_repr(address)} is not an address: {error}") from None
     if url.scheme not in _PORTS or not url.host:
-        raise ToolFailed(f"only http and https addresses can be visited, not {shortly(address)}")
+        raise ToolFailed(f"only http and https addresses can be visited, not {short_repr(address)}")
     if url.userinfo:
         raise ToolFailed("an address with a user name or password in it is not visited")
     port = url.port or _PORTS[url.scheme]
@@ -83,7 +83,7 @@ def _resolve(host: str, port: int) -> list[str]:
     except (OSError, UnicodeError) as error:
         is_temporary = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
         raise ToolFailed(
-            f"there is no computer called {shortly(host)}, or its name cannot be looked up now",
+            f"there is no computer called {short_repr(host)}, or its name cannot be looked up now",
             again=is_temporary,
         ) from None
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urljoin, urlsplit
 
 from kgot_lab.documents.files import text_from
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, shortly
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, short_repr
 from kgot_lab.tools.web.fetching import Fetched, WebFetcher
 from kgot_lab.types import Document
 
@@ -247,7 +247,7 @@ class Browser:
         try:
             target = urljoin(base, address.strip())
         except ValueError:
-            raise ToolFailed(f"{shortly(address)} is not an address") from None
+            raise ToolFailed(f"{short_repr(address)} is not an address") from None
         return self.show(
             self._open_page(
                 target if re.match(r"[a-zA-Z][\w+.-]*:", target) else f"https://{target.lstrip('/')}"
@@ -309,7 +309,7 @@ class Browser:
         if match is None:
             once = self._found >= 0
             raise ToolFailed(
-                f"{shortly(self._sought)} stands {'no further' if once else 'nowhere'} on {page.address}; try other words"
+                f"{short_repr(self._sought)} stands {'no further' if once else 'nowhere'} on {page.address}; try other words"
             )
         self._found = match.start()
         ends = accumulate(map(len, self._screens))

@@ -21,7 +21,7 @@ from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import chain_world
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import share
-from kgot_lab.llm.structured import parse, schema_of
+from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
 from kgot_lab.loop.limits import LOCAL, REFERENCE
 from kgot_lab.loop.prompts import Vote
@@ -45,7 +45,7 @@ def test_a_majority_of_ballots_errs_as_often_as_the_binomial_says(votes, rate):
     start = prompts.vote(prompts.situation(WORLD.gold.chains[0].question, (), ""), (), PYTHON)
 
     def errs(seed: int) -> bool:
-        reply = model(Prompt(start, schema_of(Vote), 0.7, seed)).text
+        reply = model(Prompt(start, compact_schema(Vote), 0.7, seed)).text
         return parse(reply, Vote).choice == "RETRIEVE"
 
     wrong = sum(

@@ -18,7 +18,7 @@ from kgot_lab.domains.investment.view import (
     symbol_of,
     upper,
 )
-from kgot_lab.errors import BadInput, UnknownName, shortly
+from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Edge, Json, Node
@@ -153,7 +153,7 @@ class NamesOfItem:
         """
         words = cleaned(words)
         if unsaid := unsaid_names(self._text, words):
-            raise BadInput(f"{', '.join(map(shortly, unsaid[:5]))} does not stand in the item")
+            raise BadInput(f"{', '.join(map(short_repr, unsaid[:5]))} does not stand in the item")
         found = meant_by(words, self._view, types)
         self._there |= {each.id: each for each in found}
         if not found:
@@ -187,7 +187,7 @@ class NamesOfItem:
             return made_node(type, name=name, **ticker)
         one = the_one(found)
         if ticker and upper(one.properties.get("ticker", symbol)) != upper(symbol):
-            raise BadInput(f"{_listed([one])} has another ticker, {shortly(one.properties['ticker'])}")
+            raise BadInput(f"{_listed([one])} has another ticker, {short_repr(one.properties['ticker'])}")
         return Node(one.id, one.labels, ticker | dict(one.properties))
 
     def edges_between(self, sources: Sequence[str], type: str, targets: Sequence[str]) -> list[Edge]:
@@ -289,4 +289,4 @@ def _has_symbol(node: Node, text: str) -> bool:
 
 
 def _listed(nodes: Sequence[Node]) -> str:
-    return " and ".join(f"{shown_name(each)} ({shortly(each.id)})" for each in nodes)
+    return " and ".join(f"{shown_name(each)} ({short_repr(each.id)})" for each in nodes)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
-from kgot_lab.llm.structured import checked_reply, note_recorded
+from kgot_lab.llm.structured import checked_reply, record_replayed
 from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import InTables, Layout, TableStorage
@@ -214,7 +214,7 @@ class CachedReplies:
     def __call__(self, prompt: Prompt) -> Reply:
         key = prompt_key(prompt, self.name)
         if (kept := self._journal.reply(key)) is not None:
-            note_recorded(kept.usage)
+            record_replayed(kept.usage)
             return kept
         self._journal.record_request(key, self.name)
         reply = checked_reply(self._llm, prompt)

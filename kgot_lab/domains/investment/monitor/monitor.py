@@ -43,11 +43,11 @@ from kgot_lab.errors import (
     LabError,
     LLMError,
     ToolFailed,
-    described_value,
+    describe_value,
+    mask_secrets,
     require,
     require_count,
-    shortly,
-    without_secrets,
+    short_repr,
 )
 from kgot_lab.io.files import write_whole
 from kgot_lab.io.http_client import is_loopback, through_proxy, way_to
@@ -89,7 +89,7 @@ def to_address(url: str) -> Deliver:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadInput(
-            f"briefings are delivered to an address such as https://HOST/PATH, not {shortly(without_secrets(url))}"
+            f"briefings are delivered to an address such as https://HOST/PATH, not {short_repr(mask_secrets(url))}"
         )
     if parts.scheme == "http" and not is_loopback(url):
         raise BadInput(
@@ -100,7 +100,7 @@ def to_address(url: str) -> Deliver:
     def deliver(entry: OutboxEntry) -> None:
         import httpx  # a dependency of openai
 
-        where = without_secrets(f"{parts.scheme}://{parts.netloc}")
+        where = mask_secrets(f"{parts.scheme}://{parts.netloc}")
         headers = {"Content-Type": "application/json", "Idempotency-Key": entry.key}
         try:
             with (
@@ -344,7 +344,7 @@ def run_on(
     """
     if not isinstance(every, timedelta) or every <= timedelta():
         raise BadInput(
-            f"the time between two ticks is a timedelta of more than 0, not {described_value(every)}"
+            f"the time between two ticks is a timedelta of more than 0, not {describe_value(every)}"
         )
     wait = wait or ending.wait
     journal = monitor.places.journal

@@ -13,12 +13,12 @@ from pydantic import BaseModel, Field, model_validator
 
 from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.investment.view import LONGEST_ID, storable_text
-from kgot_lab.errors import BadInput, described_value, require
+from kgot_lab.errors import BadInput, describe_value, require
 from kgot_lab.graph.validation import EdgeType, Vocabulary
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
-from kgot_lab.llm.structured import json_fault, schema_of
+from kgot_lab.llm.structured import compact_schema, explain_json_error
 from kgot_lab.memory.claims.claim import instant
 from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.types import Edge, Json, Message, Node, Prompt
@@ -94,7 +94,7 @@ def news_item(told: Mapping[str, Json]) -> NewsItem:
     time = time_of(told.get("published_at"))
     if time is None:
         do = "write a time with its zone, such as 2026-02-05T14:00:00+00:00"
-        raise BadInput(f"published_at is {described_value(told.get('published_at'))}: {do}")
+        raise BadInput(f"published_at is {describe_value(told.get('published_at'))}: {do}")
     texts = {name: whole(told.get(name, "")) for name in ("id", "headline", "text", "source")}
     return NewsItem(**texts, published_at=time)
 
@@ -116,7 +116,7 @@ def news_on_file(path: Path | str) -> NewsRead:
                 items.append(news_item(json.loads(line)))
         except (ValueError, RecursionError) as error:
             if number < len(lines):
-                refused.append(f"line {number} of {path} is not JSON ({json_fault(error)})")
+                refused.append(f"line {number} of {path} is not JSON ({explain_json_error(error)})")
         except BadInput as error:
             refused.append(f"line {number} of {path}: {error}")
     return NewsRead(tuple(items), tuple(refused))
@@ -270,7 +270,7 @@ def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
     asked = f"{said}\n{FENCES}\n\nWhat does it state?\n{_FORM}"
     return Prompt(
         (Message("system", _system(vocabulary)), Message("user", asked)),
-        schema_of(StatedNews),
+        compact_schema(StatedNews),
         max_tokens=1500,
     )
 

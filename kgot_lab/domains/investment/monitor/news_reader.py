@@ -33,7 +33,7 @@ from kgot_lab.domains.investment.monitor.news import (
 )
 from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.investment.view import InvestmentView, fold
-from kgot_lab.errors import BadInput, BadReply, shortly
+from kgot_lab.errors import BadInput, BadReply, short_repr
 from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
 from kgot_lab.llm.structured import structured
 from kgot_lab.text.cleaning import whole
@@ -99,11 +99,15 @@ class Sifter:
 
         An edge records that the item mentions it.
         """
-        name, symbol, what = cleaned(thing.name), cleaned(thing.symbol), f"{thing.type} {shortly(thing.name)}"
+        name, symbol, what = (
+            cleaned(thing.name),
+            cleaned(thing.symbol),
+            f"{thing.type} {short_repr(thing.name)}",
+        )
         if thing.type == "Asset":
             symbol = symbol or name
         if symbol and not contains_symbol(self._text, symbol):
-            self._refuse(f"the symbol {shortly(symbol)} of {what}", "it does not stand in the item")
+            self._refuse(f"the symbol {short_repr(symbol)} of {what}", "it does not stand in the item")
             symbol = ""
         named = bool(symbol) if thing.type == "Asset" else contains_name(self._text, name)
         if thing.type in OF_THE_ITEM:
@@ -122,7 +126,7 @@ class Sifter:
 
     def take_event(self, event: StatedEvent) -> Node | None:
         """Accept an event with what it affects, if at least one of that is known or named in the item."""
-        what, type = f"event {shortly(event.summary)}", fold(cleaned(event.type)).replace(" ", "_")
+        what, type = f"event {short_repr(event.summary)}", fold(cleaned(event.type)).replace(" ", "_")
         node = self._said("MarketEvent", what, summary=event.summary, type=type, date=self._published)
         if node is None:
             return None
@@ -132,7 +136,11 @@ class Sifter:
         told = {name: {"role": role} if role else {} for name, role in roles.items()}
         joined = [
             self._join(
-                [node], "affects", self._names.meant(name), f"{what} -affects-> {shortly(name)}", **told[name]
+                [node],
+                "affects",
+                self._names.meant(name),
+                f"{what} -affects-> {short_repr(name)}",
+                **told[name],
             )
             for name in told
         ]
@@ -142,7 +150,7 @@ class Sifter:
 
     def take_link(self, link: StatedLink) -> None:
         """Accept an edge between two things."""
-        what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}"
+        what = f"{short_repr(link.source)} -{link.type}-> {short_repr(link.target)}"
         self._join(self._names.meant(link.source), link.type, self._names.meant(link.target), what)
 
     def take_insight(self, insight: StatedInsight, events: Sequence[Node | None]) -> None:
@@ -151,7 +159,7 @@ class Sifter:
         Sources are the item itself and events. If the same person gave a call before with the same action on
         the same things, and it is live, this item becomes evidence of that call.
         """
-        what = f"{insight.type} {shortly(insight.summary)}"
+        what = f"{insight.type} {short_repr(insight.summary)}"
         meant = {
             name: self._names.meant(name) or self._told(name, what, "MarketEvent")
             for name in insight.about[:MOST_STATED]
@@ -160,7 +168,7 @@ class Sifter:
         if node is None:
             return
         joined = [
-            self._join([node], "about", found, f"{what} -about-> {shortly(name)}")
+            self._join([node], "about", found, f"{what} -about-> {short_repr(name)}")
             for name, found in meant.items()
         ]
         if not any(joined):
@@ -183,7 +191,7 @@ class Sifter:
         self._ends |= dict.fromkeys(each.id for each in found)
         if not found:
             self._refuse(
-                f"{call.action} of {shortly(call.said_by)}, withdrawn",
+                f"{call.action} of {short_repr(call.said_by)}, withdrawn",
                 "no such call is live on what the item names",
             )
 
@@ -193,7 +201,7 @@ class Sifter:
 
     def take_ended(self, link: StatedLink) -> None:
         """Accept that a link is over. It ends when the facts are written."""
-        what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}, over"
+        what = f"{short_repr(link.source)} -{link.type}-> {short_repr(link.target)}, over"
         sources, targets = (
             [each.id for each in self._names.meant(name)] for name in (link.source, link.target)
         )
@@ -210,14 +218,14 @@ class Sifter:
         try:
             return [self._names.earlier_event(words, *types)]
         except BadInput as error:
-            self._refuse(f"{what}: {shortly(words)}", str(error))
+            self._refuse(f"{what}: {short_repr(words)}", str(error))
             return []
 
     def _insight(self, insight: StatedInsight, what: str, about: Sequence[Node]) -> Node | None:
         """Return the insight that is meant: a live call, or a new insight with its date and expiry."""
         said_by = cleaned(insight.said_by)
         if said_by and not contains_name(self._text, said_by):
-            self._refuse(f"{what}, said by {shortly(said_by)}", "that name does not stand in the item")
+            self._refuse(f"{what}, said by {short_repr(said_by)}", "that name does not stand in the item")
             said_by = ""
         if same := [
             each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends
@@ -246,7 +254,7 @@ class Sifter:
         time = time_of(told)
         if told.strip() and (time is None or str(time.day) not in named_words(self._text)):
             self._refuse(
-                f"{what}, the time {shortly(told)}", "it is none, or its day does not stand in the item"
+                f"{what}, the time {short_repr(told)}", "it is none, or its day does not stand in the item"
             )
             return None
         return time
@@ -260,7 +268,7 @@ class Sifter:
             return None
         if unsaid := unsaid_names(self._text, summary):
             self._refuse(
-                what, f"{', '.join(map(shortly, unsaid[:5]))} in its summary does not stand in the item"
+                what, f"{', '.join(map(short_repr, unsaid[:5]))} in its summary does not stand in the item"
             )
             return None
         node = made_node(kind, summary=cleaned(summary), **properties)

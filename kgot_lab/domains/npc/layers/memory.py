@@ -299,8 +299,8 @@ class HotBudget:
     limit: float = 0.15
 
     def __post_init__(self) -> None:
-        require_amount(self.target, "target", some=True)
-        require_amount(self.limit, "limit", some=True)
+        require_amount(self.target, "target", positive=True)
+        require_amount(self.limit, "limit", positive=True)
 
 
 DEFAULT_BUDGET = HotBudget()

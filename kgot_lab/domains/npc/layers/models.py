@@ -10,7 +10,7 @@ from uuid import uuid4
 from kgot_lab.domains.npc.models import Entity, fit_bounded_depth, fit_id, short_text
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.embedding.embedder import Matrix
-from kgot_lab.errors import BadInput, described_value, require_count
+from kgot_lab.errors import BadInput, describe_value, require_count
 from kgot_lab.memory.claims.claim import instant, plain_text, probability
 
 Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
@@ -143,7 +143,7 @@ def fit_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
     """
     if isinstance(ids, str) or not isinstance(ids, Iterable):
         raise BadInput(
-            f"{what} is the ids of entities in a tuple, or None for all, not {described_value(ids)}"
+            f"{what} is the ids of entities in a tuple, or None for all, not {describe_value(ids)}"
         )
     return tuple(dict.fromkeys(map(fit_id, ids)))
 

@@ -42,7 +42,7 @@ from kgot_lab.domains.npc.visibility import (
 )
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
-from kgot_lab.errors import BadInput, described_value, require
+from kgot_lab.errors import BadInput, describe_value, require
 from kgot_lab.stores.lookup import reached
 from kgot_lab.stores.postgres.rows import pgvector_text
 from kgot_lab.stores.postgres.tables import quoted
@@ -397,6 +397,6 @@ def layers_of(world: NpcWorld) -> LayerStorage:
     require(world, NpcWorld, "layers lie on an NpcWorld")
     if type(world.storage) not in _LAYERS:
         raise BadInput(
-            f"layers lie on a world in SQLite or PostgreSQL, not in {described_value(world.storage)}"
+            f"layers lie on a world in SQLite or PostgreSQL, not in {describe_value(world.storage)}"
         )
     return _LAYERS[type(world.storage)](world.storage)

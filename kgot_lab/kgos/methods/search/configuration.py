@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount, require_count
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount, require_count
 from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
 from kgot_lab.retrieval.fusion import Weights, lane_weights
 from kgot_lab.text.words import named_words, stem
@@ -86,7 +86,7 @@ class RetrievalConfig:
         require_count(self.expanded, 0, "expanded")
         if isinstance(self.boost_types, str) or not isinstance(self.boost_types, Collection | None):
             raise BadInput(
-                f"boost_types are a list of edge types, such as ['requires'], not {described_value(self.boost_types)}"
+                f"boost_types are a list of edge types, such as ['requires'], not {describe_value(self.boost_types)}"
             )
         if self.dimension_filters:
             bounds_of(self.dimension_filters)

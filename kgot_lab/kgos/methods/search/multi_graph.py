@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import GraphIndex, node_name
 from kgot_lab.types import Edge, Node, Ranking
@@ -44,7 +44,7 @@ class SeveralGraphs:
         """
         if not isinstance(graphs, Mapping) or not graphs:
             raise BadInput(
-                f"several graphs are a dictionary of PropertyGraph by name, not {described_value(graphs)}"
+                f"several graphs are a dictionary of PropertyGraph by name, not {describe_value(graphs)}"
             )
         for name, graph in graphs.items():
             if not isinstance(name, str) or not name or SEPARATOR in name:
@@ -55,7 +55,7 @@ class SeveralGraphs:
         for name, weight in (weights or {}).items():
             if name not in graphs:
                 raise UnknownName("graph", str(name), graphs)
-            require_amount(weight, f"the weight of the graph {name}", some=True)
+            require_amount(weight, f"the weight of the graph {name}", positive=True)
         nodes = [_with_namespace(name, node) for name, graph in graphs.items() for node in graph.nodes]
         edges = [
             replace(edge, source=namespaced(name, edge.source), target=namespaced(name, edge.target))

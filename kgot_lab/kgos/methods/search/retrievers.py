@@ -22,7 +22,7 @@ from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEED
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import stem
-from kgot_lab.types import Found, Query, Ranking
+from kgot_lab.types import HitColumns, Query, Ranking
 
 # The intent retriever: nodes that are about the intent of a query, whatever its words.
 
@@ -220,7 +220,9 @@ def _graph_lane(
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     ids = [index.graph.ids[row] for row in order.tolist()]
     paths = LazyTexts(ids, lambda number: index.links.path([int(first[order[number]])]))
-    ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, boosts[order]), "graph", paths=paths)
+    ranking = Ranking(
+        Query(asked.query), HitColumns(index.graph.ids, order, boosts[order]), "graph", paths=paths
+    )
     told = f"{counted(len(order), 'node')} from {counted(min(len(rows), BOOST_SEEDS), 'seed')}, over " + (
         ", ".join(types) if types else "all edges"
     )
@@ -262,7 +264,7 @@ def _intent_lane(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, Invo
     scores = np.where(asked.kept, scores, 0.0)
     found = np.flatnonzero(scores)
     order = found[np.lexsort((index.name_order[found], -scores[found]))]
-    ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, scores[order]), "intent")
+    ranking = Ranking(Query(asked.query), HitColumns(index.graph.ids, order, scores[order]), "intent")
     return ranking, Invoked(
         "intent",
         "; ".join(told) or "a goal mapping",
@@ -282,7 +284,7 @@ def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> R
     rows, scores = columns(ranking, index.graph.ids)
     inside = kept[rows]
     return Ranking(
-        ranking.query, Found(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths
+        ranking.query, HitColumns(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths
     )
 
 
