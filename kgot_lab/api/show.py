@@ -12,7 +12,7 @@ from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.errors import BadInput, describe_value, require_count, require_options
 from kgot_lab.evaluation.reports import Contest, Report
-from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
+from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import could_be_triple, is_frame, is_networkx
 from kgot_lab.kgos.editing import Editor
@@ -142,7 +142,7 @@ _VIEWS: Mapping[str, _View] = {
     "a report": _View(_is(Report), report_table),
     "an editor": _View(_is(Editor), edit),
     "a talk with an expert": _View(_is(ExpertTalk), show_talk),
-    "the answer of an expert": _View(_is(AnsweredTalk), show_thought),
+    "the answer of an expert": _View(_is(TalkAnswer), show_thought),
     "a contest to guess at": _View(_is(Contest), guess_first),
 }
 _LISTS: Mapping[str, _View] = {  # by what the first item is

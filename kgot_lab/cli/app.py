@@ -383,7 +383,7 @@ app.command("fork")(fork_run)
 app.command("namespaces")(list_namespaces)
 app.command("questions")(answer_questions)
 app.command()(export)
-app.command()(write_pages)
+app.command("pages")(write_pages)
 app.command("marks")(show_marks)
 app.command("slides")(make_slides)
 

@@ -61,7 +61,7 @@ def open_service(
     from kgot_lab.embedding.embedders import query_embedder
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
-    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts
+    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, add_shipped_experts
     from kgot_lab.llm import check_spec, connect
     from kgot_lab.llm.capabilities import omit_quotes
     from kgot_lab.llm.models import load_models
@@ -82,7 +82,7 @@ def open_service(
         embedder = None
     folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(experts_location(store))
     service = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
-    ship_experts(service)
+    add_shipped_experts(service)
     return service
 
 
@@ -114,7 +114,7 @@ def list_experts(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """List the experts of a marketplace with their measured scores, or those of this computer."""
-    from kgot_lab.experts.federation.marketplace import listed_experts
+    from kgot_lab.experts.federation.marketplace import list_marketplace
 
     if market is None:
         held = open_service(None, store, searching=False).tables.experts()
@@ -124,7 +124,7 @@ def list_experts(
         ]
         print_rows(rows, as_json, lambda row: f"{row['id']}: {row['name']} ({', '.join(row['graphs'])})")
         return
-    rows = [each.to_json() for each in listed_experts(market)]
+    rows = [each.to_json() for each in list_marketplace(market)]
     print_rows(
         rows,
         as_json,
@@ -147,17 +147,17 @@ def publish_expert(
 
     No conversation and no graph is included.
     """
-    from kgot_lab.experts.federation.marketplace import published_expert
-    from kgot_lab.experts.portable import expert_scores, exported, numbers_measured
+    from kgot_lab.experts.federation.marketplace import publish_to_marketplace
+    from kgot_lab.experts.portable import expert_scores, expert_to_json, flatten_scores
 
     if ":/" in str(market):  # as a path has it, of an address
         raise BadInput(
             "experts are published in a folder: name it, and put it behind an address by a server of files"
         )
     service = open_review_queue(graphs, store).service
-    told = exported(service.expert(expert), service.graphs)
-    measured = numbers_measured(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
-    listed = published_expert(market, json.dumps(told, ensure_ascii=False, indent=1), measured or None)
+    told = expert_to_json(service.expert(expert), service.graphs)
+    measured = flatten_scores(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
+    listed = publish_to_marketplace(market, json.dumps(told, ensure_ascii=False, indent=1), measured or None)
     typer.echo(f"{listed.file}  sha256 {listed.sha256}")
 
 
@@ -174,13 +174,13 @@ def fetch_expert(
     dry: bool = option("check only, store nothing", "--dry", default=False),
 ) -> None:
     """Fetch an expert from a marketplace. A file whose hash differs from the index is refused."""
-    from kgot_lab.experts.federation.marketplace import fetched_expert
-    from kgot_lab.experts.portable import taken
+    from kgot_lab.experts.federation.marketplace import fetch_from_marketplace
+    from kgot_lab.experts.portable import adapt_expert
 
     ours = dict(_split_assignment(each, "--graph is THEIRS=OURS") for each in standing_for or [])
-    told = fetched_expert(market, name)
+    told = fetch_from_marketplace(market, name)
     service = open_review_queue(graphs, store, models).service
-    found = taken(told, service, graphs=ours)
+    found = adapt_expert(told, service, graphs=ours)
     for warning in found.warnings:
         terminal.say(f"note: {warning}")
     typer.echo("it fits" if dry else service.add(found.config).id)
@@ -213,12 +213,12 @@ def _format_scores(scores: dict[str, float] | None) -> str:
 
 def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSON) -> None:
     """List valid tokens: tenant, role and date. The tokens themselves are not stored."""
-    from kgot_lab.experts.http.tokens import held_tokens
+    from kgot_lab.experts.http.tokens import valid_tokens
 
     with _existing_tables(store) as tables:
         rows = [
             {"tenant": each.tenant, "role": each.role, "made": each.made.isoformat(timespec="seconds")}
-            for each in held_tokens(tables)
+            for each in valid_tokens(tables)
         ]
     print_rows(rows, as_json, lambda row: f"{row['tenant']}  {row['role']}  {row['made']}")
     terminal.say(counted(len(rows), "token"))
@@ -273,9 +273,9 @@ def show_drift(
 
     Shows the direction, the number of people, and the probability of that if the value is right.
     """
-    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, drift_of_expert
+    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, report_drift
 
-    reports = drift_of_expert(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
+    reports = report_drift(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
     rows = [
         {
             "graph": name,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
 
-_Result = TypeVar("_Made")
+_Result = TypeVar("_Result")
 RUNS = Path("runs")
 DEMO_DOCUMENTS = "hotpotqa"  # noted in the head of a demo's trace: its documents are the bundled ones
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells have it
@@ -430,7 +430,7 @@ def require_distinct_paths(**files: object) -> None:
 
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
-    """Print an event as a line or two, with the seconds since `begun`."""
+    """Print an event as a summary_line or two, with the seconds since `begun`."""
     from kgot_lab.loop.formatting import summary_line
 
     clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
@@ -496,7 +496,7 @@ def show_answer(
         )
         return
     answer = "\n        ".join(map(harmless, final.text.splitlines()))
-    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.guess_reason})" if final.forced else ""))
+    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if final.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for told in list(certificate_lines(certified))[2:]:
@@ -537,7 +537,7 @@ def show_answer(
 def certificate_lines(told: Mapping[str, Any]) -> Iterator[str]:
     """Format a certificate from `certificate_parts`.
 
-    The lines are the verdict with the question, the text that may be shown, and one line for each needed
+    The lines are the verdict with the question, the text that may be shown, and one summary_line for each needed
     fact.
     """
     yield f"{told['ruling']}: {told['question']}"

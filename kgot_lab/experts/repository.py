@@ -388,7 +388,7 @@ class ExpertTables(InTables):
 
     # --- ratings of answers ---
 
-    def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
+    def rate_answer(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
         """Store a person's rating of an answer, +1 or -1. The last one counts.
 
         Raises NotFound if there is no such answer, also for a question.
@@ -412,7 +412,7 @@ class ExpertTables(InTables):
         if not found or found[0][1] != "assistant":
             raise NotFound("answer")
 
-    def thumbs(self, conversation: str) -> dict[str, int]:
+    def ratings(self, conversation: str) -> dict[str, int]:
         """Return the ratings of the answers in a conversation, +1 or -1 by the answer's id."""
         return {str(id): int(thumb) for id, thumb in self.storage.rows(THUMBS, {"id": conversation})}
 

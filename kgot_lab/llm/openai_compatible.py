@@ -36,7 +36,7 @@ from kgot_lab.llm.structured import is_reasoning_model
 from kgot_lab.llm.transport import PROTOCOLS, RawReply
 from kgot_lab.types import Json, Prompt, Reply, Usage
 
-__all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "RetryPolicy", "Price", "Settings", "server_at"]
+__all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Price", "RetryPolicy", "Settings", "server_at"]
 
 _PATIENT, _AS_PROMPTED = RetryPolicy(), Settings()
 _EMPTY = "the reply is empty"

@@ -1,7 +1,7 @@
 """The tools that work with the given resources, including those of other packages.
 
 For other tools it says why they cannot work. A package adds a tool with a class and an entry point in the
-group "kgot_lab.tools". The class is called with the resources (AtHand), and its instance is the tool: it has
+group "kgot_lab.tools". The class is called with the resources (ToolResources), and its instance is the tool: it has
 a name, a one-line description, arguments (JSON schema) and a call that returns a Result. If it cannot work,
 it raises BadInput or NotInstalled, with what to provide or install.
 """

@@ -10,8 +10,8 @@ from kgot_lab.evaluation.tables import decimal
 from kgot_lab.experts.chat.chat_events import Thought, ThoughtEvent, ThoughtNode, TokenEvent
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.neighbourhood import surroundings
-from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
+from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
+from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
@@ -107,7 +107,7 @@ def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
 
     Returns the picture, the number of neighbours drawn and the number of all neighbours.
     """
-    around = surroundings(graph, id, most=_AROUND)
+    around = lay_out_neighbourhood(graph, id, limit=_AROUND)
     placed = {each.id: (each.x, each.y) for each in (around.node, *around.neighbours)}
     edges = [edge for edge in around.edges if id in (edge.source, edge.target)]
     count = len(around.neighbours)
@@ -141,7 +141,7 @@ _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-spa
 _DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # limits: characters of a description, edges, characters of a line
 
 
-def answer_markup(answered: AnsweredTalk) -> Markup:
+def answer_markup(answered: TalkAnswer) -> Markup:
     """Build the answer as HTML with a chip for each citation.
 
     A chip has the number of its node's card. False citations are struck through.
@@ -272,7 +272,7 @@ def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: As
     ]
 
 
-def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
+def answer_pages(answered: TalkAnswer, drawn: AsMarkup) -> list[ThoughtPage]:
     """List all steps of an answer.
 
     If nothing could be searched, only the question and the answer are listed.
@@ -366,7 +366,7 @@ def _list(lines: Iterable[str], none: str) -> Markup:
 class ThoughtView(LiveOutput):
     """The result of `show_thought`: one answer, step by step."""
 
-    def __init__(self, answered: AnsweredTalk) -> None:
+    def __init__(self, answered: TalkAnswer) -> None:
         self.answered = answered
         tables = _table((answered,))
         picture = written_down(tables, element("h4", answered.question), _steps_written(answered))
@@ -472,13 +472,13 @@ def show_talk(talk: ExpertTalk) -> TalkView:
     return TalkView(talk)
 
 
-def show_thought(answered: AnsweredTalk) -> ThoughtView:
+def show_thought(answered: TalkAnswer) -> ThoughtView:
     """Show step by step how one answer was made.
 
     Where no live view can be drawn, all steps are listed. Raises BadInput if `answered` is not an
-    AnsweredTalk.
+    TalkAnswer.
     """
-    require(answered, AnsweredTalk, "an answer is what talk.ask(…) gives")
+    require(answered, TalkAnswer, "an answer is what talk.ask(…) gives")
     return ThoughtView(answered)
 
 
@@ -494,7 +494,7 @@ def _pages_data(pages: list[ThoughtPage]) -> list[list[str]]:
     return [[page.title, page.markup] for page in pages]
 
 
-def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
+def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
     """Return an answer as data for the browser, with all markup escaped."""
     return {
         "question": answered.question,
@@ -505,7 +505,7 @@ def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
     }
 
 
-def _steps_written(answered: AnsweredTalk) -> Markup:
+def _steps_written(answered: TalkAnswer) -> Markup:
     """List all steps of an answer, followed by the cards of the cited nodes."""
     pages = answer_pages(answered, _imaged)
     steps = (element("li", heading(page.title), element("div", page.markup)) for page in pages)
@@ -513,12 +513,12 @@ def _steps_written(answered: AnsweredTalk) -> Markup:
     return joined([element("ol", *steps), *cards])
 
 
-def _cited_written(answered: AnsweredTalk) -> Markup:
+def _cited_written(answered: TalkAnswer) -> Markup:
     cited = [f"{node.name} ({node.type or 'node'} of {node.graph})" for node in answered.cited]
     return element("p", element("b", "Cited: "), with_lines("; ".join(cited))) if cited else Markup()
 
 
-def _table(turns: tuple[AnsweredTalk, ...]) -> Table:
+def _table(turns: tuple[TalkAnswer, ...]) -> Table:
     rows = (
         (each.question, each.text, "; ".join(node.name for node in each.cited), "; ".join(each.false))
         for each in turns

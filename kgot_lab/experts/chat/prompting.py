@@ -151,7 +151,7 @@ def _telling(text: str) -> set[str]:
     return {stem(word) for word in folded_words(text) if len(word) > 1 and word not in _ASKING}
 
 
-MOST_TOLD_NODES, MOST_TOLD_EDGES = 10, 15
+MAX_PROMPT_NODES, MAX_PROMPT_EDGES = 10, 15
 _TURNS = 6  # of the conversation that are repeated
 _DESCRIPTION, _TURN, _PLAYBOOK = 50, 300, 350  # tokens of each
 _PROSE = 150  # of the text under a heading, which is all that is known of it
@@ -188,12 +188,16 @@ def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
     """Select what a search over the graphs of an expert puts into its prompt."""
     index = index_of(known.graph)
     every = [id for node in found.nodes for id in node.sources]
-    hits = every[:MOST_TOLD_NODES]
+    hits = every[:MAX_PROMPT_NODES]
     shown = dict.fromkeys(hits)
     edges = tuple(edge for edge in found.edges if edge.source in shown or edge.target in shown)
-    cut = [f"{len(every) - MOST_TOLD_NODES} nodes beyond {MOST_TOLD_NODES}"] * (len(every) > MOST_TOLD_NODES)
-    cut += [f"{len(edges) - MOST_TOLD_EDGES} edges beyond {MOST_TOLD_EDGES}"] * (len(edges) > MOST_TOLD_EDGES)
-    edges = edges[:MOST_TOLD_EDGES]
+    cut = [f"{len(every) - MAX_PROMPT_NODES} nodes beyond {MAX_PROMPT_NODES}"] * (
+        len(every) > MAX_PROMPT_NODES
+    )
+    cut += [f"{len(edges) - MAX_PROMPT_EDGES} edges beyond {MAX_PROMPT_EDGES}"] * (
+        len(edges) > MAX_PROMPT_EDGES
+    )
+    edges = edges[:MAX_PROMPT_EDGES]
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
     told = dict.fromkeys([*shown, *ends])
     plan = found.answers.get("compose_for")

@@ -148,7 +148,7 @@ class DelegatedQuestion:
     envelope: Envelope
 
 
-def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
+def open_question(data: bytes, federation: Federation) -> DelegatedQuestion:
     """Open the question in the bytes that a peer sent.
 
     Raises RefusedEnvelope if the envelope is not accepted or its body is no question.
@@ -160,7 +160,7 @@ def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
         raise refused("malformed") from None
 
 
-def signed_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
+def sign_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
     """Return the signed bytes of an answer to a question."""
     return federation.reply("answer", answer.to_json(), to.envelope)
 

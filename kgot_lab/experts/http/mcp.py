@@ -116,7 +116,7 @@ def expert_tools(
 
         def search() -> str:
             config = service.expert(expert).config
-            known = service.graphs.known_to(config)
+            known = service.graphs.expert_graphs(config)
             found = intent_search(
                 known.asked, query, config=config.search_config(), embedder=service.embedder
             )

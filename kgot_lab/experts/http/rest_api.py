@@ -24,7 +24,7 @@ from kgot_lab.experts.http.responses import (
     Pour,
     StreamLimiter,
 )
-from kgot_lab.experts.neighbourhood import surroundings
+from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.kgos.methods.compose_for import Composition, compose_for
@@ -196,7 +196,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     def get_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Return a conversation with all messages, and the evidence of each answer."""
         conversation, messages = service.conversation(cid, id, who.name)
-        thumbs = service.tables.thumbs(cid)
+        thumbs = service.tables.ratings(cid)
         shown = [
             {"id": each.id, "role": each.role, "content": each.content, "timestamp": each.at}
             | {"metadata": dict(each.metadata), "thumb": thumbs.get(each.id)}
@@ -226,7 +226,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: schemas.OpinionSent
     ) -> Any:
         """Rate an answer with a thumb, 1 or -1."""
-        service.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
+        service.tables.rate_answer(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
 
     @router.delete(
@@ -341,7 +341,7 @@ def _direct(service: ExpertService) -> APIRouter:
         """
         graph = _graph(service, db_id)
         _there(graph, node_id)
-        found = surroundings(graph, node_id)
+        found = lay_out_neighbourhood(graph, node_id)
         return whole(
             {
                 "graph": db_id,

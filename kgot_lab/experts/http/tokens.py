@@ -57,19 +57,19 @@ def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> s
 def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
     """Revoke all tokens of a tenant, and return how many were valid."""
     with tables.storage.changing():
-        held = sum(each.tenant == tenant for each in held_tokens(tables))
+        held = sum(each.tenant == tenant for each in valid_tokens(tables))
         tables.storage.rows(sql.REVOKE_TENANT, {"tenant": tenant, "at": instant(tables.now(), "now")})
     return held
 
 
-def held_tokens(tables: ExpertTables) -> tuple[HeldToken, ...]:
+def valid_tokens(tables: ExpertTables) -> tuple[HeldToken, ...]:
     """Return the valid tokens, by tenant and age."""
     return tuple(
         HeldToken(tenant, role, moment(made)) for tenant, role, made in tables.storage.rows(sql.HELD_TOKENS)
     )
 
 
-def tenant_of(tables: ExpertTables, token: str) -> Tenant | None:
+def find_tenant(tables: ExpertTables, token: str) -> Tenant | None:
     """Return the tenant of a token, or None if the token is not valid.
 
     Hashes are compared in constant time, so that timing reveals nothing of them.
@@ -81,7 +81,7 @@ def tenant_of(tables: ExpertTables, token: str) -> Tenant | None:
     return found
 
 
-def any_token(tables: ExpertTables) -> bool:
+def has_tokens(tables: ExpertTables) -> bool:
     """Return whether any token is valid."""
     return bool(tables.storage.rows(sql.TOKENS))
 

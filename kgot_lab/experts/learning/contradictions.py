@@ -387,7 +387,7 @@ DRIFT_DAYS, MOST_DRIFT_DAYS = (90, 3650)
 _MOST = 20_000  # messages that are read, the latest ones
 
 
-def drift_of_expert(
+def report_drift(
     service: ExpertService, id: str, *, days: int = DRIFT_DAYS
 ) -> dict[str, ContradictionReport]:
     """Report the dimension values that people contradicted in the last days, for each graph of an expert.

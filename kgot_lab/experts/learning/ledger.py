@@ -368,7 +368,7 @@ class ProposalLedger(InTables):
         """Return whether a decision was undone."""
         return bool(self.storage.rows(UNDONE_BY, {"number": number}))
 
-    def unsettled(self, graph: str) -> tuple[ProposalVerdict, ...]:
+    def unsettled_decisions(self, graph: str) -> tuple[ProposalVerdict, ...]:
         """Return the decisions for which it is not recorded whether they reached the graph."""
         return tuple(map(_verdict, self.storage.rows(UNSETTLED, {"graph": graph})))
 

@@ -130,7 +130,7 @@ class GraphReviewer:
         """
         withdrawn = []
         with self.ledger.storage.changing():
-            for verdict in self.ledger.unsettled(self.graph):
+            for verdict in self.ledger.unsettled_decisions(self.graph):
                 if self._has_reached(verdict):
                     self.ledger.settle(verdict.number)
                 else:
@@ -153,7 +153,7 @@ class GraphReviewer:
         """Apply a recorded decision to the graph, and mark it as settled, with a lock against `settle`."""
         failed: LabError | None = None
         with self.ledger.storage.changing():
-            if verdict.number not in {each.number for each in self.ledger.unsettled(self.graph)}:
+            if verdict.number not in {each.number for each in self.ledger.unsettled_decisions(self.graph)}:
                 raise BadInput(
                     "somebody settled the ledger between the decision and the change: decide again"
                 )
