@@ -163,7 +163,7 @@ def run_task(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
             attachments=[file.name for file in task.attached],
         )  # fmt: skip
-        kept = record(events, outputs.trace, about={**model_metadata(task.live.planning), **task.about})
+        kept = record(events, outputs.trace, metadata={**model_metadata(task.live.planning), **task.about})
         if configuration is not None:
             kept = output_files.with_snapshots(kept, configuration.snapshots, outputs.trace)
         certify = configuration is not None and configuration.certify
@@ -390,7 +390,7 @@ def extract_graph(
         kept = (
             append_events(events, path)
             if go_on
-            else record(events, path, about={**model_metadata(llm), "configuration": page})
+            else record(events, path, metadata={**model_metadata(llm), "configuration": page})
         )
         with resume_hint(path, going_on):
             for event in kept:

@@ -496,7 +496,7 @@ def show_answer(
         )
         return
     answer = "\n        ".join(map(harmless, final.text.splitlines()))
-    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if final.forced else ""))
+    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.guess_reason})" if final.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for told in list(certificate_lines(certified))[2:]:
