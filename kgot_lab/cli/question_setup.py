@@ -59,7 +59,7 @@ def available_tools(
 
     chosen = configuration.tools
     wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
-    plainly = wanted is None and limits is not None and limits.has_few_tools and chosen == type(chosen)()
+    plainly = wanted is None and limits is not None and limits.few_tools and chosen == type(chosen)()
     if plainly or (wanted is not None and set(wanted) <= _BASIC_TOOLS):
         plain = terminal.make_tools(
             at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow

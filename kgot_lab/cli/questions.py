@@ -157,7 +157,7 @@ def _answer(
         selection.of(whole)
         read = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
         unsafe = configuration.store.unsafe
-        if chosen.vision_model or not limits.has_few_tools:
+        if chosen.vision_model or not limits.few_tools:
             tools = all_that_work(tools, limits, Path(unpacked), unsafe=unsafe, web=chosen.web)
         by = Answerers(
             how.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=read, tools=tools,

@@ -165,21 +165,21 @@ class Limits:
         }
 
     @property
-    def has_few_tools(self) -> bool:
+    def few_tools(self) -> bool:
         """Whether a run gets only the search and the file tools, since a small model chooses badly among
         many.
         """
         return self.preset.rstrip("*") in ("local", "paths")
 
     @property
-    def splits_names(self) -> bool:
+    def finds_parts(self) -> bool:
         """Whether names, blocks and evidence are separated as finely as in the current version.
 
         It is False for recorded runs of earlier versions.
         """
         return self.sentences == "any script"
 
-    def max_reply_tokens(self, role: str) -> int:
+    def tokens_of(self, role: str) -> int:
         """Return the maximum number of reply tokens for a role."""
         return self.reply_tokens.get(role) or REPLY_TOKENS[role]
 

@@ -187,7 +187,7 @@ def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallO
         schema,
         temperature,
         options.seed,
-        run.limits.max_reply_tokens(options.kind),
+        run.limits.tokens_of(options.kind),
         options.likelihood,
     )
 

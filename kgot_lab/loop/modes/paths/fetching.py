@@ -166,7 +166,7 @@ def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned
     )
     near = similar_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
     for sentences in group_by_passage(new).values():
-        facts = mention_facts(sentences, titles, near, runs="names" in links, parts=run.limits.splits_names)
+        facts = mention_facts(sentences, titles, near, runs="names" in links, parts=run.limits.finds_parts)
         yield from _write(run, run.store.dialect.add(facts), str(call))
     for document in documents:
         load_sentences(run, walk, passage_title(document))
@@ -175,7 +175,7 @@ def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned
 
 def _sentence_rules(run: RunContext) -> SentenceRules:
     """Return the sentence rules that passages are split by. The plain rules never applied in this mode."""
-    return "any script" if run.limits.splits_names else "careful"
+    return "any script" if run.limits.finds_parts else "careful"
 
 
 def _write(run: RunContext, statement: str, source: str) -> Steps[None]:

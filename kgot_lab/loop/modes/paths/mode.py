@@ -251,7 +251,7 @@ def _conclude(run: RunContext, best: PathAnswer | None) -> Steps[None]:
             raise BadReply("the model gave an empty answer; try another model, or another preset", answer)
         yield run.record(Answered, text=answer, forced=True, likelihood=likelihood)
         return
-    narrow = run.limits.splits_names and not best.computed and not best.problem
+    narrow = run.limits.finds_parts and not best.computed and not best.problem
     routes = [route.supporting_part(best.text) if narrow else route for route in best.routes]
     edges = list({edge.identity: edge for route in routes for edge in _route_edges(run, route)}.values())
     supports = tuple(supports_of(edge.properties) for edge in edges)

@@ -37,4 +37,4 @@ def test_a_recorded_run_keeps_the_rules_of_its_time() -> None:
         PATHS.sentences == "any script"
         and Limits.of_json({**PATHS.as_json(), "sentences": "careful"}).sentences == "careful"
     )
-    assert Limits.of_json({}).sentences == "plain" and not Limits.of_json({}).splits_names
+    assert Limits.of_json({}).sentences == "plain" and not Limits.of_json({}).finds_parts
