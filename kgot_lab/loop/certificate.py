@@ -28,8 +28,14 @@ from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
-from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
-from kgot_lab.text.words import named_words, same_answer, stands_in
+from kgot_lab.retrieval.entity_linking import (
+    CAPITALISED_RUN,
+    LEADING_STOP_WORDS,
+    NameIndex,
+    capitalised_names,
+    normalise_name,
+)
+from kgot_lab.text.words import contains_words, name_tokens, same_answer
 from kgot_lab.types import Document, Triple
 
 # Rival values: sentences with the same words except for one position.
@@ -54,13 +60,13 @@ def rival_values(
         for other in sentences:
             if (
                 other.source == sentence.source
-                or stands_in(value, other.text)
+                or contains_words(value, other.text)
                 or not (names_subject(other, subject) or other.title == sentence.title)
             ):
                 continue
             rival = rival_value(sentence.text, other.text, value)
             # else it says that of its own subject
-            if rival and (other.title == sentence.title or not stands_in(rival, other.title)):
+            if rival and (other.title == sentence.title or not contains_words(rival, other.title)):
                 rivals.setdefault(rival, []).append(other)
     return rivals
 
@@ -99,15 +105,15 @@ def rival_value(sentence: str, other_sentence: str, value: str) -> str:
     return (
         rival
         if _value_kind(rival) == _value_kind(value)
-        and not (set(named_words(rival)) <= set(named_words(value)))
+        and not (set(name_tokens(rival)) <= set(name_tokens(value)))
         else ""
     )
 
 
 def names_subject(sentence: SourcedSentence, name: str) -> bool:
     """Return whether a sentence together with its title contains all words of a name."""
-    name_words = set(named_words(name))
-    return bool(name_words) and name_words <= set(named_words(f"{sentence.title} {sentence.text}"))
+    name_words = set(name_tokens(name))
+    return bool(name_words) and name_words <= set(name_tokens(f"{sentence.title} {sentence.text}"))
 
 
 def _find_words(wanted: list[str], words: list[str]) -> int | None:
@@ -131,7 +137,7 @@ ANSWERED_BY, MENTIONED_BY, LEADS_TO = (
     "leads to",
 )  # relations of what is missing
 _MAX_RELATION_LENGTH = 60  # characters of a relation that is taken from a sentence
-_QUESTION_WORDS = OPENERS | frozenset(
+_QUESTION_WORDS = LEADING_STOP_WORDS | frozenset(
     "whose whom why does do did can could name both between among after before during if".split()
 )
 _ANSWER_NODE = "\0answer"  # the node of a path that is the answer
@@ -201,8 +207,8 @@ def _comparison_facts(run: RunMaterial) -> list[RunFact]:
     number, reply = run.first_reply("compared")
     if number < 0:
         return []
-    titles = Titles(Document(title, "", title) for title in run.titles(number))
-    mentioned = list(dict.fromkeys(titles[name][0] for name in titles.mentioned(run.question, cased=False)))
+    titles = NameIndex(Document(title, "", title) for title in run.titles(number))
+    mentioned = list(dict.fromkeys(titles[name][0] for name in titles.find_names(run.question, cased=False)))
     things = comparison_candidates(run.question, mentioned)
     remaining = iter([reading for reading in run.readings if reading.number > number])
     values: list[list[str]] = []
@@ -230,7 +236,7 @@ def _read_fact(run: RunMaterial, subject: str, relation: str, reading: PathReadi
     The supporting sentences are those shown that contain the answer, and all others that name the subject and
     contain it.
     """
-    shown = [sentence for sentence in reading.shown if stands_in(reading.answer, sentence.text)]
+    shown = [sentence for sentence in reading.shown if contains_words(reading.answer, sentence.text)]
     stating = _stating_sentences(run, shown, subject, reading.answer)
     rivals = rival_values(stating, run.all_sentences, subject, reading.answer)
     return RunFact(Triple(subject, relation, reading.answer), stating, rivals)
@@ -257,7 +263,7 @@ def _stating_sentences(
     named = (
         sentence
         for sentence in run.all_sentences
-        if stands_in(value, sentence.text) and names_subject(sentence, subject)
+        if contains_words(value, sentence.text) and names_subject(sentence, subject)
     )
     return tuple(dict.fromkeys([*shown, *named]))
 
@@ -283,12 +289,12 @@ def _path_facts(run: RunMaterial) -> list[RunFact]:
     A name that no sentence mentions, a missing link and an unsupported answer are facts without sentences.
     """
     answer = run.answered.text.strip()
-    if not answer or not any(stands_in(answer, each.text) for each in run.path_sentences):
+    if not answer or not any(contains_words(answer, each.text) for each in run.path_sentences):
         return [
             *_missing_names(run),
             RunFact(Triple(run.question or "the question", ANSWERED_BY, answer or "nothing")),
         ]
-    named = {compared_name(name): name for name in question_names(run.question, run.titles())}
+    named = {normalise_name(name): name for name in question_names(run.question, run.titles())}
     unnamed = _missing_names(run)
     # the answer is one of the named things: each must be mentioned
     if any(_same_name(name, answer) for name in named.values()):
@@ -310,7 +316,7 @@ def _path_facts(run: RunMaterial) -> list[RunFact]:
     if facts:
         return list(facts.values())
     asked = Triple(run.question or "the question", ANSWERED_BY, answer)
-    return [RunFact(asked, tuple(each for each in run.path_sentences if stands_in(answer, each.text)))]
+    return [RunFact(asked, tuple(each for each in run.path_sentences if contains_words(answer, each.text)))]
 
 
 def question_names(question: str, titles: Iterable[str]) -> list[str]:
@@ -318,17 +324,17 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
 
     These are the titles that it mentions, and sequences of capitalised words outside those titles.
     """
-    titles_index = Titles(Document(title, "", title) for title in titles)
-    names = {name: titles_index[name][0] for name in titles_index.mentioned(question)}
-    for match in CAPITALISED.finditer(question):
+    titles_index = NameIndex(Document(title, "", title) for title in titles)
+    names = {name: titles_index[name][0] for name in titles_index.find_names(question)}
+    for match in CAPITALISED_RUN.finditer(question):
         words = match.group().split()
-        while words and compared_name(words[0]) in _QUESTION_WORDS:
+        while words and normalise_name(words[0]) in _QUESTION_WORDS:
             words = words[1:]
         name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")
-        key = compared_name(name)
+        key = normalise_name(name)
         if (
             len(key) > 2
-            and key in capitalised(name)
+            and key in capitalised_names(name)
             and not any(key in other or other in key for other in names)
         ):
             names[key] = name
@@ -354,7 +360,7 @@ def _mention_fact(run: RunMaterial, name: str) -> RunFact:
 
 
 def _same_name(name: str, answer: str) -> bool:
-    return compared_name(answer) in (compared_name(name), compared_name(name.split("(")[0]))
+    return normalise_name(answer) in (normalise_name(name), normalise_name(name.split("(")[0]))
 
 
 def _shortest_path(run: RunMaterial, key: str, name: str, links: Sequence[_PathLink]) -> list[RunFact]:
@@ -400,11 +406,11 @@ def _fact_links(run: RunMaterial, names: Mapping[str, str], answer: str) -> Iter
     """Yield the typed facts as links."""
     for edge in run.path_facts:
         texts = {support.sentence for support in supports_of(edge.properties)}
-        nodes = {compared_name(end): end for end in (edge.source, edge.target)}
+        nodes = {normalise_name(end): end for end in (edge.source, edge.target)}
         nodes |= {key: name for key, name in names.items() if any(key in end for end in nodes)}
         nodes |= (
             {_ANSWER_NODE: answer}
-            if any(stands_in(answer, end) for end in (edge.source, edge.target))
+            if any(contains_words(answer, end) for end in (edge.source, edge.target))
             else {}
         )
         if stating := tuple(sentence for sentence in run.all_sentences if sentence.text in texts):
@@ -413,21 +419,23 @@ def _fact_links(run: RunMaterial, names: Mapping[str, str], answer: str) -> Iter
 
 def _sentence_links(run: RunMaterial, names: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
     """Yield the sentences of the path as links between their title and the names in them."""
-    titles = Titles(Document(title, "", title) for title in run.titles())
+    titles = NameIndex(Document(title, "", title) for title in run.titles())
     for sentence in run.path_sentences:
         # West Chicago, Illinois is called West Chicago
         short_title = sentence.title.split("(")[0].split(",")[0].strip()
-        nodes = {compared_name(title): title for title in (sentence.title, short_title) if title}
+        nodes = {normalise_name(title): title for title in (sentence.title, short_title) if title}
         nodes |= {key: name for key, name in names.items() if names_subject(sentence, name.split("(")[0])}
         nodes |= {
-            compared_name(title): title for name in titles.mentioned(sentence.text) for title in titles[name]
+            normalise_name(title): title
+            for name in titles.find_names(sentence.text)
+            for title in titles[name]
         }
         nodes |= {
             key: key.title()
-            for key in capitalised(sentence.text)
-            if key not in nodes and not stands_in(key, answer)
+            for key in capitalised_names(sentence.text)
+            if key not in nodes and not contains_words(key, answer)
         }
-        nodes |= {_ANSWER_NODE: answer} if stands_in(answer, sentence.text) else {}
+        nodes |= {_ANSWER_NODE: answer} if contains_words(answer, sentence.text) else {}
         yield _PathLink(nodes, (sentence,))
 
 

@@ -18,7 +18,7 @@ from kgot_lab.loop.retrieve import conclude, is_statement, lookup_statement, rea
 from kgot_lab.loop.run_context import RunContext, Steps, ask_structured, distinct, read_event, situation
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import Computer, Store, readers
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.tool import Tool, search_argument
 from kgot_lab.types import LLM, Json
 
@@ -185,7 +185,11 @@ def think(
     run = RunContext(
         llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State()
     )
-    return _run_turns(run, whole(question.strip()), tuple(whole(str(path)) for path in attachments))
+    return _run_turns(
+        run,
+        replace_surrogates(question.strip()),
+        tuple(replace_surrogates(str(path)) for path in attachments),
+    )
 
 
 def _run_turns(run: RunContext, question: str, attachments: tuple[str, ...]) -> Steps[None]:

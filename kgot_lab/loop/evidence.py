@@ -17,7 +17,7 @@ from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Candidate, RunContext, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.words import content_words, named_words, sentences, stands_in
+from kgot_lab.text.words import contains_words, content_words, name_tokens, sentences
 from kgot_lab.types import Diff, Document, Edge, Json
 
 _MAX_INDEXED = 5000  # nodes and edges up to which the whole graph is indexed, or else the part near the rows
@@ -47,7 +47,7 @@ def answer_evidence(
     scores = relevance(query, lines)
     order = sorted(
         range(len(lines)),
-        key=lambda number: (not stands_in(answer, lines[number]), -scores[number], number),
+        key=lambda number: (not contains_words(answer, lines[number]), -scores[number], number),
     )
     return [edges[number] for number in order[:limit]]
 
@@ -137,13 +137,13 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
     The title of a document may name one of the ends. A relation with content words must share one with the
     sentence; one without any ("in", "of") need not.
     """
-    ends = [named_words(edge.source), named_words(edge.target)]
+    ends = [name_tokens(edge.source), name_tokens(edge.target)]
     relation = set(content_words(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", edge.type)))
     found: list[tuple[int, Support]] = []
     for document in documents:
-        title = named_words(document.title.split("(")[0])
+        title = name_tokens(document.title.split("(")[0])
         for text in sentences(" ".join(document.text.split())):
-            has_end = [stands_in(end, text) for end in (edge.source, edge.target)]
+            has_end = [contains_words(end, text) for end in (edge.source, edge.target)]
             if all(has_end) or (
                 any(has_end)
                 and all(
@@ -414,7 +414,7 @@ class _NameIndex:
 
     def names_in(self, text: str) -> Iterator[str]:
         """Yield the node names in a text, as whole words and the longest match first."""
-        words, position = named_words(text), 0
+        words, position = name_tokens(text), 0
         while position < len(words):
             for length in range(min(self._longest, len(words) - position), 0, -1):
                 if (name := " ".join(words[position : position + length])) in self._at:
@@ -436,7 +436,7 @@ def _literals(statement: str) -> list[str]:
 
 def _normalized(text: object) -> str:
     """Normalize a name to its words, ignoring case, punctuation and underscores."""
-    return " ".join(named_words(str(text)))
+    return " ".join(name_tokens(str(text)))
 
 
 def _start_edges(start: PropertyGraph, edge: Edge) -> list[Edge]:

@@ -30,7 +30,7 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.modes.paths.mentions import is_sentence_node, node_title
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Usage
 
 _CAPTION_WIDTH = 60  # characters of a caption
@@ -87,7 +87,7 @@ def summary_line(event: Event, limit: int = 6) -> str:
         if len(formatted.under) <= limit
         else (*formatted.under[:limit], f"… and {len(formatted.under) - limit} more")
     )
-    return ("\n" + " " * _MARGIN).join(map(harmless, (formatted.first_line, *lines)))
+    return ("\n" + " " * _MARGIN).join(map(printable_line, (formatted.first_line, *lines)))
 
 
 def format_cost(usage: Usage) -> str:
@@ -112,7 +112,7 @@ def _started(event: Started) -> FormattedEvent:
     resources = f"preset {event.preset}, {models}, {event.dialect}, tools: {', '.join(event.tools) or 'none'}"
     question = event.question or "(none: every fact)"
     if event.start:
-        resources += f"; begins with a graph of {counted(len(event.start), 'node')}"
+        resources += f"; begins with a graph of {format_count(len(event.start), 'node')}"
     return FormattedEvent("question", "question", question, (Part("words", event.question),), (resources,))
 
 
@@ -154,7 +154,7 @@ def _voted(event: Voted) -> FormattedEvent:
     counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE" + f", {event.invalid} invalid" * bool(
         event.invalid
     )
-    agreement = f"{event.agreement:.0%} of {counted(event.ballots_cast, 'ballot')} agreed; {event.possible} were possible"
+    agreement = f"{event.agreement:.0%} of {format_count(event.ballots_cast, 'ballot')} agreed; {event.possible} were possible"
     text = f"{event.choice} ({counts}; {event.ballots_cast} of {event.possible} asked, agreement {event.agreement:.2f})"
     return FormattedEvent(
         f"vote: {event.choice}", "voted", text, (choice, Part("words", f": {counts}. {agreement}."))
@@ -220,7 +220,7 @@ def _wrote(event: Wrote) -> FormattedEvent:
 
 def _read(event: Read) -> FormattedEvent:
     result = Part("rows", event.rows) if event.rows else Part("paragraph", "No rows.")
-    rows = counted(len(event.rows), "row")
+    rows = format_count(len(event.rows), "row")
     if event.constant:
         rows += f", {len(event.constant)} of them said by the statement itself"
     return FormattedEvent(

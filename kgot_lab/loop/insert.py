@@ -57,7 +57,7 @@ from kgot_lab.memory.extraction import (
     sentences_of_documents,
 )
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import shorten, tokens, whole
+from kgot_lab.text.cleaning import estimate_tokens, replace_surrogates, truncate_to_tokens
 from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.tools.tool import Result, Tool, checked_result, combine_costs, search_argument
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
@@ -235,7 +235,7 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
         except ToolFailed as error:
             message = error_message(error)
             # an address or a header that it shows may hold a key
-            text = whole(message) if error.recorded else readable_text(message)
+            text = replace_surrogates(message) if error.recorded else readable_text(message)
             yield from _record_inner_calls(
                 run, call, text, _charge_costs(run, filter(is_usage, error.usage), inner_calls)
             )
@@ -339,7 +339,7 @@ def readable_document(document: Document) -> Document:
 
 def readable_text(text: str) -> str:
     """Return a text that every file and model accepts, without the API keys of this environment."""
-    return mask_known_keys(whole(text))
+    return mask_known_keys(replace_surrogates(text))
 
 
 def write_statement(store: Store, statement: str) -> Diff:
@@ -382,10 +382,10 @@ def _ask_statements(run: RunContext, returned: ToolReturned) -> Steps[list[str]]
     pieces = sentences(returned.text, run.limits.sentences)
     selected, left_out = fit_budget(run.state.question, pieces, run.limits.tool_tokens)
     text = join_lines(pieces[number] for number in selected) if left_out else returned.text
-    left_out += max(0, tokens(text) - run.limits.tool_tokens)
-    text = shorten(text, run.limits.tool_tokens)
+    left_out += max(0, estimate_tokens(text) - run.limits.tool_tokens)
+    text = truncate_to_tokens(text, run.limits.tool_tokens)
     if left_out:
-        yield run.record(Cut, what=str(returned.call), kept=tokens(text), left_out=left_out)
+        yield run.record(Cut, what=str(returned.call), kept=estimate_tokens(text), left_out=left_out)
     return (yield from _ask_statements_for(run, returned.call, text))
 
 
@@ -443,7 +443,7 @@ def _triple_statements(run: RunContext, returned: ToolReturned) -> Steps[list[st
         yield run.record(
             Cut,
             what=str(returned.call),
-            kept=sum(tokens(str(pieces[number])) for number in selected),
+            kept=sum(estimate_tokens(str(pieces[number])) for number in selected),
             left_out=left_out,
         )
     invented: list[Triple] = []

@@ -27,7 +27,7 @@ from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.words import content_words, named_words
+from kgot_lab.text.words import content_words, name_tokens
 from kgot_lab.tools.tool import Result, Tool, checked_result, search_argument
 from kgot_lab.types import Document, Edge, Json, Triple
 
@@ -73,7 +73,7 @@ def initial_graph(beliefs: Beliefs, question: str, *, max_facts: int = MAX_INITI
 
 def nearest_facts(facts: Sequence[Triple], question: str, limit: int) -> tuple[Triple, ...]:
     """Return at most `most` facts nearest to a question, the nearest first."""
-    question_words, question_text = set(content_words(question)), f" {' '.join(named_words(question))} "
+    question_words, question_text = set(content_words(question)), f" {' '.join(name_tokens(question))} "
     shared_words = [
         question_words & set(content_words(f"{fact.subject} {fact.relation} {fact.object}")) for fact in facts
     ]
@@ -87,7 +87,7 @@ def nearest_facts(facts: Sequence[Triple], question: str, limit: int) -> tuple[T
     named_in_question = {
         endpoint
         for endpoint in facts_of_name
-        if (name := " ".join(named_words(endpoint))) and f" {name} " in question_text
+        if (name := " ".join(name_tokens(endpoint))) and f" {name} " in question_text
     }
     scores = [
         fsum(log1p(len(facts) / document_frequency[word]) for word in shared_words[number])

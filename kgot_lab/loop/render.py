@@ -14,7 +14,7 @@ from kgot_lab.graph.changes import HIDDEN, sentence_of
 from kgot_lab.loop.events import Cut
 from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
-from kgot_lab.text.cleaning import shorten, tokens
+from kgot_lab.text.cleaning import estimate_tokens, truncate_to_tokens
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Edge, Json, Node
 
@@ -47,7 +47,7 @@ def fit_budget(
     added to the relevance of each text. A text below `least` times the best score is left out even if there
     is room. The best text is included even if it alone exceeds the budget.
     """
-    sizes = [tokens(text) for text in texts]
+    sizes = [estimate_tokens(text) for text in texts]
     if sum(sizes) <= budget and not min_share:
         return list(range(len(texts))), 0
     scores = relevance(question, texts)
@@ -89,10 +89,14 @@ def render_graph(
         nodes, edges, unseen = _search_graph(store, question, schema)
     lines = list(_format_graph(nodes, edges, None if sources else store.dialect))
     head = _format_schema(schema)
-    selected, left_out = fit_budget(question, lines, budget - tokens(head))
+    selected, left_out = fit_budget(question, lines, budget - estimate_tokens(head))
     left_out += unseen
     cut = (
-        Cut(what="graph", kept=tokens(join_lines(lines[number] for number in selected)), left_out=left_out)
+        Cut(
+            what="graph",
+            kept=estimate_tokens(join_lines(lines[number] for number in selected)),
+            left_out=left_out,
+        )
         if left_out
         else None
     )
@@ -114,12 +118,14 @@ def _format_graph(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect
     for node in nodes:
         shown = replace(node, properties=_visible_properties(node.properties))
         if shown.properties or node.labels or not degree[node.id]:
-            yield shorten((dialect or PYTHON).node(shown), 100)
+            yield truncate_to_tokens((dialect or PYTHON).node(shown), 100)
     if dialect is None:
         yield from group_by_sentence((fact_of(edge), sentence_of(edge.properties)) for edge in edges)
     else:
         yield from (
-            shorten(dialect.edge(replace(edge, properties=_visible_properties(edge.properties))), 100)
+            truncate_to_tokens(
+                dialect.edge(replace(edge, properties=_visible_properties(edge.properties))), 100
+            )
             for edge in edges
         )
 
@@ -142,7 +148,7 @@ def _visible_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
 def _format_schema(schema: Schema) -> str:
     kinds, relations = _format_counts(schema.labels), _format_counts(schema.relations)
     nodes = f"{schema.nodes} nodes" + (f" ({kinds})" if kinds else "")
-    return shorten(f"{nodes}, {schema.edges} edges" + (f" ({relations})" if relations else ""), 60)
+    return truncate_to_tokens(f"{nodes}, {schema.edges} edges" + (f" ({relations})" if relations else ""), 60)
 
 
 def _format_counts(counts: Mapping[str, int], limit: int = 8) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.documents.archives import zip_members
-from kgot_lab.documents.files import text_of
+from kgot_lab.documents.files import read_document_text
 from kgot_lab.errors import (
     BadInput,
     NotInstalled,
@@ -25,7 +25,14 @@ from kgot_lab.errors import (
 )
 from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
 from kgot_lab.llm.budget import MIN_TIMEOUT, Spending
-from kgot_lab.text.cleaning import FENCES, counted, fenced, harmless, shorten, tokens
+from kgot_lab.text.cleaning import (
+    FENCES,
+    estimate_tokens,
+    fence_text,
+    format_count,
+    printable_line,
+    truncate_to_tokens,
+)
 from kgot_lab.tools.files import FileCollection
 from kgot_lab.tools.tool import MeteredLLM, Result, TextTool
 from kgot_lab.tools.web.fetching import Fetched
@@ -220,7 +227,7 @@ def inspect_file(
         try:
             title, text, usage = _read_file(files.path(file), transcribe, no_speech_reason)
         except (BadInput, NotInstalled) as error:
-            raise ToolFailed(f"{name}: {harmless(file)}: {error}") from error
+            raise ToolFailed(f"{name}: {printable_line(file)}: {error}") from error
         except ToolFailed as error:
             raise ToolFailed(f"{name}: {error}", again=error.again, usage=error.usage) from None
         if question and llm is not None:
@@ -228,17 +235,21 @@ def inspect_file(
         return Result(text, (Document(file, text, title or file),), usage)
 
     def answer_question(model: MeteredLLM, file: str, text: str, question: str) -> Result:
-        read = shorten(text, max_tokens)
-        prompt_text = f"Question: {question}\n\n{_ANSWER}\n\n{fenced(read, file)}"
+        read = truncate_to_tokens(text, max_tokens)
+        prompt_text = f"Question: {question}\n\n{_ANSWER}\n\n{fence_text(read, file)}"
         answer = model(
             Prompt((Message("system", FENCES), Message("user", prompt_text)), max_tokens=reply_tokens)
         ).text.strip()
         if not answer:
             raise ToolFailed(
-                f"{name}: the model said nothing about {harmless(file)}; ask in another way",
+                f"{name}: the model said nothing about {printable_line(file)}; ask in another way",
                 usage=model.usage,
             )
-        cut = f"\n(From its first {max_tokens:,} of about {tokens(text):,} tokens.)" if read != text else ""
+        cut = (
+            f"\n(From its first {max_tokens:,} of about {estimate_tokens(text):,} tokens.)"
+            if read != text
+            else ""
+        )
         return Result(answer + cut, (Document(file, read, file),), model.usage)
 
     description = (
@@ -273,15 +284,15 @@ def _read_file(
         return "", transcript.text, (transcript.usage,)
     if extension in _VIDEO_EXTENSIONS:
         raise BadInput("films are not read; of a video on YouTube, the search agent can read the transcript")
-    converted = text_of(path)
+    converted = read_document_text(path)
     return converted.title, converted.text, ()
 
 
 def _list_zip(path: Path) -> str:
     members = zip_members(path)
-    lines = [f"{harmless(member.name)} ({member.size:,} bytes)" for member in members[:_MAX_LISTED]]
+    lines = [f"{printable_line(member.name)} ({member.size:,} bytes)" for member in members[:_MAX_LISTED]]
     hidden = [f"and {len(members) - _MAX_LISTED:,} more"] if len(members) > _MAX_LISTED else []
-    return "\n".join([f"A zip file with {counted(len(members), 'file')}:", *lines, *hidden])
+    return "\n".join([f"A zip file with {format_count(len(members), 'file')}:", *lines, *hidden])
 
 
 # The tool that answers a question about an image with a vision model.
@@ -330,7 +341,7 @@ def image_question(
         answer = model(prompt).text.strip()
         if not answer:
             raise ToolFailed(
-                f"{name}: the model said nothing about {harmless(image)}; ask in another way",
+                f"{name}: the model said nothing about {printable_line(image)}; ask in another way",
                 usage=model.usage,
             )
         return Result(answer, (Document(image, answer, image),), model.usage)
@@ -351,16 +362,16 @@ def data_url(data: bytes, name: str) -> str:
     kind = next((kind for beginning, kind in _IMAGE_SIGNATURES.items() if data.startswith(beginning)), "")
     kind = "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else kind
     if not kind:
-        raise ToolFailed(f"{harmless(name)} is no PNG, JPEG, GIF or WebP picture")
+        raise ToolFailed(f"{printable_line(name)} is no PNG, JPEG, GIF or WebP picture")
     if len(data) > _MAX_IMAGE_BYTES:
-        raise ToolFailed(f"{harmless(name)} is larger than {_MAX_IMAGE_BYTES // 1_000_000} MB")
+        raise ToolFailed(f"{printable_line(name)} is larger than {_MAX_IMAGE_BYTES // 1_000_000} MB")
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _read_image(files: FileCollection | None, name: str) -> bytes:
     if files is None:
         raise ToolFailed(
-            f"{harmless(name)} is not the address of a picture on the web, which begins with http:// or https://"
+            f"{printable_line(name)} is not the address of a picture on the web, which begins with http:// or https://"
         )
     path = files.path(name)
     with path.open("rb") as file:

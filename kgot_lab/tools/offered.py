@@ -20,7 +20,7 @@ from kgot_lab.llm.budget import Spending
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.sandbox import Calculator
 from kgot_lab.stores.protocol import Computer
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.tools.files import FileCollection, extract_zip
 from kgot_lab.tools.media import (
     AUDIO_EXTENSIONS,
@@ -163,7 +163,7 @@ def offered_tools(
             if is_out_of_memory(error):
                 raise OutOfMemory(f"the tool {entry.name}") from error
             message = mask_known_keys(mask_secrets(str(error)), resources.environment)
-            why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(message[:200])})"
+            why = f"the entry point {entry.value} failed ({type(error).__name__}: {printable_line(message[:200])})"
             missing.append(UnavailableTool(entry.name, why))
     shown = (
         UnavailableTool(unavailable.name, mask_known_keys(unavailable.why, resources.environment))

@@ -34,8 +34,8 @@ from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.dimensions import DIMENSION_CATEGORIES, DIMENSIONS
-from kgot_lab.retrieval.fusion import Weights, lane_weights
-from kgot_lab.text.cleaning import whole
+from kgot_lab.retrieval.fusion import Weights, normalised_weights
+from kgot_lab.text.cleaning import replace_surrogates
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -331,7 +331,9 @@ def _direct(service: ExpertService) -> APIRouter:
         """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _graph(service, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
-        return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
+        return replace_surrogates(
+            {"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types}
+        )
 
     @router.get("/node/{db_id}/{node_id:path}", response_model=schemas.NodeSeen, responses=NOT_FOUND)
     def node_seen(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
@@ -342,7 +344,7 @@ def _direct(service: ExpertService) -> APIRouter:
         graph = _graph(service, db_id)
         _there(graph, node_id)
         found = lay_out_neighbourhood(graph, node_id)
-        return whole(
+        return replace_surrogates(
             {
                 "graph": db_id,
                 "node": found.node._asdict(),
@@ -426,6 +428,6 @@ def _composed(graph: PropertyGraph, plan: Composition) -> _Json:
 
 def _whole(expert: Expert) -> _Json:
     how = expert.search_config()
-    weights = lane_weights(how.weights, *how.lanes)
+    weights = normalised_weights(how.weights, *how.lanes)
     told = {name: getattr(weights, name) for name in ("embedding", "text", "graph", "intent")}
     return {**expert.model_dump(), "effective_weights": told}

@@ -16,7 +16,7 @@ from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import LLM, Document
 
 _READ_TOOL = "read"  # the "tool" whose return a passage is
@@ -145,7 +145,9 @@ def _require_same_documents(read: Mapping[str, str], documents: Sequence[Documen
             f"the extraction has read {missing[0]!r}, which is no longer among the documents: name the same folder, or begin anew"
         )
     if changed := [
-        id for id, text in read.items() if text not in (whole(texts[id]), readable_text(texts[id]))
+        id
+        for id, text in read.items()
+        if text not in (replace_surrogates(texts[id]), readable_text(texts[id]))
     ]:
         masked = (
             ", or holds a key that the environment had then and has not now: set it, or"

@@ -30,7 +30,7 @@ from kgot_lab.memory.extraction import (
     grounded_and_not,
     grounded_facts,
 )
-from kgot_lab.retrieval.entity_linking import capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
@@ -94,7 +94,9 @@ def load_name(run: RunContext, walk: PathWalk, name: str) -> str | None:
     if not run.state.start:
         return None
     near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_MAX_TITLES))))
-    same = (title for title in near if compared_name(with_spaces(title)) == compared_name(with_spaces(name)))
+    same = (
+        title for title in near if normalise_name(with_spaces(title)) == normalise_name(with_spaces(name))
+    )
     title = next(
         (title for title in same if sentence_edges(title, run.store) or name_facts(run, walk, title)), None
     )
@@ -141,11 +143,13 @@ def next_searches(run: RunContext, walk: PathWalk) -> tuple[ToolCall, ...]:
 
 def _open_ends(run: RunContext, walk: PathWalk, route: Route) -> Iterable[str]:
     """Yield the names in the sentences of a route that are neither in the question nor titles."""
-    question = f" {compared_name(run.state.question)} "
-    titles = {compared_name(title) for title in walk.standing}
+    question = f" {normalise_name(run.state.question)} "
+    titles = {normalise_name(title) for title in walk.standing}
     for sentence in reversed(route.sentences):
         yield from sorted(
-            name for name in capitalised(sentence.text) if name not in titles and f" {name} " not in question
+            name
+            for name in capitalised_names(sentence.text)
+            if name not in titles and f" {name} " not in question
         )
 
 

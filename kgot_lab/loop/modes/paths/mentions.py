@@ -13,10 +13,16 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph.changes import Support, note, supports_of
-from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import (
+    CAPITALISED_RUN,
+    LEADING_STOP_WORDS,
+    NameIndex,
+    capitalised_names,
+    normalise_name,
+)
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.words import SentenceRules, blocks, composed, content_words, sentences
+from kgot_lab.text.words import SentenceRules, blocks, content_words, normalise_nfc, sentences
 from kgot_lab.types import Document, Edge, Triple
 
 _MAX_NAMES = 8  # names of a sentence
@@ -135,7 +141,7 @@ def mention_facts(
     sequence is also split at "in", "on" and "and", and a year after it is dropped. `near` maps the node of a
     sentence to a title that it is taken to mention implicitly.
     """
-    title_index = Titles(Document(title, "", title) for title in dict.fromkeys(titles))
+    title_index = NameIndex(Document(title, "", title) for title in dict.fromkeys(titles))
     facts: list[Fact] = []
     for sentence in sentences:
         support = note([Support(sentence.source, sentence.text)])
@@ -147,19 +153,19 @@ def mention_facts(
     return facts
 
 
-def _find_names(text: str, titles: Titles, runs: bool, parts: bool) -> Iterator[str]:
+def _find_names(text: str, titles: NameIndex, runs: bool, parts: bool) -> Iterator[str]:
     """Yield the names in a sentence.
 
     Titles come first, as they are spelled, then sequences of capitalised words that are not titles, then the
     parts of those.
     """
-    mentioned = titles.mentioned(text)
+    mentioned = titles.find_names(text)
     for name in mentioned:
         yield from titles[name]
     parts_found: list[str] = []
-    for run in CAPITALISED.finditer(composed(text)) if runs else ():
+    for run in CAPITALISED_RUN.finditer(normalise_nfc(text)) if runs else ():
         name = _without_opener(run.group())
-        if parts and not titles[compared_name(name)]:
+        if parts and not titles[normalise_name(name)]:
             name = _TRAILING_YEAR.sub("", name)
             joined = _NAME_SEPARATOR.split(name)
             parts_found += map(_without_opener, joined if len(joined) > 1 else ())
@@ -174,16 +180,16 @@ def _without_opener(run: str) -> str:
     words.
     """
     words = run.removesuffix("'s").removesuffix("’s").rstrip(".,'’").split()
-    return " ".join(dropwhile(lambda word: compared_name(word) in OPENERS, words))
+    return " ".join(dropwhile(lambda word: normalise_name(word) in LEADING_STOP_WORDS, words))
 
 
-def _resolve_name(name: str, titles: Titles, mentioned: Sequence[str]) -> Iterator[str]:
+def _resolve_name(name: str, titles: NameIndex, mentioned: Sequence[str]) -> Iterator[str]:
     """Yield a name as the graph spells it.
 
     These are the titles with that name, or else the name itself if it is long enough and not part of a title
     in `called`.
     """
-    key = compared_name(name)
+    key = normalise_name(name)
     if titles[key]:
         yield from titles[key]
     elif (
@@ -290,7 +296,7 @@ def relevance_features(
         return []
     full = _cosines(question, [f"{each.title}. {each.text}" for each in sentences], embedder)
     nameless = _cosines(remove_names(question), [each.text for each in sentences], embedder)
-    question_text, asks_number = f" {compared_name(question)} ", bool(_ASKS_NUMBER.search(question))
+    question_text, asks_number = f" {normalise_name(question)} ", bool(_ASKS_NUMBER.search(question))
     return [
         (
             full[row],
@@ -299,11 +305,11 @@ def relevance_features(
             float(asks_number and any(map(str.isdigit, each.text))),
             float(
                 any(
-                    f" {name} " not in question_text and name not in compared_name(each.title)
-                    for name in capitalised(each.text)
+                    f" {name} " not in question_text and name not in normalise_name(each.title)
+                    for name in capitalised_names(each.text)
                 )
             ),
-            float(f" {compared_name(each.title)} " in question_text),
+            float(f" {normalise_name(each.title)} " in question_text),
         )
         for row, each in enumerate(sentences)
     ]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from kgot_lab.loop.modes.paths.values import strip_markers
-from kgot_lab.retrieval.entity_linking import CAPITAL, called
-from kgot_lab.text.words import named_words
+from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, title_name
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Message, Prompt
 
 Form = Literal["open", "yes or no", "choice"]
@@ -109,9 +109,9 @@ def not_offered_reason(answer: str, things: Sequence[str]) -> str:
     """
     if len(things) < 2:
         return ""
-    words = named_words(answer)
-    offered = [named_words(thing) for thing in things] + [
-        named_words(thing.split("(")[0]) for thing in things
+    words = name_tokens(answer)
+    offered = [name_tokens(thing) for thing in things] + [
+        name_tokens(thing.split("(")[0]) for thing in things
     ]
     return "" if words in offered else "it is none of the things that the question names"
 
@@ -121,10 +121,10 @@ def not_offered_reason(answer: str, things: Sequence[str]) -> str:
 MARK = "§"  # with a number, replaces a thing in a masked question
 _ARTICLES = r"(?:(?:the|a|an|both|either|der|die|das)\s+)*"
 _NAME = re.compile(
-    rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL}\d][\w.'’&-]*)*\W*$"
+    rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL_LETTERS}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL_LETTERS}\d][\w.'’&-]*)*\W*$"
 )
-_BEGINS_WITH_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}]")
-_ENDS_WITH_NAME = re.compile(rf"[{CAPITAL}][\w.'’&-]*\W*$")
+_BEGINS_WITH_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL_LETTERS}]")
+_ENDS_WITH_NAME = re.compile(rf"[{CAPITAL_LETTERS}][\w.'’&-]*\W*$")
 _CONJUNCTION = re.compile(r",?\s+(and|or)\s+")
 _SEPARATOR = re.compile(r"[,;:?]|\s(?:and|or)\s")
 
@@ -143,7 +143,7 @@ def mask_names(question: str, things: Sequence[str]) -> str:
     This keeps the words of a name from being read as words of the question.
     """
     for number, thing in sorted(enumerate(things), key=lambda numbered: -len(numbered[1])):
-        words = [re.escape(word) for word in re.findall(r"\w+", called(thing))]
+        words = [re.escape(word) for word in re.findall(r"\w+", title_name(thing))]
         if words:
             spelled = r"\W+(?:s\W+)?".join(words) + (rf"(?:\{thing[-1]})?" if thing[-1] in "?!" else "")
             question = re.sub(
@@ -188,10 +188,10 @@ def _name_continues(masked: str) -> bool:
 
     "are §0 and §1 American?" names nothing else.
     """
-    if re.search(rf"{MARK}\d [{CAPITAL}]\w[^{MARK}]*{MARK}", masked):
+    if re.search(rf"{MARK}\d [{CAPITAL_LETTERS}]\w[^{MARK}]*{MARK}", masked):
         return True
     return not re.search(r"\bboth\b|\band\s", masked) and bool(
-        re.search(rf"{MARK}\d(?: [{CAPITAL}][\w'’.-]+)+\W*$", masked)
+        re.search(rf"{MARK}\d(?: [{CAPITAL_LETTERS}][\w'’.-]+)+\W*$", masked)
     )
 
 
@@ -207,7 +207,7 @@ def _is_common_word(question: str, title: str) -> bool:
 
     A word that is one side of an "or" or "and" does not count.
     """
-    name = called(title)
+    name = title_name(title)
     if not name or " " in name:
         return False
     word = re.escape(name)

@@ -18,10 +18,10 @@ from kgot_lab.loop.modes.paths.mentions import (
 )
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import RunContext
-from kgot_lab.retrieval.entity_linking import Titles, compared_name
+from kgot_lab.retrieval.entity_linking import NameIndex, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.text.cleaning import tokens
-from kgot_lab.text.words import content_stems, plain_answer
+from kgot_lab.text.cleaning import estimate_tokens
+from kgot_lab.text.words import canonical_answer, name_units
 from kgot_lab.types import Document, Edge, Json
 
 FactParts = tuple[str, str, str]  # subject, relation, object
@@ -56,7 +56,7 @@ class Route:
         selected: list[GraphSentence] = []
         used = 0
         for sentence in order:
-            size = tokens(sentence.text) + _TITLE_TOKENS
+            size = estimate_tokens(sentence.text) + _TITLE_TOKENS
             if not selected or used + size <= budget:
                 selected.append(sentence)
                 used += size
@@ -67,11 +67,11 @@ class Route:
 
     def with_sentences_for(self, answer: str) -> Route:
         """Return the route with the sentences that contain an answer word for word, or all if none does."""
-        answer_text = f" {' '.join(content_stems(answer))} "
+        answer_text = f" {' '.join(name_units(answer))} "
         stating = tuple(
             sentence
             for sentence in self.sentences
-            if answer_text in f" {' '.join(content_stems(sentence.text))} "
+            if answer_text in f" {' '.join(name_units(sentence.text))} "
         )
         return replace(self, sentences=stating or self.sentences)
 
@@ -81,14 +81,14 @@ class Route:
 
         These are links and facts. The route is unchanged if nothing states the answer.
         """
-        answer_text = f" {' '.join(content_stems(answer))} "
+        answer_text = f" {' '.join(name_units(answer))} "
         stating = {
             sentence.place
             for sentence in self.sentences
-            if answer_text in f" {' '.join(content_stems(sentence.text))} "
+            if answer_text in f" {' '.join(name_units(sentence.text))} "
         }
         stating_facts = [
-            fact for fact in self.facts if answer_text in f" {' '.join(content_stems(fact_line(fact)))} "
+            fact for fact in self.facts if answer_text in f" {' '.join(name_units(fact_line(fact)))} "
         ]
         if not stating and not stating_facts:
             return self
@@ -271,7 +271,7 @@ class PathWalk:
         For a model that reports no probability, two paths must agree.
         """
         accepted = [answer for answer in self.answered if not answer.problem]
-        unrated = Counter(plain_answer(answer.text) for answer in accepted if answer.likelihood is None)
+        unrated = Counter(canonical_answer(answer.text) for answer in accepted if answer.likelihood is None)
         return max(unrated.values(), default=0) > 1 or any(
             answer.computed or answer.weighted_likelihood >= min_likelihood for answer in accepted
         )
@@ -296,20 +296,20 @@ class PathWalk:
     def titles_in(self, text: str) -> list[str]:
         """Return the titles that a text mentions, in its order."""
         titles = self._titles()
-        return list(dict.fromkeys(titles[name][0] for name in titles.mentioned(text, cased=False)))
+        return list(dict.fromkeys(titles[name][0] for name in titles.find_names(text, cased=False)))
 
     def title_for(self, name: str) -> str | None:
         """Return the title in the graph that a name refers to, or None."""
         if name in self.standing:
             return name
         titles = self._titles()
-        candidates = titles[compared_name(name)] or [
-            id for mentioned in titles.mentioned(name, cased=False) for id in titles[mentioned]
+        candidates = titles[normalise_name(name)] or [
+            id for mentioned in titles.find_names(name, cased=False) for id in titles[mentioned]
         ]
         return max(candidates, key=lambda title: self.standing[title], default=None)
 
-    def _titles(self) -> Titles:
-        return Titles(Document(title, "", with_spaces(title)) for title in self.standing)
+    def _titles(self) -> NameIndex:
+        return NameIndex(Document(title, "", with_spaces(title)) for title in self.standing)
 
 
 def with_spaces(name: str) -> str:
@@ -419,7 +419,7 @@ def fact_route(walk: PathWalk, question: str, starts: Sequence[str], budget: int
     used = 0
     for _, _, chain in chains:
         new = [fact for fact in chain if fact not in selected]
-        size = sum(tokens(fact_line(fact)) for fact in new)
+        size = sum(estimate_tokens(fact_line(fact)) for fact in new)
         if not selected or used + size <= budget:
             selected |= dict.fromkeys(new)
             used += size

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kgot_lab.text.words import content_words, light_stem, named_words
+from kgot_lab.text.words import content_words, light_stem, name_tokens
 
 # Quantities: a number in a text with its scale and unit, as a comparable amount, or none if ambiguous.
 
@@ -385,7 +385,7 @@ def _same_name(first_text: str, second_text: str) -> bool | None:
         return None
     known = {_country_name(first_text), _country_name(second_text)} <= set(_COUNTRIES.values())
     if not known and any(
-        _is_word_form(a, b) for a in named_words(first_text) for b in named_words(second_text)
+        _is_word_form(a, b) for a in name_tokens(first_text) for b in name_tokens(second_text)
     ):
         return None
     return False
@@ -401,11 +401,11 @@ def _is_word_form(first: str, second: str) -> bool:
 
 
 def _list_items(text: str) -> list[str]:
-    return [_country_name(part) for part in _LIST.split(text) if named_words(part)]
+    return [_country_name(part) for part in _LIST.split(text) if name_tokens(part)]
 
 
 def _country_name(text: str) -> str:
-    words = " ".join(named_words(text))
+    words = " ".join(name_tokens(text))
     return _COUNTRIES.get(words, words)
 
 
