@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
-from kgot_lab.benchmark.questions.attempt import IN_JSON, OneCall, plain_rag, zero_shot
+from kgot_lab.benchmark.questions.attempt import JSON_CALL, OneCall, plain_rag, zero_shot
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
@@ -32,7 +32,7 @@ from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text import words
-from kgot_lab.tools.search import LINKED_PASSAGES, search
+from kgot_lab.tools.search import FOLLOWED, search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import LLM, Document, Json, Prompt
 
@@ -67,11 +67,11 @@ class AnswerSystem:
         return not self.preset or self.preset in PRESETS
 
     @property
-    def asks_by(self) -> str:
+    def prompt_source(self) -> str:
         """Which of `prompt_digests` its prompts come from."""
         return "paths" if self.reads == "loop" and self.preset == "paths" else self.reads
 
-    def asks(self, number: int) -> bool:
+    def is_asked(self, number: int) -> bool:
         """Return whether the system is asked the question with this index, counted from 0."""
         return self.questions is None or number < self.questions
 
@@ -93,10 +93,8 @@ ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "rag-few": AnswerSystem("few", "convex", 5),
     "follow-few": AnswerSystem("few", "follow", 5),
     "local": AnswerSystem("loop", "convex", 8, "local", "in_memory", questions=20),
-    "paths": AnswerSystem("loop", "follow", LINKED_PASSAGES, "paths", "in_memory", changes=_UNTYPED),
-    "paths-fused": AnswerSystem(
-        "loop", "follow", LINKED_PASSAGES, "paths", "fused", questions=20, changes=_UNTYPED
-    ),
+    "paths": AnswerSystem("loop", "follow", FOLLOWED, "paths", "in_memory", changes=_UNTYPED),
+    "paths-fused": AnswerSystem("loop", "follow", FOLLOWED, "paths", "fused", questions=20, changes=_UNTYPED),
     "gold": AnswerSystem("few", "gold"),
 }
 
@@ -154,7 +152,7 @@ class PassageSearches:
         found = tuple(
             _titled_fact(fact, [self._by_id[id] for id in question.gold]) for fact in question.facts
         )
-        given = Result(reading.format_passages(found), found)
+        given = Result(reading.passage_lines(found), found)
         return TextTool(
             "gold",
             "The sentences that hold the answer.",
@@ -174,11 +172,11 @@ def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
 
 
 def _few_prompt(question: str, found: Result | None) -> Prompt:
-    return reading.answer_prompt(question, reading.format_passages(found.sources) if found else "")
+    return reading.few_prompt(question, reading.passage_lines(found.sources) if found else "")
 
 
-def _few_refused(question: str, answer: str, found: Result) -> str:
-    return reading.rejection_reason(question, answer, reading.format_passages(found.sources))
+def _few_rejection(question: str, answer: str, found: Result) -> str:
+    return reading.checked_answer(question, answer, reading.passage_lines(found.sources))
 
 
 def _with_likelihood(call: OneCall) -> OneCall:
@@ -188,18 +186,18 @@ def _with_likelihood(call: OneCall) -> OneCall:
     )
 
 
-WAYS: Mapping[str, OneCall] = {
-    "json": _with_likelihood(IN_JSON),
-    "few": _with_likelihood(OneCall(_few_prompt, reading.parse_answer, _few_refused)),
+SINGLE_CALLS: Mapping[str, OneCall] = {
+    "json": _with_likelihood(JSON_CALL),
+    "few": _with_likelihood(OneCall(_few_prompt, reading.answer_in, _few_rejection)),
 }
 
 
-ShortWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
+SingleCallWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
 
 
-def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
+def single_call_walk(name: str, system: AnswerSystem) -> SingleCallWalk | None:
     """Return how a system with a single model call answers, or None for a preset of the loop."""
-    way = WAYS.get(system.reads)
+    way = SINGLE_CALLS.get(system.reads)
     if way is None:
         return None
 
@@ -211,7 +209,7 @@ def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
     return walk
 
 
-_PATHS = (comparison, fetching, mentions, mode, question_form, reading, routes, values, words)
+_PATHS_MODULES = (comparison, fetching, mentions, mode, question_form, reading, routes, values, words)
 
 
 def prompt_digests() -> dict[str, str]:
@@ -226,10 +224,10 @@ def prompt_digests() -> dict[str, str]:
         name: json.dumps(
             [asdict(way.prompt(question, shown)) for question in forms for shown in (found, None)]
         )
-        for name, way in WAYS.items()
+        for name, way in SINGLE_CALLS.items()
     }
     texts["loop"] = inspect.getsource(prompts)
-    texts["paths"] = "".join(inspect.getsource(module) for module in _PATHS)
+    texts["paths"] = "".join(inspect.getsource(module) for module in _PATHS_MODULES)
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
 
