@@ -113,10 +113,10 @@ def _is_resumable(path: Path) -> bool:
 
     It cannot if another command wrote into its namespace.
     """
-    from kgot_lab.loop.trace import load_run, parted_at
+    from kgot_lab.loop.trace import first_inconsistent_write, load_run
 
     try:
-        return path.exists() and parted_at(load_run(path).events) is None
+        return path.exists() and first_inconsistent_write(load_run(path).events) is None
     except LabError:  # errors in the file are reported on resume
         return True
 
@@ -217,16 +217,16 @@ def fork_run(
     """
     from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.formatting import caption
-    from kgot_lab.loop.replay.forks import change_of, changeable, forked, recorded_fork
-    from kgot_lab.loop.replay.replay import Resources, limits_of, without_losses
+    from kgot_lab.loop.replay.forks import changeable_part, changeable_text, fork_to_file, recorded_fork
+    from kgot_lab.loop.replay.replay import Resources, recorded_limits, without_failed_calls
     from kgot_lab.loop.trace import load_run
 
     run, begun = terminal.load_question_run(trace)
     if changed.listed:
         for number, each in enumerate(run.events):
-            if changeable(each):
-                told = f"{caption(each)}: {' '.join(change_of(run.events, number).split())[:80]}"
-                typer.echo(f"{number:5}  {changeable(each):9}  {printable_line(told)}")
+            if changeable_part(each):
+                told = f"{caption(each)}: {' '.join(changeable_text(run.events, number).split())[:80]}"
+                typer.echo(f"{number:5}  {changeable_part(each):9}  {printable_line(told)}")
         return
     change, change_file = changed.change, changed.change_file
     if (change is None) == (change_file is None):
@@ -238,11 +238,11 @@ def fork_run(
             change = read_regular_text(change_file, "utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{change_file} cannot be read: {error}") from error
-    if not 0 <= event < len(run.events) or not changeable(run.events[event]):
+    if not 0 <= event < len(run.events) or not changeable_part(run.events[event]):
         raise BadInput(f"event {event} cannot be changed: kgot-lab fork {trace} --list shows which can")
     assert change is not None
     change = decode_argument(change, "the change")
-    if change == change_of(run.events, event):
+    if change == changeable_text(run.events, event):
         raise BadInput(f"event {event} says just that already: nothing would be changed")
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
     terminal.require_distinct_paths(trace=trace, out=path)
@@ -255,19 +255,19 @@ def fork_run(
         llm = terminal.connect_model(use.model, spending, models=configuration.models)
         passages = terminal.run_documents(run, folder)
         at_hand = question_setup.collect_tool_inputs(
-            configuration, passages, use.attach or [], llm, limits_of(begun), spending
+            configuration, passages, use.attach or [], llm, recorded_limits(begun), spending
         )
         question_setup.check_prices(configuration, llm, at_hand.vision)
         live = Resources(question_setup.tools_of_resumed_run(at_hand, configuration, begun), llm)
-        question_setup.print_forecast(llm, limits_of(begun))
+        question_setup.print_forecast(llm, recorded_limits(begun))
     if use.model is not None or "configuration" in run.about:
-        head["configuration"] = _local_configuration(configuration, use.model).to_yaml(limits_of(begun))
+        head["configuration"] = _local_configuration(configuration, use.model).to_yaml(recorded_limits(begun))
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
     again = ResumeCommand("resume", path, {**vars(use), "documents": folder, "model": use.model or "MODEL"})
     missing: list[str] = []
-    kept = forked(run, event, change, path, live=live, about=head)
-    unchanged = len(without_losses(run.events[:event]))
+    kept = fork_to_file(run, event, change, path, live=live, about=head)
+    unchanged = len(without_failed_calls(run.events[:event]))
     with resume_hint(path, again):
         for number, each in enumerate(kept if use.model else _until_missing(kept, missing)):
             if number >= unchanged:
