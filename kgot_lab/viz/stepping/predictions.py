@@ -29,7 +29,7 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.insert import proper_name
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.memory.extraction import EXTRACT, read_triples
+from kgot_lab.memory.extraction import EXTRACTION_SYSTEM, parse_triples
 from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Json
 
@@ -157,8 +157,10 @@ def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
     """Yield questions on extracted facts: for each write, one that was kept and up to two dropped ones."""
     written: list[tuple[str, str]] = []  # facts with their sentences, since the last write
     for at, event in enumerate(events):
-        if isinstance(event, Asked) and event.prompt.messages[0].text == EXTRACT:
-            written += [(str(triple), event.prompt.messages[-1].text) for triple in read_triples(event.reply)]
+        if isinstance(event, Asked) and event.prompt.messages[0].text == EXTRACTION_SYSTEM:
+            written += [
+                (str(triple), event.prompt.messages[-1].text) for triple in parse_triples(event.reply)
+            ]
         elif isinstance(event, Refused) and event.writing and written:
             dropped = set(event.statement.splitlines())
             wrote = at + 1 if isinstance(events[min(at + 1, len(events) - 1)], Wrote) else at
