@@ -326,11 +326,11 @@ def load_question_run(trace: Path) -> tuple[Trace, Started]:
 
     Raises TraceError, and BadInput for an extraction or the trace of a baseline.
     """
-    from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.replay.replay import start_event
     from kgot_lab.loop.trace import load_run
 
     run = load_run(trace)
-    begun = started(run.events)
+    begun = start_event(run.events)
     if begun.question and not begun.dialect:
         told = f"the trace of a baseline ({begun.preset}); there is no loop to walk again"
         raise BadInput(f"{trace} is {told}: kgot-lab show {trace} shows it")
@@ -430,11 +430,11 @@ def require_distinct_paths(**files: object) -> None:
 
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
-    """Print an event as a line or two, with the seconds since `begun`."""
-    from kgot_lab.loop.formatting import line
+    """Print an event as a summary_line or two, with the seconds since `begun`."""
+    from kgot_lab.loop.formatting import summary_line
 
     clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
-    typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
+    typer.echo(clock + summary_line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
 
 
 def show_answer(
@@ -449,10 +449,10 @@ def show_answer(
 
     With a certificate, the answer is shown as far as that allows. If it is withheld, so is its evidence.
     """
-    from kgot_lab.loop.certificate import certified_text
+    from kgot_lab.loop.certificate import certified_events
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.formatting import format_fact
-    from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.replay.replay import start_event
     from kgot_lab.loop.state import ledger
     from kgot_lab.memory.claims.certificate import certificate_to_json
 
@@ -460,11 +460,11 @@ def show_answer(
     certified = (
         None
         if certificate is None
-        else certificate_to_json(started(events).question, given.text, certificate)
+        else certificate_to_json(start_event(events).question, given.text, certificate)
     )
     final = given
     if certificate is not None:
-        (final,) = (event for event in certified_text([given], certificate) if isinstance(event, Answered))
+        (final,) = (event for event in certified_events([given], certificate) if isinstance(event, Answered))
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
     found = {
@@ -477,14 +477,14 @@ def show_answer(
     costs = ledger(events)
     total = costs.total
     if as_json:
-        begun = started(events)
+        begun = start_event(events)
         result = {
             "question": begun.question, "answer": given.text, "forced": given.forced, "evidence": list(final.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
             "supports": [[{"document": support.source, "sentence": support.sentence} for support in each] for each in final.supports],
             "preset": begun.preset, "model": begun.planning, "calls": len(costs.entries),
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
-            "calls_without_told_tokens": costs.untold, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
+            "calls_without_told_tokens": costs.without_usage, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
         result |= {} if learnt is None else {"memory": learnt.as_json()}
         typer.echo(
@@ -496,7 +496,7 @@ def show_answer(
         )
         return
     answer = "\n        ".join(map(printable_line, final.text.splitlines()))
-    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if final.forced else ""))
+    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.guess_reason})" if final.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for told in list(certificate_lines(certified))[2:]:
@@ -526,9 +526,9 @@ def show_answer(
     for told in [] if learnt is None else learnt_lines(learnt):
         typer.echo(printable_line(told))
     tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
-    if costs.untold:
+    if costs.without_usage:
         told = f"{tokens} and those" if total.prompt_tokens else "tokens"
-        tokens = f"{told} that the server does not tell for {costs.untold} of them"
+        tokens = f"{told} that the server does not tell for {costs.without_usage} of them"
         dollars = f"{dollars} and what those cost" if total.cost else "dollars not told"
     spent = f"{tokens}, {total.seconds:.0f} s, {dollars}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
@@ -537,7 +537,7 @@ def show_answer(
 def certificate_lines(told: Mapping[str, Any]) -> Iterator[str]:
     """Format a certificate from `certificate_parts`.
 
-    The lines are the verdict with the question, the text that may be shown, and one line for each needed
+    The lines are the verdict with the question, the text that may be shown, and one summary_line for each needed
     fact.
     """
     yield f"{told['ruling']}: {told['question']}"
@@ -567,14 +567,16 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     """
     if html is None:
         return
-    from kgot_lab.loop.certificate import certified_text
-    from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
+    from kgot_lab.loop.certificate import certified_events
+    from kgot_lab.loop.trace import consistent_events, first_inconsistent_write, inconsistency_message
     from kgot_lab.viz.html import html as html_of
 
-    if (parted := parted_at(events)) is not None:
-        say(f"note: the page shows the graph of this run up to event {parted}: {not_following(parted)}")
-    shown = up_to_parting(events)
-    say(f"page: {html_of(shown if certificate is None else certified_text(shown, certificate)).save(html)}")
+    if (parted := first_inconsistent_write(events)) is not None:
+        say(
+            f"note: the page shows the graph of this run up to event {parted}: {inconsistency_message(parted)}"
+        )
+    shown = consistent_events(events)
+    say(f"page: {html_of(shown if certificate is None else certified_events(shown, certificate)).save(html)}")
 
 
 def log_warnings() -> None:

@@ -22,7 +22,7 @@ from kgot_lab.memory.claims.certificate import (
     CertificateRules,
     OpenFact,
     certify,
-    hedged,
+    hedge_answer,
 )
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
@@ -500,7 +500,7 @@ def certified_events(events: Iterable[Event], certificate: Certificate) -> list[
 
 
 def _hedged_answer(answered: Answered, certificate: Certificate) -> Answered:
-    shown = replace(answered, text=hedged(answered.text, certificate))
+    shown = replace(answered, text=hedge_answer(answered.text, certificate))
     return (
         shown
         if certificate.ruling != "withheld"

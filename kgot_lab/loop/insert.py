@@ -52,9 +52,9 @@ from kgot_lab.loop.run_context import (
 from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,
-    grounded_and_not,
     grounded_facts,
     sentences_of_documents,
+    split_grounded,
 )
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import estimate_tokens, replace_surrogates, truncate_to_tokens
@@ -450,7 +450,7 @@ def _triple_statements(run: RunContext, returned: ToolReturned) -> Steps[list[st
     for piece in (pieces[number] for number in selected):
         options = CallOptions("sentence", temperature=run.limits.temperature)
         text = yield from ask_text(run, "write", facts_prompt(str(piece)), options)
-        stated, unstated = grounded_and_not(text, [piece])
+        stated, unstated = split_grounded(text, [piece])
         grounded += stated
         invented += unstated
     if invented:

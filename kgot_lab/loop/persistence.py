@@ -245,7 +245,7 @@ def learn_run(claims: Claims, run: Trace, beliefs_at: Beliefs | None = None) -> 
         beliefs = beliefs_at or claims
         known_now = beliefs.claims_of(rests_on)
         new_facts = tuple(fact for fact in known_now if fact not in known_before)
-        not_held = tuple(fact for fact in rests_on if beliefs.read(fact) not in known_now)
+        not_held = tuple(fact for fact in rests_on if beliefs.canonical_fact(fact) not in known_now)
         return LearntRun(learnt, old_facts, new_facts, len(beliefs.facts()), not_held)
 
 

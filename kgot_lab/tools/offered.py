@@ -261,7 +261,7 @@ def _python(resources: ToolResources) -> Tool:
     if resources.computer is None:
         raise BadInput("no sandbox to run Python in is given")
     if isinstance(resources.computer, Calculator):
-        resources.computer.opened()  # otherwise it would fail in the middle of a run; the sandbox stays open for the first call
+        resources.computer.open_once()  # otherwise it would fail in the middle of a run; the sandbox stays open for the first call
     return python(resources.computer)
 
 

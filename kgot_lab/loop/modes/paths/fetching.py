@@ -27,8 +27,8 @@ from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
 from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,
-    grounded_and_not,
     grounded_facts,
+    split_grounded,
 )
 from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
@@ -214,7 +214,7 @@ def write_path_facts(run: RunContext, best: PathAnswer) -> Steps[None]:
             options,
         )
     ).text
-    stated, invented = grounded_and_not(text, shown)
+    stated, invented = split_grounded(text, shown)
     grounded = [
         (triple, piece) for triple, piece in stated if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)
     ]
