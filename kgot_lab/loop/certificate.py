@@ -30,12 +30,11 @@ from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
-    LEADING_STOP_WORDS,
     NameIndex,
     capitalised_names,
     normalise_name,
 )
-from kgot_lab.text.words import contains_words, name_tokens, same_answer
+from kgot_lab.text.words import LEADING_STOP_WORDS, contains_words, name_tokens, same_answer
 from kgot_lab.types import Document, Triple
 
 # Rival values: sentences with the same words except for one position.
