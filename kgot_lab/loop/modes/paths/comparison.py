@@ -16,6 +16,7 @@ from kgot_lab.loop.modes.paths.values import (
     same_value,
     strip_markers,
 )
+from kgot_lab.text.words import COMPARED_STOP_WORDS
 from kgot_lab.types import Message, Prompt
 
 # Ordering: how a question compares two things, and which of two values wins.
@@ -108,7 +109,7 @@ _PAIR = re.compile(
 _DEGREE = re.compile(
     rf"\b(?:twice|thrice|half|double|times|percent|years?|months?|days?|as|both|all)\b|(?<!{MARK})\d", re.I
 )
-_FILLER_WORDS = frozenset(
+COMPARED_STOP_WORDS = frozenset(
     "a an the that those one of is are was were do does did has have had be been".split()
 )
 _BOUND_WORDS = re.compile(
@@ -194,7 +195,7 @@ def _refers_back(text: str) -> bool:
 
 
 def _content_words(text: str) -> list[str]:
-    return [word for word in re.findall(r"\w+", text.lower()) if word not in _FILLER_WORDS]
+    return [word for word in re.findall(r"\w+", text.lower()) if word not in COMPARED_STOP_WORDS]
 
 
 def _is_within(bound: re.Match[str], masked: str, value: str) -> bool | None:
