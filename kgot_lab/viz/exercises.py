@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, require
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.viz.static.table import Sheet, sheet
 
@@ -122,7 +122,7 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
     }
     content["note"] = _DIGEST_NOTE
     text = json.dumps({**content, "digest": content_digest(content)}, indent=1, ensure_ascii=False) + "\n"
-    return HandIn(write_whole(path, text, "what is handed in"), name, attempts)
+    return HandIn(write_atomically(path, text, "what is handed in"), name, attempts)
 
 
 def content_digest(content: Mapping[str, Any]) -> str:
