@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Support, note, supports_of
+from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Candidate, RunContext, scalars
@@ -126,7 +126,11 @@ def add_supports(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph
 
     def with_supports(edge: Edge) -> Edge:
         supports = () if supports_of(edge.properties) else finder.find(edge)
-        return replace(edge, properties={**edge.properties, **note(supports)}) if supports else edge
+        return (
+            replace(edge, properties={**edge.properties, **support_properties(supports)})
+            if supports
+            else edge
+        )
 
     return PropertyGraph.of(graph.nodes, map(with_supports, graph.edges))
 

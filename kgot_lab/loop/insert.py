@@ -19,7 +19,7 @@ from kgot_lab.errors import (
     error_message,
     is_out_of_memory,
 )
-from kgot_lab.graph.changes import Support, merge_supports, sentence_of, supports_of
+from kgot_lab.graph.changes import Support, latest_sentence, merge_supports, supports_of
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
@@ -186,7 +186,7 @@ def unsearched_names(run: RunContext, limit: int = 4) -> list[str]:
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
     start_edges = run.state.start.edges if len(run.state.start.edges) <= _MAX_START_EDGES else ()
     edges = [*start_edges, *(edge for diff in run.state.diffs for edge in diff.added_edges)]
-    scores = relevance(run.state.question, [sentence_of(edge.properties) for edge in edges])
+    scores = relevance(run.state.question, [latest_sentence(edge.properties) for edge in edges])
     title_words = [set(content_words(titles.get(_last_source(edge), "").split("(")[0])) for edge in edges]
     order = sorted(
         range(len(edges)),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, ToolFailed, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Support, note, sentence_of, supports_of
+from kgot_lab.graph.changes import Support, latest_sentence, support_properties, supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall
 from kgot_lab.loop.evidence import SupportFinder, sentences_stating
 from kgot_lab.loop.modes.paths.mentions import is_sentence_node, sentence_node
@@ -134,15 +134,15 @@ def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph
             else:
                 plain.append(Support(claim.source, claim.span.text if claim.span else ""))
         if plain:
-            edges.append(Edge(fact.subject, fact.relation, fact.object, note(plain)))
+            edges.append(Edge(fact.subject, fact.relation, fact.object, support_properties(plain)))
     nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
     for title, sentences in said_by_title.items():
         for number, (source, _, sentence) in enumerate(sorted(set(sentences)), start=1):
             node = sentence_node(title, number)
             nodes[source, sentence].append(node)
-            edges.append(Edge(title, SAYS_SENTENCE, node, note([Support(source, sentence)])))
+            edges.append(Edge(title, SAYS_SENTENCE, node, support_properties([Support(source, sentence)])))
     for fact, claim in mentions:
-        support = note([Support(claim.source, claim.fact.subject)])
+        support = support_properties([Support(claim.source, claim.fact.subject)])
         edges += [
             Edge(node, MENTIONS_NAME, fact.object, support)
             for node in nodes[claim.source, claim.fact.subject]
@@ -268,7 +268,7 @@ def stored_fact(edge: Edge) -> Triple:
 
     The node of a sentence is replaced by the sentence itself.
     """
-    sentence = sentence_of(edge.properties)
+    sentence = latest_sentence(edge.properties)
     if edge.type == SAYS_SENTENCE and sentence and is_sentence_node(edge.target):
         return Triple(without_nul(edge.source), edge.type, without_nul(sentence))
     if edge.type == MENTIONS_NAME and sentence and is_sentence_node(edge.source):

@@ -18,7 +18,7 @@ from kgot_lab.loop.prompts import Statement
 from kgot_lab.loop.render import render_graph
 from kgot_lab.loop.state import State
 from kgot_lab.stores.lookup import holds_value
-from kgot_lab.stores.protocol import OwnWords, Scalar, Store
+from kgot_lab.stores.protocol import Scalar, StatementConstants, Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import name_tokens
 from kgot_lab.tools.tool import Tool
@@ -40,8 +40,8 @@ def constant_rows(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
     """
     if not rows:
         return ()
-    own_words = store.dialect.own_words(statement)
-    if not store.schema().nodes or not own_words.looks:
+    own_words = store.dialect.constants(statement)
+    if not store.schema().nodes or not own_words.reads_graph:
         return tuple(range(len(rows)))
     statement_words = f" {' '.join(name_tokens(unquote(statement)))} "
     is_held: dict[Scalar, bool] = {}
@@ -74,7 +74,7 @@ def scalars(row: Json) -> Iterator[Scalar]:
         yield row
 
 
-def _read_values(row: Json, own_words: OwnWords) -> Iterator[Scalar]:
+def _read_values(row: Json, own_words: StatementConstants) -> Iterator[Scalar]:
     """Return the values of a row without those that the statement returns as constants."""
     if isinstance(row, Mapping):
         row = {name: value for name, value in row.items() if name not in own_words.columns}

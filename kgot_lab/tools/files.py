@@ -100,7 +100,7 @@ class FileCollection:
         return self._unpack_into
 
     def __repr__(self) -> str:
-        return f"<FileShelf: {len(self._files)} files>"
+        return f"<FileCollection: {len(self._files)} files>"
 
 
 def _attached_files(paths: object) -> dict[str, Path]:
@@ -188,7 +188,7 @@ def extract_zip(files: FileCollection, *, name: str = "extract_zip") -> TextTool
 
     The shelf decides where to unpack.
     """
-    require(files, FileCollection, "extract_zip() unpacks files of a FileShelf")
+    require(files, FileCollection, "extract_zip() unpacks files of a FileCollection")
 
     def run(file: str) -> Result:
         try:

@@ -23,7 +23,7 @@ from kgot_lab.errors import (
     require_count,
     require_parts,
 )
-from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client, describe_proxy, proxy_options
 from kgot_lab.llm.budget import MIN_TIMEOUT, Spending
 from kgot_lab.text.cleaning import (
     FENCES,
@@ -145,7 +145,7 @@ class Transcriber:
             else min(max_seconds, max(self._spending.seconds_left, MIN_TIMEOUT))
         )
         try:
-            connections = bounded_client(seconds, **way_to(self._address))
+            connections = bounded_client(seconds, **proxy_options(self._address))
         except BadInput as error:
             raise ToolFailed(f"{path.name} is not written down: {error}") from None
         client = openai.OpenAI(
@@ -158,7 +158,7 @@ class Transcriber:
             if isinstance(error, openai.APITimeoutError):
                 self._count_unanswered(max_cost)
             message = (
-                f"the service that transcribes {path.name} cannot be reached{through_proxy(self._address)}"
+                f"the service that transcribes {path.name} cannot be reached{describe_proxy(self._address)}"
             )
             raise ToolFailed(message, again=True) from None
         except openai.APIStatusError as error:
@@ -220,7 +220,7 @@ def inspect_file(
     caller may add a question, which the model answers from the first `most_tokens` tokens of the text. `deaf`
     explains why audio cannot be transcribed.
     """
-    require(files, FileCollection, "inspect_file() reads files of a FileShelf")
+    require(files, FileCollection, "inspect_file() reads files of a FileCollection")
     require_count(max_tokens, 1, "most_tokens")
 
     def run(file: str, question: str = "") -> Result:
@@ -321,7 +321,7 @@ def image_question(
         llm, ("name", "__call__"), "image_question() takes a model that sees, as connect(…) gives one"
     )
     if files is not None or fetch is None:
-        require(files, FileCollection, "image_question() looks at files of a FileShelf")
+        require(files, FileCollection, "image_question() looks at files of a FileCollection")
     require_count(reply_tokens, 1, "reply")
 
     def run(image: str, question: str) -> Result:

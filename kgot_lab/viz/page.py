@@ -37,7 +37,7 @@ from kgot_lab.viz.static.table import Sheet, Table, format_properties, table
 BY_HAND = "(written by hand)"
 
 
-def event_markup(event: Event, picture: Markup | None = None, *, edited_index: bool = False) -> Markup:
+def event_markup(event: Event, picture: Markup | None = None, *, by_hand: bool = False) -> Markup:
     """Describe an event as HTML.
 
     A write may have the picture of the graph after it. What a person wrote is labelled so.
@@ -46,13 +46,13 @@ def event_markup(event: Event, picture: Markup | None = None, *, edited_index: b
     if isinstance(event, Asked):
         parts = [
             collapsible(
-                format_model_call(event, by_hand=edited_index),
+                format_model_call(event, by_hand=by_hand),
                 *_conversation_markup(event.prompt, event.reply),
             )
         ]
     else:
         parts = [
-            *([element("b", BY_HAND + " ")] if edited_index else []),
+            *([element("b", BY_HAND + " ")] if by_hand else []),
             *map(_part_markup, formatted.parts),
         ]
     if picture is not None:
@@ -71,9 +71,9 @@ def preformatted(text: object) -> Markup:
     return element("pre", text)
 
 
-def format_model_call(event: Asked, *, edited_index: bool = False) -> Markup:
+def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
     """Describe a model call: role, model and cost, or that a person wrote the reply."""
-    if edited_index:
+    if by_hand:
         return concat([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
     return concat(map(_part_markup, format_event(event).parts))
 

@@ -255,7 +255,7 @@ def test_a_picture_of_the_web_is_fetched_with_the_same_manners(shelf):
             alone(image="lamp.png", question="What?")
     with pytest.raises(ToolFailed, match="there is no file"):
         image_question(Scripted([]), shelf)(image=f"{site.url}/lamp.png", question="What?")
-    with pytest.raises(BadInput, match="a FileShelf, not None"):
+    with pytest.raises(BadInput, match="a FileCollection, not None"):
         image_question(Scripted([]), None)
 
 

@@ -371,7 +371,7 @@ def test_a_name_that_changes_its_number_between_two_look_ups_is_connected_to_whe
     monkeypatch.setattr("kgot_lab.tools.web.fetching.socket.getaddrinfo", look_up)
     where = destination(f"http://moving.example:{port}/plain", {f"moving.example:{port}"})
     web = WebFetcher(FetchSettings(private_hosts={f"moving.example:{port}"}))
-    answer = web._asked(where, 1000, time.monotonic() + AMPLE)
+    answer = web._request(where, 1000, time.monotonic() + AMPLE)
     assert (answer.data, where.ip) == (b"Just text.", "127.0.0.1")
     assert asked.count("moving.example") == 1 and site.seen[-1].headers["host"] == f"moving.example:{port}"
 

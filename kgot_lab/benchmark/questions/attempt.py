@@ -216,7 +216,7 @@ def _run_loop(question: Question, equipment: Equipment, path: Path) -> Iterator[
         walk = think(
             question.text, llm, store, tools, equipment.limits, execution=execution, attachments=names
         )
-        yield from record(walk, path, about={"question": question.id, **model_metadata(llm)})
+        yield from record(walk, path, metadata={"question": question.id, **model_metadata(llm)})
 
 
 def run_or_replay(
@@ -234,9 +234,9 @@ def run_or_replay(
     events = read_events(path)
     if not events:
         path.unlink(missing_ok=True)
-        yield from record(walk(llm), path, about=about)
+        yield from record(walk(llm), path, metadata=about)
         return
-    yield from record(walk(ReplayLLM(Recording.from_events(events), llm.name, llm)), fresh, about=about)
+    yield from record(walk(ReplayLLM(Recording.from_events(events), llm.name, llm)), fresh, metadata=about)
     fresh.replace(path)
 
 

@@ -174,7 +174,7 @@ class QuestionTools:
         tools: list[Tool] = []
         if question.documents:
             documents = (*question.documents, *self._documents)
-            tools.append(document_search(documents, follow=self._follow, most=self._k))
+            tools.append(document_search(documents, follow=self._follow, max_passages=self._k))
         elif self._documents:
             tools.append(self._shared_search())
         return [*tools, *self._other_tools(question)] or [ask_model(self._behind.llm)]
@@ -188,7 +188,7 @@ class QuestionTools:
     def _shared_search(self) -> Tool:
         with self._lock:
             if self._shared is None:
-                self._shared = document_search(self._documents, follow=self._follow, most=self._k)
+                self._shared = document_search(self._documents, follow=self._follow, max_passages=self._k)
             return self._shared
 
     def _call_recorder(self, question: Question) -> Callable[[str, float, bool], None]:

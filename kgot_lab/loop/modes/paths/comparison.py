@@ -109,9 +109,6 @@ _PAIR = re.compile(
 _DEGREE = re.compile(
     rf"\b(?:twice|thrice|half|double|times|percent|years?|months?|days?|as|both|all)\b|(?<!{MARK})\d", re.I
 )
-COMPARED_STOP_WORDS = frozenset(
-    "a an the that those one of is are was were do does did has have had be been".split()
-)
 _BOUND_WORDS = re.compile(
     r"\b(?:(?P<least>at least|no (?:less|fewer) than)|(?P<most>at most|no more than)"
     r"|(?P<above>(?:more|larger|bigger|longer|higher|taller|greater|later) than|over|above|after)"
