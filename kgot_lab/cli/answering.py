@@ -69,13 +69,11 @@ def _answer_with_memory(
 
     documents = Path(configuration.documents) if configuration.documents else None
     choice, tool_choice = configuration.store, configuration.tools
-    has_initial_graph = (
-        choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
-    )
+    has_graph = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
     if not (
         documents
         or attached
-        or has_initial_graph
+        or has_graph
         or tool_choice.web
         or tool_choice.mirror
         or tool_choice.names != "auto"
@@ -95,7 +93,7 @@ def _answer_with_memory(
     )  # fmt: skip
     terminal.check_page_path(outputs.html, documents)
     terminal.check_new_trace(path)
-    save_target = output_files.save_target(choice)
+    target = output_files.save_target(choice)
     output_files.check_snapshots(configuration.snapshots, begins=True)
     spending = question_setup.shared_spending(configuration)
     limits = configuration.limits_for(terminal.actual_model_name(configuration.model, configuration.models))
@@ -104,43 +102,37 @@ def _answer_with_memory(
     planning = terminal.connect_model(
         configuration.model, spending, outputs.tape, models=configuration.models
     )
-    execution_name = configuration.execution_model
-    execution = (
-        terminal.connect_model(execution_name, spending, models=configuration.models)
-        if execution_name
-        else None
-    )
-    tool_inputs = question_setup.collect_tool_inputs(
-        configuration, passages, attached, planning, limits, spending
-    )
-    question_setup.check_prices(configuration, planning, execution, tool_inputs.vision)
+    executor = configuration.execution_model
+    execution = terminal.connect_model(executor, spending, models=configuration.models) if executor else None
+    inputs = question_setup.collect_tool_inputs(configuration, passages, attached, planning, limits, spending)
+    question_setup.check_prices(configuration, planning, execution, inputs.vision)
     # nothing to fetch with: the graph is asked as it is
-    graph_only = has_initial_graph and not (documents or attached) and tool_choice == type(tool_choice)()
+    graph_only = has_graph and not (documents or attached) and tool_choice == type(tool_choice)()
     if graph_only and graph is not None and not len(graph):
         raise BadInput(
             f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR"
         )
-    tools = [] if graph_only else question_setup.available_tools(tool_inputs, configuration, limits)
+    tools = [] if graph_only else question_setup.available_tools(inputs, configuration, limits)
     if memory is not None:
         tools, graph = memory.tools(tools), memory.begun.graph if memory.begun.facts else None
         remembering.print_initial_graph(memory, configuration.memory)
     store = question_setup.open_run_store(choice, graph)
     if namespace := getattr(store, "namespace", None):
         configuration = configuration.with_flags({"store.namespace": namespace})
-    configuration_yaml = question_setup.print_configuration(configuration, limits)
+    yaml_text = question_setup.print_configuration(configuration, limits)
     question_setup.print_forecast(planning, limits)
     task = QuestionTask(
         question,
         Resources(tools, planning, execution),
         limits,
-        {"configuration": configuration_yaml},
+        {"configuration": yaml_text},
         attached,
     )
     run_task(
         task,
         store,
         ResumeCommand("resume", path, _resume_arguments(configuration, attached, outputs)),
-        Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=save_target),
+        Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=target),
         configuration,
         memory,
     )
@@ -184,7 +176,7 @@ def run_task(
         if configuration is not None:
             recorded = output_files.with_snapshots(recorded, configuration.snapshots, outputs.trace)
         certify = configuration is not None and configuration.certify
-        shown_events = show_run(
+        shown = show_run(
             recorded,
             outputs.trace,
             resume_command,
@@ -194,20 +186,18 @@ def run_task(
             certify=certify,
         )
         if configuration is not None:
-            _save_final_graph(opened, configuration.store, outputs, shown_events)
+            _save_final_graph(opened, configuration.store, outputs, shown)
 
 
 def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, events: Sequence[Event]) -> None:
     """Save the graph if requested, and report if the store holds another graph than the run made."""
-    save_target = outputs.saved
+    target = outputs.saved
     if save_target is not None and outputs.trace is not None:
         with regenerate_hint(
             outputs.trace,
-            command_line(
-                "resume", outputs.trace, save_graph=save_target.free_path if save_target.taken else None
-            ),
+            command_line("resume", outputs.trace, save_graph=target.free_path if target.taken else None),
         ):
-            output_files.save_graph(store.graph(), events, save_target)
+            output_files.save_graph(store.graph(), events, target)
     question_setup.print_store_differences(store, choice, events)
 
 
@@ -276,26 +266,23 @@ def _resume_with_memory(
             is_named = choice.save != recorded_configuration.store.save
             output_files.rewrite_graph(run.events, Path(choice.save), is_named=is_named)
         return
-    has_configuration = (
-        "configuration" in run.about
-    )  # then the head of the trace says how the models were named
-    execution_name = execution or (
+    # then the head of the trace says how the models were named
+    has_configuration = "configuration" in run.about
+    executor = execution or (
         configuration.execution_model
         if has_configuration
         else begun.execution
         if begun.execution != begun.planning
         else None
     )
-    if outputs.tape is not None and execution_name:
+    if outputs.tape is not None and executor:
         raise BadInput(_ONE_MODEL_PER_TAPE)
     connect = terminal.connect_model if model or has_configuration else terminal.reconnect_model
     name = model or (configuration.model if has_configuration else begun.planning)
     planning = connect(name, spending, outputs.tape, trace=trace, models=configuration.models)
     connect = terminal.connect_model if execution or has_configuration else terminal.reconnect_model
     execution_llm = (
-        connect(execution_name, spending, trace=trace, models=configuration.models)
-        if execution_name
-        else None
+        connect(executor, spending, trace=trace, models=configuration.models) if executor else None
     )
     resume_command = ResumeCommand(
         "resume", trace,
@@ -308,11 +295,9 @@ def _resume_with_memory(
         },
     )  # fmt: skip
     limits, passages = limits_of(begun), terminal.run_documents(run, documents)
-    tool_inputs = question_setup.collect_tool_inputs(
-        configuration, passages, attached, planning, limits, spending
-    )
-    question_setup.check_prices(configuration, planning, execution_llm, tool_inputs.vision)
-    tools = question_setup.tools_of_resumed_run(tool_inputs, configuration, begun)
+    inputs = question_setup.collect_tool_inputs(configuration, passages, attached, planning, limits, spending)
+    question_setup.check_prices(configuration, planning, execution_llm, inputs.vision)
+    tools = question_setup.tools_of_resumed_run(inputs, configuration, begun)
     tools = tools if memory is None else memory.tools(tools)
     saved = output_files.resumed_save_target(choice, begun.start)
     output_files.check_snapshots(configuration.snapshots, begins=False)
@@ -339,7 +324,7 @@ def _resume_with_memory(
             ) from error
         recorded = output_files.with_snapshots(events, configuration.snapshots, trace)
         certify = configuration.certify
-        shown_events = show_run(
+        shown = show_run(
             recorded,
             trace,
             resume_command,
@@ -348,7 +333,7 @@ def _resume_with_memory(
             memory=memory,
             certify=certify,
         )
-        _save_final_graph(store, choice, replace(outputs, trace=trace, saved=saved), shown_events)
+        _save_final_graph(store, choice, replace(outputs, trace=trace, saved=saved), shown)
 
 
 # Grow a graph from documents with output to file and screen, for new and resumed extractions.
@@ -356,13 +341,8 @@ def _resume_with_memory(
 _OTHER_GRAPH = (
     "holds another graph than this extraction made, which would be lost: name another file with --out FILE"
 )
-EXTRACTION_FIELDS = (
-    "model",
-    "models",
-    "preset",
-    "limits",
-    "budget",
-)  # what an extraction takes of a configuration
+# what an extraction takes of a configuration
+EXTRACTION_FIELDS = ("model", "models", "preset", "limits", "budget")
 
 
 def extract_graph(
@@ -397,24 +377,24 @@ def extract_graph(
             f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it"
         )
     resume_command = ResumeCommand("extract", documents, {**resume_options, "trace": path, "resume": True})
-    read_graph = graph_after(done)
-    save_target = output_files.check_save_target(
-        out, "--out", lambda existing: "" if _contains_graph(read_graph, existing) else _OTHER_GRAPH
+    grown = graph_after(done)
+    target = output_files.check_save_target(
+        out, "--out", lambda existing: "" if _contains_graph(grown, existing) else _OTHER_GRAPH
     )
     limits = configuration.limits_for(terminal.actual_model_name(model, configuration.models))
     passages = terminal.read_folder(documents)
     unread = left_to_read(passages, limits, done)
     if done and not unread:
         terminal.say("nothing is left to do: every document is read")
-        with regenerate_hint(path, _with_free_output(resume_command, save_target)):
-            output_files.save_graph(read_graph, done, save_target)
+        with regenerate_hint(path, _with_free_output(resume_command, target)):
+            output_files.save_graph(grown, done, target)
         return
     spending = question_setup.shared_spending(configuration, done)
     llm = terminal.connect_model(
         model, spending, trace=path if is_resumed else None, models=configuration.models
     )
     question_setup.check_prices(configuration, llm)
-    configuration_yaml = question_setup.print_configuration(configuration, limits)
+    yaml_text = question_setup.print_configuration(configuration, limits)
     forecast = forecast_of_texts(
         limits, [document.text for document in unread], rate=question_setup.model_rate(llm)
     )
@@ -425,21 +405,21 @@ def extract_graph(
         recorded = (
             append(events, path)
             if is_resumed
-            else record(events, path, about={**made_by(llm), "configuration": configuration_yaml})
+            else record(events, path, about={**made_by(llm), "configuration": yaml_text})
         )
         with resume_hint(path, resume_command):
             for event in recorded:
                 terminal.show_event(event, started_at)
-        with regenerate_hint(path, _with_free_output(resume_command, save_target)):
-            output_files.save_graph(store.graph(), load_run(path).events, save_target)
+        with regenerate_hint(path, _with_free_output(resume_command, target)):
+            output_files.save_graph(store.graph(), load_run(path).events, target)
         terminal.say(f"the run is in {path}")
 
 
-def _with_free_output(resume_command: ResumeCommand, save_target: output_files.SavedGraph) -> ResumeCommand:
+def _with_free_output(resume_command: ResumeCommand, target: output_files.SavedGraph) -> ResumeCommand:
     """Return the resume command, with another output file if the path is now taken."""
     return (
-        replace(resume_command, options={**resume_command.options, "out": save_target.free_path})
-        if save_target.taken
+        replace(resume_command, options={**resume_command.options, "out": target.free_path})
+        if target.taken
         else resume_command
     )
 

@@ -51,9 +51,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     def run(**values: Any) -> None:
         grouped = {
-            name: group(
-                **{option_field.name: values.pop(option_field.name) for option_field in fields(group)}
-            )
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
         }
         command(**values, **grouped)
@@ -74,10 +72,7 @@ def set_signature(
 def group_parameters(group: type) -> list[inspect.Parameter]:
     """List the options of a group as parameters."""
     types = get_type_hints(group)
-    return [
-        typer_parameter(option_field.name, types[option_field.name], option_field.default)
-        for option_field in fields(group)
-    ]
+    return [typer_parameter(field.name, types[field.name], field.default) for field in fields(group)]
 
 
 def typer_parameter(name: str, type: Any, default: Any) -> inspect.Parameter:
@@ -249,11 +244,7 @@ def configuration_flags(*groups: Any) -> dict[str, Any]:
     """
     from kgot_lab.cli.terminal import make_budget
 
-    values = {
-        option_field.name: getattr(group, option_field.name)
-        for group in groups
-        for option_field in fields(group)
-    }
+    values = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
     flags = {field: values[name] for name, field in _CONFIGURATION_FIELDS.items() if name in values}
     if names := flags.get("tools.names"):
         flags["tools.names"] = "all" if names == ["all"] else tuple(names)

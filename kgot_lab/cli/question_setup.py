@@ -61,10 +61,10 @@ def available_tools(
     requested = (
         named if named is not None else tool_choice.names if isinstance(tool_choice.names, tuple) else None
     )
-    wants_basic = (
+    is_basic = (
         requested is None and limits is not None and limits.few_tools and tool_choice == type(tool_choice)()
     )
-    if wants_basic or (requested is not None and set(requested) <= _BASIC_TOOLS):
+    if is_basic or (requested is not None and set(requested) <= _BASIC_TOOLS):
         basic = terminal.make_tools(
             at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow
         )
@@ -176,11 +176,9 @@ def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[
     from kgot_lab.loop.trace import graph_after, not_following, parted_at
 
     location = getattr(store, "namespace", "") or choice.at
-    diverged_at = parted_at(events) if location else None
-    if diverged_at is not None:
-        terminal.say(
-            f"note: {location} holds something else than this run wrote: {not_following(diverged_at)}"
-        )
+    diverged = parted_at(events) if location else None
+    if diverged is not None:
+        terminal.say(f"note: {location} holds something else than this run wrote: {not_following(diverged)}")
     elif location and store.graph() != graph_after(events):
         terminal.say(
             f"note: {location} holds something else than this run wrote, which its trace has: another command writes there too"

@@ -260,18 +260,16 @@ def _show_results(run: QuestionRun, as_json: bool) -> None:
     """Print the results of a run and write them to a file."""
     from kgot_lab.benchmark.questions.report import graded_grid, results_grid, results_json
 
-    results_of_run = _selected_results(run)
-    results = results_json(results_of_run)
+    results_shown = _selected_results(run)
+    results = results_json(results_shown)
     write_whole(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
     if as_json:
         typer.echo(json.dumps({**results, "folder": str(run.folder)}))
         return
     typer.echo(
-        results_grid(
-            results_of_run, f"{run.questions.name}, {run.system}, {run.equipment.planning.name}"
-        ).text
+        results_grid(results_shown, f"{run.questions.name}, {run.system}, {run.equipment.planning.name}").text
     )
-    if (graded := graded_grid(results_of_run)) is not None:
+    if (graded := graded_grid(results_shown)) is not None:
         typer.echo(f"\n{graded.text}")
     elif run.questions.scored_by == "grader":
         typer.echo(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kgot_lab.types import Triple
 
 _MAX_FACTS = 10  # facts under a heading
-_MAX_CHARACTERS = 1_000  # characters of a text on the card of a claim: the keys stay in view
+_MAX_LENGTH = 1_000  # characters of a text on the card of a claim: the keys stay in view
 _VERDICT_DONE = {"accept": "accepted", "reject": "rejected", "override": "overridden"}
 _KEY_HELP = "a accept, r reject, o override, s skip, k back, u undo, q quit"
 _VERDICT_KEYS = {"a": "accept", "r": "reject"}
@@ -265,8 +265,8 @@ def _truncate(text: str) -> str:
     line = harmless(text)
     return (
         line
-        if len(line) <= _MAX_CHARACTERS
-        else f"{line[:_MAX_CHARACTERS]}… ({len(line) - _MAX_CHARACTERS:,} more characters)"
+        if len(line) <= _MAX_LENGTH
+        else f"{line[:_MAX_LENGTH]}… ({len(line) - _MAX_LENGTH:,} more characters)"
     )
 
 

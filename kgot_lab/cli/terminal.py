@@ -410,12 +410,10 @@ def require_distinct_paths(**files: object) -> None:
     from kgot_lab.loop.trace import snapshot_path
 
     paths: list[tuple[str, Path]] = []
-    for option, option_value in files.items():
-        if option == "trace" and option_value:
-            paths.append(
-                ("the graph that the run begins with", snapshot_path(Path(str(option_value))).resolve())
-            )
-        for value in option_value if isinstance(option_value, list) else [option_value]:
+    for option, values in files.items():
+        if option == "trace" and values:
+            paths.append(("the graph that the run begins with", snapshot_path(Path(str(values))).resolve()))
+        for value in values if isinstance(values, list) else [values]:
             text = str(value or "").removeprefix("recorded:")
             if text and "://" not in text:
                 # as in recorded:FILE#MODEL
@@ -464,11 +462,9 @@ def show_answer(
         if certificate is None
         else certificate_parts(started(events).question, answered.text, certificate)
     )
-    shown_answer = answered
+    shown = answered
     if certificate is not None:
-        (shown_answer,) = (
-            event for event in certified_text([answered], certificate) if isinstance(event, Answered)
-        )
+        (shown,) = (event for event in certified_text([answered], certificate) if isinstance(event, Answered))
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
     sources = {
@@ -477,17 +473,17 @@ def show_answer(
         if isinstance(event, ToolReturned)
         for document in event.sources
     }
-    passages = [sources[id] for id in shown_answer.passages if id in sources]
+    passages = [sources[id] for id in shown.passages if id in sources]
     costs = ledger(events)
     total = costs.total
     if as_json:
         start = started(events)
         result = {
-            "question": start.question, "answer": answered.text, "forced": answered.forced, "evidence": list(shown_answer.evidence),
+            "question": start.question, "answer": answered.text, "forced": answered.forced, "evidence": list(shown.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
             "supports": [
                 [{"document": support.source, "sentence": support.sentence} for support in fact_supports]
-                for fact_supports in shown_answer.supports
+                for fact_supports in shown.supports
             ],
             "preset": start.preset, "model": start.planning, "calls": len(costs.entries),
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
@@ -502,22 +498,20 @@ def show_answer(
             )
         )
         return
-    answer = "\n        ".join(map(harmless, shown_answer.text.splitlines()))
-    typer.echo(
-        f"\nAnswer: {answer}" + (f"   (a guess: {shown_answer.why_guess})" if shown_answer.forced else "")
-    )
+    answer = "\n        ".join(map(harmless, shown.text.splitlines()))
+    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {shown.why_guess})" if shown.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for tokens_text in list(certificate_lines(certified))[2:]:
             typer.echo(harmless(tokens_text))
-    if shown_answer.evidence:
+    if shown.evidence:
         typer.echo(
             "It was read from these facts of the graph:"
-            if shown_answer.forced
+            if shown.forced
             else "It rests on these facts of the graph:"
         )
-    for number, fact in enumerate(shown_answer.evidence):
-        supports = shown_answer.supports[number] if number < len(shown_answer.supports) else ()
+    for number, fact in enumerate(shown.evidence):
+        supports = shown.supports[number] if number < len(shown.supports) else ()
         words, citations = format_fact(str(fact), supports)
         typer.echo("  " + harmless(words if words == str(fact) else " ".join([words, *citations])))
         for support in supports if words == str(fact) else ():
@@ -580,14 +574,10 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
     from kgot_lab.viz.html import html as html_of
 
-    if (diverged_at := parted_at(events)) is not None:
-        say(
-            f"note: the page shows the graph of this run up to event {diverged_at}: {not_following(diverged_at)}"
-        )
-    shown_events = up_to_parting(events)
-    say(
-        f"page: {html_of(shown_events if certificate is None else certified_text(shown_events, certificate)).save(html)}"
-    )
+    if (diverged := parted_at(events)) is not None:
+        say(f"note: the page shows the graph of this run up to event {diverged}: {not_following(diverged)}")
+    shown = up_to_parting(events)
+    say(f"page: {html_of(shown if certificate is None else certified_text(shown, certificate)).save(html)}")
 
 
 def log_warnings() -> None:
