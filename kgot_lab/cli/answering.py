@@ -122,11 +122,7 @@ def _answer_with_memory(
     yaml_text = question_setup.print_configuration(configuration, limits)
     question_setup.print_forecast(planning, limits)
     task = QuestionTask(
-        question,
-        Resources(tools, planning, execution),
-        limits,
-        {"configuration": yaml_text},
-        attached,
+        question, Resources(tools, planning, execution), limits, {"configuration": yaml_text}, attached
     )
     run_task(
         task,
@@ -192,7 +188,7 @@ def run_task(
 def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, events: Sequence[Event]) -> None:
     """Save the graph if requested, and report if the store holds another graph than the run made."""
     target = outputs.saved
-    if save_target is not None and outputs.trace is not None:
+    if target is not None and outputs.trace is not None:
         with regenerate_hint(
             outputs.trace,
             command_line("resume", outputs.trace, save_graph=target.free_path if target.taken else None),

@@ -169,9 +169,7 @@ def _redirect_if_closed(stream: TextIO | None) -> bool:
 
 
 @app.callback(invoke_without_command=True)
-def _print_version(
-    version: bool = option("print the version and stop", "--version", default=False),
-) -> None:
+def _print_version(version: bool = option("print the version and stop", "--version", default=False)) -> None:
     if version:
         typer.echo(__version__)
         raise typer.Exit

@@ -104,8 +104,7 @@ def open_review_queue(
 
 
 experts = typer.Typer(
-    help="List, publish and fetch experts, show drift, and revoke tokens.",
-    no_args_is_help=True,
+    help="List, publish and fetch experts, show drift, and revoke tokens.", no_args_is_help=True
 )
 EXPERT_STORE = option("storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store")
 GRAPH_FOLDER = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")

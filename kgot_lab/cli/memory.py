@@ -422,8 +422,7 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[s
 
 
 def certify_run(
-    trace: Path = argument("the trace of a run that has its answer"),
-    as_json: bool = options.AS_JSON,
+    trace: Path = argument("the trace of a run that has its answer"), as_json: bool = options.AS_JSON
 ) -> None:
     """Certify the answer of a run.
 

@@ -71,9 +71,7 @@ def _ask(
 
     conversation = Conversation(session) if session else None
     answer = _answer_and_print(
-        context,
-        output,
-        lambda queried, llm: answer_in_words(queried.graph, question, llm, limit=limit),
+        context, output, lambda queried, llm: answer_in_words(queried.graph, question, llm, limit=limit)
     )
     if conversation and answer:
         conversation.add(answer)
@@ -114,20 +112,12 @@ def _explain(
     """Explain a node by its properties and edges, in words if a model is given."""
     from kgot_lab.kgos.query.answering import explained_node
 
-    _answer_and_print(
-        context,
-        output,
-        lambda queried, llm: explained_node(queried.graph, node, llm),
-    )
+    _answer_and_print(context, output, lambda queried, llm: explained_node(queried.graph, node, llm))
 
 
 @queries.command("summarize", rich_help_panel=_ANSWER_PANEL)
 @options.with_options
-def _summarize(
-    context: typer.Context,
-    *,
-    output: _AnswerOptions,
-) -> None:
+def _summarize(context: typer.Context, *, output: _AnswerOptions) -> None:
     """Summarize the graph: what it holds, where to begin, its clusters."""
     from kgot_lab.kgos.query.answering import summarised
 
@@ -147,9 +137,7 @@ def _context(
     from kgot_lab.kgos.query.answering import answer_in_words
 
     _answer_and_print(
-        context,
-        output_options,
-        lambda queried, _: answer_in_words(queried.graph, question, limit=limit),
+        context, output_options, lambda queried, _: answer_in_words(queried.graph, question, limit=limit)
     )
 
 
