@@ -38,8 +38,8 @@ _MAX_SHOWN = 60  # characters of a value that a message shows
 class LabError(Exception):
     """Base class of the errors of this package. No message shows a password or key in an address."""
 
-    def __init__(self, *told: object):
-        super().__init__(*(mask_secrets(each) if isinstance(each, str) else each for each in told))
+    def __init__(self, *args: object):
+        super().__init__(*(mask_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class BadInput(LabError):

@@ -100,5 +100,5 @@ def _embedder() -> Embedder | None:
     try:
         return query_embedder()
     except NotInstalled as error:
-        warnings.warn(f"no search by meaning: {error}", stacklevel=3)
+        warnings.warn(f"no dense retrieval: {error}", stacklevel=3)
         return None

@@ -191,7 +191,7 @@ def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, event
     if target is not None and outputs.trace is not None:
         with regenerate_hint(
             outputs.trace,
-            command_line("resume", outputs.trace, save_graph=target.free_path if target.taken else None),
+            command_line("resume", outputs.trace, save_graph=target.free_path if target.is_changed else None),
         ):
             output_files.save_graph(store.graph(), events, target)
     question_setup.print_store_differences(store, choice, events)
@@ -415,7 +415,7 @@ def _with_free_output(resume_command: ResumeCommand, target: output_files.SavedG
     """Return the resume command, with another output file if the path is now taken."""
     return (
         replace(resume_command, options={**resume_command.options, "out": target.free_path})
-        if target.taken
+        if target.is_changed
         else resume_command
     )
 

@@ -221,7 +221,7 @@ def _show_results(folder: Path) -> None:
     typer.echo("\n\n".join(grid.text for grid in grids))
     note = f"; {folder}/lost.json from traces, which may go then" if stages else ""
     typer.echo(
-        f"\nwritten: {folder}/results.md and results.json, from plan.json and a receipt for each answer{note}"
+        f"\nwritten: {folder}/results.md and results.json, from plan.json and a result for each answer{note}"
     )
 
 
@@ -325,7 +325,7 @@ def bench(
     for line in format_reruns(reports):
         terminal.say(line)
     typer.echo(
-        f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set"
+        f"written: {folder}/report.html, .md, .tex, .csv, .json, and per-query results of every system and data set"
     )
 
 
@@ -440,7 +440,16 @@ def scaling_grid(rows: Sequence[GrowthRow]) -> Grid:
     from kgot_lab.evaluation.tables import Cell, Grid
 
     measures = ("index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "recall@10")
-    columns = ("lane", "passages", "index, s", "peak, MB", "index, MB", "median, ms", "p95, ms", "recall@10")
+    columns = (
+        "retriever",
+        "passages",
+        "index, s",
+        "peak, MB",
+        "index, MB",
+        "median, ms",
+        "p95, ms",
+        "recall@10",
+    )
 
     def cells(row: GrowthRow) -> tuple[Cell, ...]:
         measured = [f"{row[name]:,.2f}" if name in row else "failed" for name in measures]

@@ -84,7 +84,7 @@ def open_service(
     try:
         embedder = query_embedder() if searching else None
     except NotInstalled as error:
-        terminal.say(f"note: no search by meaning: {error}")
+        terminal.say(f"note: no dense retrieval: {error}")
         embedder = None
     folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(experts_location(store))
     service = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
@@ -245,7 +245,7 @@ def revoke_tenant(
         revoked = revoke_tokens(tables, tenant)
     if not revoked:
         raise BadInput(f"{tenant} has no token that holds: kgot-lab experts tokens lists those that do")
-    typer.echo(f"{counted(revoked, 'token')} of {tenant} withdrawn")
+    typer.echo(f"{counted(revoked, 'token')} of {tenant} revoked")
 
 
 @contextmanager

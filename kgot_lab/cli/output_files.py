@@ -37,7 +37,7 @@ class SavedGraph:
     form: str = ""
 
     @property
-    def taken(self) -> bool:
+    def is_changed(self) -> bool:
         """Whether something else wrote, or deleted, the file since."""
         return _file_digest(self.path) != self.held
 
@@ -231,7 +231,7 @@ def _overwrite_locked(target: SavedGraph, write: Callable[[], None]) -> bool:
         with target.path.open("rb") as file:
             if os.name != "nt":  # where a file that is open cannot be replaced
                 hold(file)
-            if target.taken or not os.path.samestat(os.fstat(file.fileno()), target.path.stat()):
+            if target.is_changed or not os.path.samestat(os.fstat(file.fileno()), target.path.stat()):
                 return False
             write()
             return True

@@ -62,7 +62,7 @@ class ResumeCommand:
     def __str__(self) -> str:
         return command_line(self.name, self.first, **self.options)
 
-    def after(self, error: Exception) -> str:
+    def advice_after(self, error: Exception) -> str:
         """Return how to resume after an error.
 
         A budget applies to the whole run, so an exhausted one must be raised. A recorded model that ran out
@@ -105,7 +105,7 @@ def resume_hint(path: Path, resume_command: ResumeCommand) -> Iterator[None]:
     except (LLMError, NotInstalled, OutOfMemory, SandboxError, StoreUnavailable, TraceError) as error:
         message = f"{str(error).rstrip('.')}{'' if str(error).endswith('?') else '.'} {_progress_note(path)}"
         raise LabError(
-            f"{message} {resume_command.after(error)}" if _is_resumable(path) else message
+            f"{message} {resume_command.advice_after(error)}" if _is_resumable(path) else message
         ) from error
     except OSError as error:
         message = f"{format_os_error(error)}. {_progress_note(path)}"

@@ -150,7 +150,7 @@ def test_tokens_are_listed_without_anything_of_them_and_withdrawn_on_a_server_th
         for token in (ada, bob)
         for secret in (token, hashlib.sha256(token.encode()).hexdigest())
     )
-    assert kgot_lab("experts", "revoke", "ada", "--store", "mine.db").out == "1 token of ada withdrawn\n"
+    assert kgot_lab("experts", "revoke", "ada", "--store", "mine.db").out == "1 token of ada revoked\n"
     assert tenant_of(server, ada) is None and tenant_of(server, bob).name == "bob"
     server.close()
     ran = kgot_lab("experts", "revoke", "ada", "--store", "mine.db")

@@ -62,10 +62,12 @@ class QueriedGraph:
         """The graph, or all in one with the names of each before its ids."""
         from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 
-        return self.whole.graph if isinstance(self.whole, SeveralGraphs) else self.whole
+        return (
+            self.ranked_graphs.graph if isinstance(self.ranked_graphs, SeveralGraphs) else self.ranked_graphs
+        )
 
     @cached_property
-    def whole(self) -> PropertyGraph | SeveralGraphs:
+    def ranked_graphs(self) -> PropertyGraph | SeveralGraphs:
         """The graph, or several that are ranked together."""
         from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 
@@ -386,7 +388,9 @@ def build_command(question: GraphQuestion) -> Callable[..., None]:
         with time_limit(shape.timeout):
             # a search ranks several graphs jointly, and lists a thing that two contain once; other questions
             # see one graph
-            result = question.ask(queried.whole if question.name == "search" else queried.graph, **arguments)
+            result = question.ask(
+                queried.ranked_graphs if question.name == "search" else queried.graph, **arguments
+            )
         print_result(result, shape)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
