@@ -177,7 +177,7 @@ def mask_key(text: str, key: str) -> str:
 
 
 class StreamMasker:
-    """Masks a key like `with_key_masked` in a streamed reply, holding back what may be its beginning."""
+    """Masks a key like `mask_key` in a streamed reply, holding back what may be its beginning."""
 
     def __init__(self, key: str):
         self._forms, self._held = _forms_to_mask(key), ""

@@ -368,7 +368,7 @@ def split_reasoning(text: str, *, thinks: bool = False) -> tuple[str, str]:
 
 
 class AnswerSplitter:
-    """Like `split_thought`, for streamed text, with the answer stripped.
+    """Like `split_reasoning`, for streamed text, with the answer stripped.
 
     If a model `thinks` but opens no block, it may have started inside one: text before </think> or the end is
     not part of the answer.
