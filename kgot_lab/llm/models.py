@@ -66,7 +66,7 @@ class _Patience(_Part):
 
 
 class ModelEntry(_Part):
-    """An entry of a models file. `model` is as in `connect`, the rest as in Settings, Price and Patience."""
+    """An entry of a models file. `model` is as in `connect`, the rest as in Settings, Price and RetryPolicy."""
 
     model: _Text
     price: _Price | None = None  # US dollars a million tokens
