@@ -29,7 +29,7 @@ from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, checked_documents
@@ -267,7 +267,9 @@ def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, n
     if not run.events:
         return run
     start, advice = started(run.events), "name another file for this one"
-    if start.question != whole(question.strip()) or start.attachments != tuple(map(whole, names)):
+    if start.question != replace_surrogates(question.strip()) or start.attachments != tuple(
+        map(replace_surrogates, names)
+    ):
         described = " about ".join(filter(None, (repr(start.question), ", ".join(start.attachments))))
         raise TraceError(f"{trace} holds the run of another question, {described}: {advice}")
     if run.finished:

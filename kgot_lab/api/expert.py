@@ -11,7 +11,7 @@ from typing import Any
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import query_embedder
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName, require_parts
-from kgot_lab.experts.expert import Persona, merged
+from kgot_lab.experts.expert import Persona, merge_patch
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, shipped_configs
@@ -72,7 +72,8 @@ def expert(
     )
     weakref.finalize(service.tables, service.tables.storage.close)  # optional, since all of it is in memory
     return ExpertTalk(
-        service, service.create(merged(merged(config, {"persona": _persona(persona)}), settings or {})).id
+        service,
+        service.create(merge_patch(merge_patch(config, {"persona": _persona(persona)}), settings or {})).id,
     )
 
 

@@ -12,7 +12,7 @@ from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.errors import BadInput, describe_value, require_count, require_options
 from kgot_lab.evaluation.reports import Contest, Report
-from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
+from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import could_be_triple, is_frame, is_networkx
 from kgot_lab.kgos.editing import Editor
@@ -27,7 +27,7 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import Pair
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.analogy import Texts, structure
 from kgot_lab.viz.editing import edit
@@ -77,11 +77,12 @@ def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
     """
     require_count(limit, 1, "limit")
     rows = [tuple(map(cell, row)) for row in found.rows()]
-    answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), harmless(found.title))
+    answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), printable_line(found.title))
     return Table(
-        (answer, Sheet(("why",), tuple((harmless(line),) for line in found.why), len(found.why), "Why"))[
-            : 1 + bool(found.why)
-        ]
+        (
+            answer,
+            Sheet(("why",), tuple((printable_line(line),) for line in found.why), len(found.why), "Why"),
+        )[: 1 + bool(found.why)]
     )
 
 
@@ -142,7 +143,7 @@ _VIEWS: Mapping[str, _View] = {
     "a report": _View(_is_instance(Report), report_table),
     "an editor": _View(_is_instance(Editor), edit),
     "a talk with an expert": _View(_is_instance(ExpertTalk), show_talk),
-    "the answer of an expert": _View(_is_instance(AnsweredTalk), show_thought),
+    "the answer of an expert": _View(_is_instance(TalkAnswer), show_thought),
     "a contest to guess at": _View(_is_instance(Contest), guess_first),
 }
 _LIST_VIEWS: Mapping[str, _View] = {  # by what the first item is

@@ -14,7 +14,7 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
     from kgot_lab.experts.learning.reviewing import ReviewQueue
@@ -65,7 +65,7 @@ def open_service(
     from kgot_lab.embedding.embedders import query_embedder
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
-    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts
+    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, add_shipped_experts
     from kgot_lab.llm import check_spec, connect
     from kgot_lab.llm.capabilities import omit_quotes
     from kgot_lab.llm.models import load_models
@@ -88,7 +88,7 @@ def open_service(
         embedder = None
     folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(experts_location(store))
     service = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
-    ship_experts(service)
+    add_shipped_experts(service)
     return service
 
 
@@ -119,7 +119,7 @@ def list_experts(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """List the experts of a marketplace with their measured scores, or those of this computer."""
-    from kgot_lab.experts.federation.marketplace import listed_experts
+    from kgot_lab.experts.federation.marketplace import list_marketplace
 
     if market is None:
         stored = open_service(None, store, searching=False).tables.experts()
@@ -134,13 +134,13 @@ def list_experts(
         ]
         print_rows(rows, as_json, lambda row: f"{row['id']}: {row['name']} ({', '.join(row['graphs'])})")
         return
-    rows = [expert.to_json() for expert in listed_experts(market)]
+    rows = [expert.to_json() for expert in list_marketplace(market)]
     print_rows(
         rows,
         as_json,
         lambda row: f"{row['name']}: {_format_scores(row['scores'])}  {row['description']}".rstrip(),
     )
-    terminal.say(counted(len(rows), "expert"))
+    terminal.say(format_count(len(rows), "expert"))
 
 
 @experts.command("publish")
@@ -157,17 +157,17 @@ def publish_expert(
 
     No conversation and no graph is included.
     """
-    from kgot_lab.experts.federation.marketplace import published_expert
-    from kgot_lab.experts.portable import expert_scores, exported, numbers_measured
+    from kgot_lab.experts.federation.marketplace import publish_to_marketplace
+    from kgot_lab.experts.portable import expert_scores, expert_to_json, flatten_scores
 
     if ":/" in str(market):  # as a path has it, of an address
         raise BadInput(
             "experts are published in a folder: name it, and put it behind an address by a server of files"
         )
     service = open_review_queue(graphs, store).service
-    config = exported(service.expert(expert), service.graphs)
-    measured = numbers_measured(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
-    entry = published_expert(market, json.dumps(config, ensure_ascii=False, indent=1), measured or None)
+    config = expert_to_json(service.expert(expert), service.graphs)
+    measured = flatten_scores(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
+    entry = publish_to_marketplace(market, json.dumps(config, ensure_ascii=False, indent=1), measured or None)
     typer.echo(f"{entry.file}  sha256 {entry.sha256}")
 
 
@@ -184,13 +184,13 @@ def fetch_expert(
     dry: bool = option("check only, store nothing", "--dry", default=False),
 ) -> None:
     """Fetch an expert from a marketplace. A file whose hash differs from the index is refused."""
-    from kgot_lab.experts.federation.marketplace import fetched_expert
-    from kgot_lab.experts.portable import taken
+    from kgot_lab.experts.federation.marketplace import fetch_from_marketplace
+    from kgot_lab.experts.portable import adapt_expert
 
     replacements = dict(_split_assignment(pair, "--graph is THEIRS=OURS") for pair in standing_for or [])
-    envelope = fetched_expert(market, name)
+    envelope = fetch_from_marketplace(market, name)
     service = open_review_queue(graphs, store, models).service
-    fetched = taken(envelope, service, graphs=replacements)
+    fetched = adapt_expert(envelope, service, graphs=replacements)
     for warning in fetched.warnings:
         terminal.say(f"note: {warning}")
     typer.echo("it fits" if dry else service.add(fetched.config).id)
@@ -223,15 +223,15 @@ def _format_scores(scores: dict[str, float] | None) -> str:
 
 def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSON) -> None:
     """List valid tokens: tenant, role and date. The tokens themselves are not stored."""
-    from kgot_lab.experts.http.tokens import held_tokens
+    from kgot_lab.experts.http.tokens import valid_tokens
 
     with _existing_tables(store) as tables:
         rows = [
             {"tenant": token.tenant, "role": token.role, "made": token.made.isoformat(timespec="seconds")}
-            for token in held_tokens(tables)
+            for token in valid_tokens(tables)
         ]
     print_rows(rows, as_json, lambda row: f"{row['tenant']}  {row['role']}  {row['made']}")
-    terminal.say(counted(len(rows), "token"))
+    terminal.say(format_count(len(rows), "token"))
 
 
 def revoke_tenant(
@@ -245,7 +245,7 @@ def revoke_tenant(
         revoked = revoke_tokens(tables, tenant)
     if not revoked:
         raise BadInput(f"{tenant} has no token that holds: kgot-lab experts tokens lists those that do")
-    typer.echo(f"{counted(revoked, 'token')} of {tenant} revoked")
+    typer.echo(f"{format_count(revoked, 'token')} of {tenant} revoked")
 
 
 @contextmanager
@@ -283,9 +283,9 @@ def show_drift(
 
     Shows the direction, the number of people, and the probability of that if the value is right.
     """
-    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, drift_of_expert
+    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, report_drift
 
-    reports = drift_of_expert(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
+    reports = report_drift(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
     rows = [
         {
             "graph": name,
@@ -310,4 +310,4 @@ def show_drift(
         ),
     )
     watched = sum(report.watched for report in reports.values())
-    terminal.say(f"{counted(len(rows), 'value')} contradicted of {watched:,} that people spoke of")
+    terminal.say(f"{format_count(len(rows), 'value')} contradicted of {watched:,} that people spoke of")

@@ -16,7 +16,7 @@ import typer
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, mask_secrets
-from kgot_lab.text.cleaning import as_typed, counted, harmless
+from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
 from kgot_lab.types import Triple
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def list_facts(
     with opened_memory(context) as claims:
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims.as_of(at, at if at is not None else claims.now())
-        name = None if about is None else as_typed(about, "the name")
+        name = None if about is None else decode_argument(about, "the name")
         facts = (
             beliefs.facts()
             if name is None
@@ -129,7 +129,7 @@ def list_facts(
         return f"{row['id'][:ID_PREFIX_LENGTH]}  {row['confidence']:.2f}  {format_fact_row(row)}  [{', '.join(row['sources'])}]"
 
     print_rows(rows, as_json, line)
-    terminal.say(counted(len(rows), "fact"))
+    terminal.say(format_count(len(rows), "fact"))
 
 
 @memories.command("why")
@@ -163,7 +163,7 @@ def explain_fact(
         )
         return
     typer.echo(
-        harmless(
+        printable_line(
             f"{triple}"
             + ("" if rows else "   (does not hold)" if is_recorded else "   (nothing is known of it)")
         )
@@ -171,12 +171,12 @@ def explain_fact(
     for row in rows:
         reader = f", read by {row['said_by']}" if row["said_by"] else ""
         typer.echo(
-            harmless(
+            printable_line(
                 f"  {row['source']} “{row['sentence']}” ({row['confidence']:.2f}{reader}, known since {row['since'][:16]})"
             )
         )
     for answer in answers:
-        typer.echo(harmless(f"  an answer rests on it: {answer.id} {answer.text}"))
+        typer.echo(printable_line(f"  an answer rests on it: {answer.id} {answer.text}"))
 
 
 @memories.command("retract")
@@ -260,7 +260,7 @@ def erase_claims(
             claims, claims.from_source(source_name) if triple is None else claims.claims_on(triple)
         )
         if not yes and not typer.confirm(
-            harmless(f"Erase {description} from {mask_secrets(context.obj)} for good?"), err=True
+            printable_line(f"Erase {description} from {mask_secrets(context.obj)} for good?"), err=True
         ):
             raise BadInput("nothing was erased")
         erased = (
@@ -275,7 +275,7 @@ def erase_claims(
         "answers": erased.answers,
         "runs": runs,
     }
-    summary = f"erased: {counted(erased.facts, 'fact')}, {counted(erased.claims, 'claim')}, {counted(erased.answers, 'answer')}"
+    summary = f"erased: {format_count(erased.facts, 'fact')}, {format_count(erased.claims, 'claim')}, {format_count(erased.answers, 'answer')}"
     typer.echo(json.dumps(result) if as_json else summary)
     if runs:
         terminal.say(
@@ -302,7 +302,7 @@ def _find_fact(claims: Claims, text: str) -> Triple:
     """
     from kgot_lab.memory.claims.claim import fact_id
 
-    text = as_typed(text, "the fact").strip()
+    text = decode_argument(text, "the fact").strip()
     if drawn := _DRAWN_FACT.fullmatch(text):
         return Triple(drawn[1], drawn[2], drawn[3])
     parts = [part.strip() for part in text.split("|")]
@@ -345,7 +345,7 @@ def _find_source(claims: Claims, text: str) -> str:
 
     Raises BadInput for an unknown one, with its passages or similar names.
     """
-    name, known = as_typed(text, "the source"), claims.sources()
+    name, known = decode_argument(text, "the source"), claims.sources()
     if name in known:
         return name
     passages = [source for source in known if source.startswith(f"{name}#")]
@@ -389,9 +389,9 @@ def effect_lines(effects: Fallen) -> Iterator[str]:
     number = f"change {effects.change}: " if effects.change is not None else ""
     yield f"{number}{effects}"
     for what, facts in (("fell", effects.facts), ("holds", effects.risen)):
-        yield from (harmless(f"  {what}: {fact}") for fact in facts)
+        yield from (printable_line(f"  {what}: {fact}") for fact in facts)
     yield from (
-        harmless(f"  an answer rested on it: {answer.id} {answer.text}") for answer in effects.answers
+        printable_line(f"  an answer rested on it: {answer.id} {answer.text}") for answer in effects.answers
     )
 
 
@@ -415,7 +415,7 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[s
         typer.echo(json.dumps(rows))
         return
     for row in rows:
-        typer.echo(harmless(line(row)))
+        typer.echo(printable_line(line(row)))
 
 
 # `kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: whether the evidence of answers holds.
@@ -442,7 +442,7 @@ def certify_run(
         typer.echo(json.dumps(certificate_json))
         return
     for line in terminal.certificate_lines(certificate_json):
-        typer.echo(harmless(line))
+        typer.echo(printable_line(line))
 
 
 def list_answers(
@@ -472,9 +472,9 @@ def list_answers(
         return
     for row in rows:
         for line in terminal.certificate_lines(row):
-            typer.echo(harmless(line))
+            typer.echo(printable_line(line))
     counts = [
         f"{sum(row['ruling'] == ruling for row in rows)} {ruling}"
         for ruling in ("passes", "hedged", "withheld")
     ]
-    terminal.say(f"{counted(len(rows), 'answer')}: {', '.join(counts)}")
+    terminal.say(f"{format_count(len(rows), 'answer')}: {', '.join(counts)}")

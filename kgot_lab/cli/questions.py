@@ -15,7 +15,7 @@ from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.io.files import write_whole
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.questions.batch import QuestionRun
@@ -141,10 +141,10 @@ def _answer(
     budget: Budget,
 ) -> None:
     """Answer the selected questions in their folder, after all checks that need no model."""
-    from kgot_lab.benchmark.questions.batch import alone_in
-    from kgot_lab.benchmark.questions.kit import WebSources, all_that_work, web_tools
-    from kgot_lab.benchmark.questions.plan import Answerers, check_run, prepared
-    from kgot_lab.benchmark.questions.sets import opened_questions
+    from kgot_lab.benchmark.questions.batch import lock_folder
+    from kgot_lab.benchmark.questions.kit import WebSources, all_working_tools, web_tools
+    from kgot_lab.benchmark.questions.plan import AnswerSettings, check_run, prepare_run
+    from kgot_lab.benchmark.questions.sets import open_questions
 
     tool_choice, registry = configuration.tools, configuration.models
     pages = str(Path(tool_choice.mirror).resolve()) if tool_choice.mirror else ""
@@ -154,16 +154,16 @@ def _answer(
     terminal.check_writable(folder / "plan.json")
     tools = web_tools(web)
     with (
-        opened_questions(name) as question_set,
-        alone_in(folder),
+        open_questions(name) as question_set,
+        lock_folder(folder),
         TemporaryDirectory(prefix="kgot_lab_") as unpacked,
     ):
-        selection.of(question_set)
+        selection.select(question_set)
         documents = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
         unsafe = configuration.store.unsafe
         if tool_choice.vision_model or not limits.few_tools:
-            tools = all_that_work(tools, limits, Path(unpacked), unsafe=unsafe, web=tool_choice.web)
-        answerers = Answerers(
+            tools = all_working_tools(tools, limits, Path(unpacked), unsafe=unsafe, web=tool_choice.web)
+        answerers = AnswerSettings(
             run_options.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=documents, tools=tools,
             web=web,
         )  # fmt: skip
@@ -180,7 +180,7 @@ def _answer(
             for model_name in names
         )
         answerers = replace(answerers, planning=planning, execution=execution, grader=grader, vision=vision)
-        ready = prepared(question_set, selection, answerers, folder, budget)
+        ready = prepare_run(question_set, selection, answerers, folder, budget)
         _answer_all(ready, run_options.parallel)
         _show_results(ready.run, run_options.as_json)
         if failed := [result.id for result in _selected_results(ready.run) if result.error]:
@@ -210,13 +210,13 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
 
     Whatever stops it, the totals are written and the command that resumes is printed.
     """
-    from kgot_lab.benchmark.questions.report import note_untraced, rest_of, write_totals
+    from kgot_lab.benchmark.questions.report import estimate_rest, note_untraced, write_totals
 
     run, spending = ready.run, ready.spending
     missing, total = len(run.missing()), len(run.questions.questions)
     if missing < total:
         terminal.say(f"{total - missing} of {total} questions are answered already, in {run.folder}")
-    for what_next, cost in rest_of(run).items():
+    for what_next, cost in estimate_rest(run).items():
         terminal.say(f"estimate, for {what_next}: {cost}")
     try:
         with (
@@ -226,10 +226,10 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             done = total - missing
 
             def report(question: Question, event: Event) -> None:
-                what_next = f"{harmless(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                what_next = f"{printable_line(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
                 progress(done, total, what_next)
 
-            for result in run.answers(parallel, report):
+            for result in run.answer_missing(parallel, report):
                 done += 1
                 progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
                 terminal.say(_format_result(result))
@@ -244,16 +244,18 @@ def _format_result(result: QuestionResult) -> str:
     answer.
     """
     if result.error:
-        return f"{harmless(result.id)}: {harmless(result.error)}"
+        return f"{printable_line(result.id)}: {printable_line(result.error)}"
     graded = f" (the grader said {short_repr(result.span)})" if result.grade else ""
-    answers = f"{harmless(short_repr(result.predicted))}; right is {harmless(short_repr(result.gold))}"
-    return f"{harmless(result.id)}: {result.end}{graded}, {answers}"
+    answers = (
+        f"{printable_line(short_repr(result.predicted))}; right is {printable_line(short_repr(result.gold))}"
+    )
+    return f"{printable_line(result.id)}: {result.end}{graded}, {answers}"
 
 
 def _selected_results(run: QuestionRun) -> list[QuestionResult]:
     """Return the results of the selected questions."""
     selected = {question.id for question in run.questions.questions}
-    return [result for id, result in run.receipts.items() if id in selected]
+    return [result for id, result in run.results.items() if id in selected]
 
 
 def _show_results(run: QuestionRun, as_json: bool) -> None:

@@ -119,11 +119,11 @@ def serve_experts(
     from kgot_lab.experts.http.auth import GuardRules, is_local_host
     from kgot_lab.experts.http.connections import listening_socket
     from kgot_lab.experts.http.server import expert_app
-    from kgot_lab.experts.http.tokens import any_token
+    from kgot_lab.experts.http.tokens import has_tokens
 
     host, names = listen.host, tuple(listen.name or ())
     rules = GuardRules(host, listen.tokens or not is_local_host(host), names=names)
-    if rules.tokens and not any_token(service.tables):
+    if rules.tokens and not has_tokens(service.tables):
         raise BadInput(
             "this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME"
         )

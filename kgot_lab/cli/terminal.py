@@ -21,7 +21,7 @@ from uuid import uuid4
 import typer
 
 from kgot_lab.errors import BadInput, LabError, OverBudget, UnknownName, mask_secrets
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.recall.bench import BenchmarkProgress
@@ -48,7 +48,7 @@ def say(text: str) -> None:
     from kgot_lab.llm.keys import mask_known_keys
 
     with suppress(OSError):  # without a terminal, the work still completes
-        typer.echo("\n".join(map(harmless, mask_known_keys(mask_secrets(text)).split("\n"))), err=True)
+        typer.echo("\n".join(map(printable_line, mask_known_keys(mask_secrets(text)).split("\n"))), err=True)
 
 
 def format_failures(failed: int, damaged: int, noun: str) -> str:
@@ -56,7 +56,7 @@ def format_failures(failed: int, damaged: int, noun: str) -> str:
 
     Of the `failed` answers, `damaged` have a trace that cannot be read.
     """
-    message = f"{counted(failed, noun)} ended in an error"
+    message = f"{format_count(failed, noun)} ended in an error"
     if failed > damaged:
         retried = f"asks for {'it' if failed == 1 else 'them'} again"
         message += f"; the same command {retried}{f', but for the damaged {damaged}' if damaged else ''}"
@@ -498,12 +498,12 @@ def show_answer(
             )
         )
         return
-    answer = "\n        ".join(map(harmless, shown.text.splitlines()))
+    answer = "\n        ".join(map(printable_line, shown.text.splitlines()))
     typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {shown.why_guess})" if shown.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for tokens_text in list(certificate_lines(certified))[2:]:
-            typer.echo(harmless(tokens_text))
+            typer.echo(printable_line(tokens_text))
     if shown.evidence:
         typer.echo(
             "It was read from these facts of the graph:"
@@ -513,21 +513,21 @@ def show_answer(
     for number, fact in enumerate(shown.evidence):
         supports = shown.supports[number] if number < len(shown.supports) else ()
         words, citations = format_fact(str(fact), supports)
-        typer.echo("  " + harmless(words if words == str(fact) else " ".join([words, *citations])))
+        typer.echo("  " + printable_line(words if words == str(fact) else " ".join([words, *citations])))
         for support in supports if words == str(fact) else ():
             title = sources[support.source].title if support.source in sources else ""
             reference = (title, f"[{support.source}]" if support.source else "")
-            typer.echo(harmless(" ".join(["     ", f"“{support.sentence}”", *filter(None, reference)])))
+            typer.echo(printable_line(" ".join(["     ", f"“{support.sentence}”", *filter(None, reference)])))
     if passages:
         typer.echo(
             "taken from:\n"
             + "\n".join(
-                f"  {harmless(document.title or document.id)} [{harmless(document.id)}]"
+                f"  {printable_line(document.title or document.id)} [{printable_line(document.id)}]"
                 for document in passages
             )
         )
     for tokens_text in [] if learnt is None else learnt_lines(learnt):
-        typer.echo(harmless(tokens_text))
+        typer.echo(printable_line(tokens_text))
     tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
     if costs.untold:
         tokens_text = f"{tokens} and those" if total.prompt_tokens else "tokens"
@@ -560,7 +560,7 @@ def learnt_lines(learnt: LearntRun) -> Iterator[str]:
     counts = learnt.learnt
     extras = ((counts.known, "known"), (counts.queued, "to review"), (counts.left, "left out, as retracted"))
     details = ", ".join(f"{number} {what}" for number, what in extras if number)
-    yield f"memory: {counted(counts.new, 'new claim')}{f' ({details})' if details else ''}; {counted(learnt.held, 'fact')} in all"
+    yield f"memory: {format_count(counts.new, 'new claim')}{f' ({details})' if details else ''}; {format_count(learnt.held, 'fact')} in all"
 
 
 def write_page(events: Sequence[Event], html: Path | None, certificate: Certificate | None = None) -> None:

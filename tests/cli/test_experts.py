@@ -13,9 +13,9 @@ from support.every import every
 
 from kgot_lab.cli.experts import proposals_location
 from kgot_lab.cli.serve import warm_up
-from kgot_lab.experts.federation.marketplace import published_expert
+from kgot_lab.experts.federation.marketplace import publish_to_marketplace
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.http.tokens import tenant_of
+from kgot_lab.experts.http.tokens import find_tenant
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.llm import connect
@@ -75,7 +75,7 @@ def test_a_tampered_expert_is_refused_and_nothing_is_kept(kgot_lab, market):
 
 def test_an_expert_whose_graph_is_not_here_is_refused_and_another_graph_may_stand_for_it(kgot_lab, market):
     told = json.loads(next(market.glob("cookbook-*.json")).read_text().replace('"cookbook"', '"theirs"'))
-    published_expert(
+    publish_to_marketplace(
         market, json.dumps({key: value for key, value in told.items() if key != "sha256"} | {"name": "Other"})
     )
     before = held("other.db")
@@ -139,7 +139,7 @@ def test_tokens_are_listed_without_anything_of_them_and_withdrawn_on_a_server_th
     ]
     ada, bob = (ran.out.strip() for ran in made)
     server = open_experts("mine.db")  # as one that is running holds it
-    assert tenant_of(server, ada).role == "admin"
+    assert find_tenant(server, ada).role == "admin"
     ran = kgot_lab("experts", "tokens", "--store", "mine.db")
     assert ran.code == 0 and "2 tokens" in ran.err, ran.err
     assert [line.split("  ")[:2] for line in ran.out.splitlines()] == [["ada", "admin"], ["bob", "user"]]
@@ -151,7 +151,7 @@ def test_tokens_are_listed_without_anything_of_them_and_withdrawn_on_a_server_th
         for secret in (token, hashlib.sha256(token.encode()).hexdigest())
     )
     assert kgot_lab("experts", "revoke", "ada", "--store", "mine.db").out == "1 token of ada revoked\n"
-    assert tenant_of(server, ada) is None and tenant_of(server, bob).name == "bob"
+    assert find_tenant(server, ada) is None and find_tenant(server, bob).name == "bob"
     server.close()
     ran = kgot_lab("experts", "revoke", "ada", "--store", "mine.db")
     assert ran.code == 1 and "ada has no token that holds" in ran.err

@@ -18,13 +18,13 @@ from kgot_lab.experts.federation.delegation import (
     Federation,
     RemoteAnswer,
     RemoteQuestion,
-    accepted_question,
+    open_question,
     refusal_json,
     refusal_status,
-    signed_answer,
+    sign_answer,
 )
 from kgot_lab.experts.federation.envelope import InstanceKey, canonical_json, new_instance_key
-from kgot_lab.experts.federation.marketplace import AdvertisedExpert, signed_capabilities
+from kgot_lab.experts.federation.marketplace import AdvertisedExpert, sign_capabilities
 from kgot_lab.experts.federation.signing import Peer, Peers, open_nonces
 from support.loopback import QuietHandler, serving
 
@@ -62,14 +62,14 @@ def answered_question(
     Where `answer` raises an error of this package, the peer is told that there is no such expert, or no
     answer, and nothing more.
     """
-    question = accepted_question(data, federation)
+    question = open_question(data, federation)
     try:
         said = answer(question.asked, question.peer)
     except UnknownName:
         said = RemoteAnswer(expert=question.asked.expert, answer=None, reason="there is no such expert here")
     except LabError:
         said = RemoteAnswer(expert=question.asked.expert, answer=None, reason="the expert could not answer")
-    return signed_answer(said, question, federation)
+    return sign_answer(said, question, federation)
 
 
 @dataclass
@@ -98,7 +98,7 @@ def peer_server(
             if handler.path == ASK_PATH:
                 send(handler, 200, answered_question(body, federation, answer))
             elif handler.path == CAPABILITIES_PATH:
-                send(handler, 200, signed_capabilities(body, federation, experts))
+                send(handler, 200, sign_capabilities(body, federation, experts))
             else:
                 send(handler, 404, b"{}")
         except RefusedEnvelope as error:
