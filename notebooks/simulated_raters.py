@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgot_lab.errors import BadInput, require_amount, require_count
-from kgot_lab.experts.trials.measures import EVEN, TrialOutcome, TrialVariant, variant_of
+from kgot_lab.experts.trials.measures import EVEN_SHARES, TrialOutcome, TrialVariant, assign_variant
 
 SIMULATION = "simulation"  # what the id of every simulated test begins with
 _TOLD = 10  # nodes in each context
@@ -52,7 +52,7 @@ def simulated_outcomes(
     a: SimulatedVariant = NO_EFFECT,
     b: SimulatedVariant = NO_EFFECT,
     turns: int = 1,
-    shares: tuple[float, float] = EVEN,
+    shares: tuple[float, float] = EVEN_SHARES,
     seed: int = 0,
 ) -> list[TrialOutcome]:
     """The outcomes of a simulated trial in the order of time, so many conversations of so many turns; a seed
@@ -67,7 +67,7 @@ def simulated_outcomes(
     outcomes = []
     for number in range(conversations):
         unit = f"conversation {number}"
-        variant = variant_of(test_id, unit, shares)
+        variant = assign_variant(test_id, unit, shares)
         side = sides[variant]
         mood = 1 if chance.random() < side.up else -1
         for turn in range(turns):

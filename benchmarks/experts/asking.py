@@ -105,7 +105,7 @@ class ExpertAnswers:
         """A hash of all that is not the question and the model: the expert, its graph, its playbooks, what it
         searches with.
         """
-        known = self._office.graphs.known_to(self.config).digest
+        known = self._office.graphs.expert_graphs(self.config).digest
         books = sorted(repr(book) for book in self._office.playbooks.values())
         told = [self.config.model_dump_json(), known, books, self.embedder.name if self.embedder else ""]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from benchmarks.experts.gold import ExpertQuestion, NodeWords, telling_stems
 from benchmarks.experts.replies import KeptReply
-from kgot_lab.experts.chat.citations import CITED
+from kgot_lab.experts.chat.citations import CITATION_PATTERN
 
 OF_CITATIONS = (
     "citation precision",
@@ -49,7 +49,7 @@ _REFUSALS = re.compile(
 
 def own_words(text: str) -> str:
     """An answer without its citations, so that a name in a citation is no word said."""
-    return CITED.sub(" ", text)
+    return CITATION_PATTERN.sub(" ", text)
 
 
 def says_not_known(text: str) -> bool:

@@ -10,9 +10,9 @@ from itertools import combinations
 
 import numpy as np
 
-from kgot_lab.benchmark.recall.systems import shuffled
+from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.embedders import embedder
-from kgot_lab.embedding.vectors import Remembered
+from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
@@ -24,8 +24,8 @@ from kgot_lab.kgos.schemas.dimensions import inside
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import hybrid, rrf, weighted
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learned
-from kgot_lab.retrieval.lexical import INTENT_VERBS, best_first, bm25
-from kgot_lab.retrieval.neighbours import around, jaccard
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, ranked_by_score
+from kgot_lab.retrieval.neighbours import boosted_neighbours, jaccard
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
@@ -34,7 +34,7 @@ _ENDS, _LONGEST = 5, 4  # keyword matches between which paths are looked for, an
 
 
 def kgos_systems(
-    graph: PropertyGraph, vectors: Remembered, fusion: LearnedFusion | None = None
+    graph: PropertyGraph, vectors: InMemoryVectors, fusion: LearnedFusion | None = None
 ) -> Mapping[str, Callable[[], Stage]]:
     """What builds each system, by name; the learned fusion is there once it has been learnt.
 
@@ -66,7 +66,7 @@ def kgos_systems(
         "embedding only, static": lambda: dense(
             lanes.index.documents, embedder("wordllama"), name="embeddings(wordllama)"
         ),
-        "control: edges shuffled": lambda: KgosLanes(shuffled(graph), vectors).three,
+        "control: edges shuffled": lambda: KgosLanes(shuffle_targets(graph), vectors).three,
     }
     if fusion is not None:
         made[LEARNED_FUSION] = lambda: learned(lanes.telling, fusion)
@@ -76,7 +76,7 @@ def kgos_systems(
 class KgosLanes:
     """The single lanes over a graph, each made when it is first asked for."""
 
-    def __init__(self, graph: PropertyGraph, vectors: Remembered) -> None:
+    def __init__(self, graph: PropertyGraph, vectors: InMemoryVectors) -> None:
         self.graph, self.index, self._vectors = graph, index_of(graph), vectors
 
     @cached_property
@@ -85,12 +85,14 @@ class KgosLanes:
 
     @cached_property
     def around(self) -> Stage:
-        return around(self.graph, self.index.substrings)
+        return boosted_neighbours(self.graph, self.index.substrings)
 
     @cached_property
     def boosted(self) -> Stage:
         """The graph lane of the hybrid: what the ten best by meaning and words are linked to."""
-        return around(self.graph, weighted((0.40, self.meaning), (0.45, self.index.text), scale="maximum"))
+        return boosted_neighbours(
+            self.graph, weighted((0.40, self.meaning), (0.45, self.index.text), scale="maximum")
+        )
 
     @cached_property
     def three(self) -> Stage:
@@ -167,7 +169,7 @@ def within_intent(index: GraphIndex) -> Stage:
             # one at the very end is found too
             towards += np.nan_to_num(values if high is None else 1 - values) + 1e-9
         scores = np.where(kept, towards, 0.0)
-        return best_first(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
+        return ranked_by_score(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
 
     return Stage("dimensions of the intent", step)
 
@@ -183,7 +185,7 @@ def about_intent(index: GraphIndex) -> Stage:
             return Ranking(ranking.query, ())
         ids = sorted(index.graph.ids)
         scores = best_intent.confidence * intent_scores(index, best_intent.name)
-        return best_first(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
+        return ranked_by_score(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
 
     return Stage("intent", step)
 
@@ -202,6 +204,6 @@ def between_matches(graph: PropertyGraph) -> Stage:
         for one, other in combinations(ends, 2):
             for id in trace_path(graph, one, other, max_depth=_LONGEST).ids:
                 counts[id] += 1
-        return best_first(ranking.query, list(counts), np.array(list(counts.values()), np.float64))
+        return ranked_by_score(ranking.query, list(counts), np.array(list(counts.values()), np.float64))
 
     return Stage("paths", step)

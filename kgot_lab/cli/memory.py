@@ -22,7 +22,7 @@ from kgot_lab.types import Triple
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.persistence import MemorySession
-    from kgot_lab.memory.claims.claim import Claim, Fallen
+    from kgot_lab.memory.claims.claim import ChangeEffect, Claim
     from kgot_lab.memory.claims.claims import Claims
 
 BY_COMMAND = "command line"
@@ -432,7 +432,7 @@ def certify_run(
     from kgot_lab.loop.events import Answered
     from kgot_lab.loop.replay.replay import started
     from kgot_lab.loop.trace import load_run
-    from kgot_lab.memory.claims.certificate import certificate_parts
+    from kgot_lab.memory.claims.certificate import certificate_to_json
 
     run = load_run(trace)
     certificate = certificate_of_run(run)
@@ -452,7 +452,7 @@ def list_answers(
 
     It shows whether the facts that the answer rests on still hold, and by which sources.
     """
-    from kgot_lab.memory.claims.certificate import certificate_parts, certify
+    from kgot_lab.memory.claims.certificate import certificate_to_json, certify
 
     with opened_memory(context) as claims, claims.storage.reading():
         at = None if as_of is None else parse_time(as_of)

@@ -454,7 +454,7 @@ def show_answer(
     from kgot_lab.loop.formatting import format_fact
     from kgot_lab.loop.replay.replay import started
     from kgot_lab.loop.state import ledger
-    from kgot_lab.memory.claims.certificate import certificate_parts
+    from kgot_lab.memory.claims.certificate import certificate_to_json
 
     answered = next(event for event in reversed(events) if isinstance(event, Answered))
     certified = (

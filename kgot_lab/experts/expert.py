@@ -240,10 +240,10 @@ def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
     """
     if not isinstance(change, Mapping):
         raise BadInput("a change of an expert is a JSON object with the fields that change")
-    return expert_config(merged(json.loads(config.model_dump_json(exclude_unset=True)), change))
+    return expert_config(merge_patch(json.loads(config.model_dump_json(exclude_unset=True)), change))
 
 
-def merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def merge_patch(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two JSON objects by JSON Merge Patch (RFC 7396)."""
     after = dict(before)
     for name, value in change.items():
@@ -251,7 +251,7 @@ def merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, An
             after.pop(name, None)
         elif isinstance(value, Mapping):
             there = after.get(name)
-            after[name] = merged(there if isinstance(there, Mapping) else {}, value)
+            after[name] = merge_patch(there if isinstance(there, Mapping) else {}, value)
         else:
             after[name] = value
     return after

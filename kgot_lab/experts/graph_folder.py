@@ -156,7 +156,7 @@ class GraphFolder:
         with self._lock:
             return self._reading.setdefault(name, threading.Lock())
 
-    def known_to(self, config: ExpertConfig) -> KnownGraphs:
+    def expert_graphs(self, config: ExpertConfig) -> KnownGraphs:
         """Return the joined graphs of an expert.
 
         Raises UnknownName for an unknown graph, and BadInput if one cannot be read or joined.

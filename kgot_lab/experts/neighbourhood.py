@@ -16,7 +16,7 @@ from kgot_lab.types import Edge, Json
 MOST_AROUND, _MOST_EDGES = 40, 240  # neighbours, edges
 
 
-class PlacedNode(NamedTuple):
+class PositionedNode(NamedTuple):
     """A node of a drawing.
 
     `links` is its number of neighbours in the graph. x and y are from 0 to 1, and y grows downwards.
@@ -31,38 +31,38 @@ class PlacedNode(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Neighbourhood:
     """A node, its neighbours with the most edges, and the edges among them, those of the node first."""
 
-    node: PlacedNode
+    node: PositionedNode
     properties: Mapping[str, Json] = field(hash=False)
     limitations: tuple[Limitation, ...]
-    neighbours: tuple[PlacedNode, ...]  # those with the most edges first
+    neighbours: tuple[PositionedNode, ...]  # those with the most edges first
     edges: tuple[Edge, ...]
     neighbours_in_all: int
     edges_in_all: int  # among the nodes shown
 
 
-def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> Surroundings:
+def lay_out_neighbourhood(graph: PropertyGraph, id: str, *, limit: int = MOST_AROUND) -> Neighbourhood:
     """Return a node with its limitations and at most `most` neighbours, with positions for a drawing.
 
     The same graph always gives the same positions. Neighbours are on both sides of the node, grouped by edge
     type, so that each has room for a caption. Raises UnknownName if there is no such node, and BadInput if
     `most` is negative.
     """
-    require_count(most, 0, "most")
+    require_count(limit, 0, "most")
     index = index_of(graph)
     row = index.row(id)
     around = [
         int(each)
         for each in index.neighbours.indices[index.neighbours.indptr[row] : index.neighbours.indptr[row + 1]]
     ]
-    best = sorted(around, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:most]
+    best = sorted(around, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:limit]
     part = graph.subgraph([id, *(graph.ids[each] for each in best)])
     # a stable sort: ties in graph order
     edges = sorted(part.edges, key=lambda edge: id not in (edge.source, edge.target))
     places = _places(index, id, best, edges)
-    return Surroundings(
+    return Neighbourhood(
         node=_placed(index, row, (0.5, 0.5)),
         properties=graph.node_properties[row],
         limitations=limitations_of(index, [row]).get(row, ()),
@@ -73,9 +73,9 @@ def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> S
     )
 
 
-def _placed(index: GraphIndex, row: int, place: tuple[float, float]) -> PlacedNode:
+def _placed(index: GraphIndex, row: int, place: tuple[float, float]) -> PositionedNode:
     x, y = place
-    return PlacedNode(
+    return PositionedNode(
         index.graph.ids[row],
         index.names[row],
         index.kinds[row],

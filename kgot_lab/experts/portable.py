@@ -31,7 +31,7 @@ class TakenExpert:
     warnings: tuple[str, ...]
 
 
-def exported(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
+def expert_to_json(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
     """Export an expert as portable JSON without its knowledge.
 
     Of its graphs it has only their sizes, and the names that the configuration uses.
@@ -49,7 +49,9 @@ def exported(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
     return told | {"sha256": _hash(told)}
 
 
-def taken(told: object, service: ExpertService, *, graphs: Mapping[str, str] | None = None) -> TakenExpert:
+def adapt_expert(
+    told: object, service: ExpertService, *, graphs: Mapping[str, str] | None = None
+) -> TakenExpert:
     """Validate an exported expert and adapt it to this service.
 
     Its graphs must exist here, under their own names or those that `graphs` maps them to. Edge types and
@@ -205,7 +207,7 @@ def _measured(id: str, config: ExpertConfig) -> dict[str, Any] | None:
     return told if told.pop("config") == config.digest else None
 
 
-def numbers_measured(scores: Mapping[str, Any]) -> dict[str, float]:
+def flatten_scores(scores: Mapping[str, Any]) -> dict[str, float]:
     """Flatten measured scores to named numbers for a marketplace. `a.b` is the number `b` within `a`."""
     return dict(_numbers(scores, ""))
 

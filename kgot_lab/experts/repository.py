@@ -16,9 +16,14 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slug
-from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
+from kgot_lab.memory.claims.claim import (
+    from_microseconds,
+    from_microseconds_or_none,
+    to_microseconds,
+    utc_now,
+)
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, InTables, Layout, TableStorage
+from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked, TableStorage
 from kgot_lab.types import Json
 
 # All SQL of experts and their conversations, common to SQLite and PostgreSQL.
@@ -182,14 +187,14 @@ class StoredTrial:
     ended: datetime | None
 
 
-class ExpertTables(InTables):
+class ExpertTables(TableBacked):
     """Experts, their conversations and the ratings of answers. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
 
     def _at(self) -> int:
-        return instant(self.now(), "now")
+        return to_microseconds(self.now(), "now")
 
     # --- experts ---
 
@@ -273,7 +278,7 @@ class ExpertTables(InTables):
         """
         told = {"owner": owner} if experts is None else {"owner": owner, "experts": list(experts)}
         rows = self.storage.rows(ACTIVE if experts is None else ACTIVE_WITH, told)
-        return {expert: (int(count), moment(last)) for expert, count, last in rows}
+        return {expert: (int(count), from_microseconds(last)) for expert, count, last in rows}
 
     # --- conversations ---
 
@@ -352,7 +357,7 @@ class ExpertTables(InTables):
             self.storage.rows(ADD_MESSAGE, {**told, "content": content, "metadata": about})
             grown = chain_of([(role, content)], str(chain[0][0]))
             self.storage.rows(TOUCH, {"id": conversation, "at": at, "chain": grown})
-        return ChatMessage(id, role, content, moment(at), metadata or {})
+        return ChatMessage(id, role, content, from_microseconds(at), metadata or {})
 
     def messages(self, conversation: str) -> tuple[ChatMessage, ...]:
         """Return all messages of a conversation in order."""
@@ -370,8 +375,10 @@ class ExpertTables(InTables):
 
     def spoken(self, expert: str, since: datetime, most: int) -> tuple[tuple[str, str, str, datetime], ...]:
         """Return the last messages of all people to an expert since a time, as (owner, id, content, when)."""
-        rows = self.storage.rows(SPOKEN, {"expert": expert, "since": instant(since, "since"), "most": most})
-        return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
+        rows = self.storage.rows(
+            SPOKEN, {"expert": expert, "since": to_microseconds(since, "since"), "most": most}
+        )
+        return tuple((owner, id, content, from_microseconds(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
         """Remove a conversation.
@@ -388,7 +395,7 @@ class ExpertTables(InTables):
 
     # --- ratings of answers ---
 
-    def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
+    def rate_answer(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
         """Store a person's rating of an answer, +1 or -1. The last one counts.
 
         Raises NotFound if there is no such answer, also for a question.
@@ -412,7 +419,7 @@ class ExpertTables(InTables):
         if not found or found[0][1] != "assistant":
             raise NotFound("answer")
 
-    def thumbs(self, conversation: str) -> dict[str, int]:
+    def ratings(self, conversation: str) -> dict[str, int]:
         """Return the ratings of the answers in a conversation, +1 or -1 by the answer's id."""
         return {str(id): int(thumb) for id, thumb in self.storage.rows(THUMBS, {"id": conversation})}
 
@@ -420,7 +427,12 @@ class ExpertTables(InTables):
         """Return each answer of an expert with its evidence and its rating, without anybody's text."""
         return tuple(
             JudgedAnswer(
-                id, conversation, moment(at), json.loads(about), thumb and int(thumb), open_moment(thought)
+                id,
+                conversation,
+                from_microseconds(at),
+                json.loads(about),
+                thumb and int(thumb),
+                from_microseconds_or_none(thought),
             )
             for id, conversation, at, about, thumb, thought in self.storage.rows(OPINIONS, {"expert": expert})
         )
@@ -443,7 +455,7 @@ class ExpertTables(InTables):
             self.storage.rows(
                 ADD_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
             )
-        return StoredTrial(id, body, moment(at), None)
+        return StoredTrial(id, body, from_microseconds(at), None)
 
     def trials(self, expert: str) -> tuple[StoredTrial, ...]:
         """Return all trials of an expert, the oldest first."""
@@ -492,20 +504,29 @@ def _body(config: ExpertConfig) -> str:
 def _expert(row: ClaimRow) -> Expert:
     id, body, created, updated = row
     return Expert.model_validate(
-        {**json.loads(body), "id": id, "created_at": moment(created), "updated_at": moment(updated)}
+        {
+            **json.loads(body),
+            "id": id,
+            "created_at": from_microseconds(created),
+            "updated_at": from_microseconds(updated),
+        }
     )
 
 
 def _conversation(row: ClaimRow) -> ChatConversation:
     id, expert, started, last, preview, chain, count = row
-    return ChatConversation(id, expert, moment(started), moment(last), preview, chain, int(count))
+    return ChatConversation(
+        id, expert, from_microseconds(started), from_microseconds(last), preview, chain, int(count)
+    )
 
 
 def _trial(row: ClaimRow) -> StoredTrial:
     id, body, begun, ended = row
-    return StoredTrial(id, json.loads(body), moment(begun), None if ended is None else moment(ended))
+    return StoredTrial(
+        id, json.loads(body), from_microseconds(begun), None if ended is None else from_microseconds(ended)
+    )
 
 
 def _message(row: ClaimRow) -> ChatMessage:
     id, role, content, at, metadata = row
-    return ChatMessage(id, role, content, moment(at), json.loads(metadata))
+    return ChatMessage(id, role, content, from_microseconds(at), json.loads(metadata))

@@ -18,7 +18,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.consulting import Consultants, check_remote
 from kgot_lab.experts.chat.prompting import Playbook, authored_playbooks
 from kgot_lab.experts.chat.turn import ExpertTurn, TurnServices, chat_history
-from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
+from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merge_patch
 from kgot_lab.experts.graph_folder import GraphFolder, read_graph_in_worker
 from kgot_lab.experts.repository import (
     AlreadyExists,
@@ -127,7 +127,7 @@ class ExpertService:
         """Copy an expert under another name, with some fields changed."""
         if overrides is not None and not isinstance(overrides, Mapping):
             raise BadInput("overrides of a copy are a JSON object with the fields that differ")
-        change = merged(dict(overrides or {}), {"name": new_name})
+        change = merge_patch(dict(overrides or {}), {"name": new_name})
         return self.tables.add_expert(
             self._checked(changed_config(self.expert(id).config, change)), copy_of=id
         )
@@ -173,7 +173,7 @@ class ExpertService:
         for name in (*config.dimension_filters, *goals):
             if name not in BY_NAME and name not in held:
                 raise UnknownName("dimension", name, BY_NAME)
-        self.graphs.known_to(config)  # raises if edges between graphs are invalid
+        self.graphs.expert_graphs(config)  # raises if edges between graphs are invalid
         return config
 
     # --- chat ---
@@ -197,7 +197,7 @@ class ExpertService:
         """
         asked = _sound_text(question, "the question")
         expert = self.tables.expert(expert_id)
-        known = self.graphs.known_to(expert.config)
+        known = self.graphs.expert_graphs(expert.config)
         llm = self.models.named(model or expert.models.get("chat"))
         said = _history(history)
         with self.tables.storage.changing():
@@ -215,7 +215,7 @@ class ExpertService:
                 BadInput
             ):  # the expert was changed so that the variant no longer fits: its own configuration answers, for neither variant
                 variant = chosen_variant(expert.config, trial, conversation)
-                known = self.graphs.known_to(variant.config)
+                known = self.graphs.expert_graphs(variant.config)
                 llm = self.models.named(model or variant.config.models.get("chat"))
                 choice = variant
         # a peer's question is not delegated further, since two instances could ask each other forever
@@ -329,7 +329,7 @@ def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"expert_{path.stem}", json.loads(path.read_text(encoding="utf-8"))
 
 
-def ship_experts(service: ExpertService) -> tuple[str, ...]:
+def add_shipped_experts(service: ExpertService) -> tuple[str, ...]:
     """Store the shipped experts that were never stored before, and return their ids.
 
     A deleted one is not restored.

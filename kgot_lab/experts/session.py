@@ -18,12 +18,12 @@ from kgot_lab.experts.chat.chat_events import (
     ThoughtEvent,
     TokenEvent,
 )
-from kgot_lab.experts.chat.citations import CITED, FALSE_MARK, CitableNode, Citables
+from kgot_lab.experts.chat.citations import CITATION_PATTERN, FALSE_MARK, CitableNode, CitableNodes
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 
 class AnswerPart(NamedTuple):
@@ -35,7 +35,7 @@ class AnswerPart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AnsweredTalk:
+class TalkAnswer:
     """An answer of an expert: its text, how it came about, and its valid and false citations.
 
     `thought` is None if nothing could be searched. `trouble` says why the answer is incomplete, and is "" if
@@ -57,21 +57,21 @@ class AnsweredTalk:
     @property
     def parts(self) -> tuple[AnswerPart, ...]:
         """The answer as text and citations, in order."""
-        return tuple(answer_parts(self.text, self.cited))
+        return tuple(split_answer(self.text, self.cited))
 
     def __repr__(self) -> str:
         told = [self.text] * bool(self.text) + [f"({self.trouble})"] * bool(self.trouble)
-        false = f", {counted(len(self.false), 'false citation')}" * bool(self.false)
-        return f"{' '.join(told)}\n<{counted(len(self.cited), 'node')} cited{false}>"
+        false = f", {format_count(len(self.false), 'false citation')}" * bool(self.false)
+        return f"{' '.join(told)}\n<{format_count(len(self.cited), 'node')} cited{false}>"
 
 
-def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPart]:
+def split_answer(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPart]:
     """Split the text of an answer into plain text and citations.
 
     `cited` are the nodes that its valid citations name.
     """
-    nodes, at = Citables(cited), 0
-    for found in CITED.finditer(text):
+    nodes, at = CitableNodes(cited), 0
+    for found in CITATION_PATTERN.finditer(text):
         inside = found[1].strip()
         parts = (
             [inside]
@@ -100,14 +100,14 @@ class ExpertTalk:
         self.service, self.owner = service, owner
         self.expert: Expert = service.expert(expert_id)
         self.conversation: str | None = None
-        self.turns: tuple[AnsweredTalk, ...] = ()
+        self.turns: tuple[TalkAnswer, ...] = ()
 
     @property
     def known(self) -> KnownGraphs:
         """The graphs of the expert as they are now. Raises UnknownName and BadInput."""
-        return self.service.graphs.known_to(self.expert.config)
+        return self.service.graphs.expert_graphs(self.expert.config)
 
-    def ask(self, question: str) -> AnsweredTalk:
+    def ask(self, question: str) -> TalkAnswer:
         """Ask a question in the conversation and wait for the whole answer.
 
         Raises BadInput if the question is invalid, and NotFound.
@@ -138,7 +138,9 @@ class ExpertTalk:
 
     def __repr__(self) -> str:
         graphs = ", ".join(self.expert.graphs)
-        return f"<Talk with {self.expert.persona.name} on {graphs}: {counted(len(self.turns), 'answer')}>"
+        return (
+            f"<Talk with {self.expert.persona.name} on {graphs}: {format_count(len(self.turns), 'answer')}>"
+        )
 
 
 @dataclass
@@ -165,13 +167,13 @@ class _Request:
             case ChatDone():
                 self.done = event
 
-    def answered(self) -> AnsweredTalk:
+    def answered(self) -> TalkAnswer:
         """Return the answer so far. An interrupted answer is what was stored of it."""
         message, cited, false = (
             (self.done.message_id, self.done.cited, self.done.false) if self.done else self._kept()
         )
         turn, trouble = self.turn, self.trouble if self.done else "it was broken off"
-        return AnsweredTalk(
+        return TalkAnswer(
             question=turn.question,
             text=self.text,
             message=message,

@@ -12,10 +12,10 @@ from kgot_lab.embedding.embedder import (
     Embedder,
     Matrix,
     SignBits,
+    argsort_descending,
     checked_embedder,
-    descending,
+    normalise_rows,
     row_products,
-    unit,
 )
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require, require_count
@@ -23,7 +23,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document, HitColumns, Ranking, checked_documents, full_text
 
-LARGE = 200_000  # vectors; reading this many takes about 30 ms
+SIGN_BITS_FROM = 200_000  # vectors; reading this many takes about 30 ms
 # minimum number of candidates in a large collection; they contain 99 % of the ten nearest
 _CANDIDATES = 2_000
 
@@ -46,7 +46,9 @@ def dense(
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids, texts = [document.id for document in documents], [full_text(document) for document in documents]
-    return _by_cosine(ids, _embedded(texts, embedder), embedder, _Lane(name, keep, exact=exact))
+    return _cosine_stage(
+        ids, _embed_texts(texts, embedder), embedder, _SearchOptions(name, keep, exact=exact)
+    )
 
 
 def best_sentence(
@@ -63,7 +65,7 @@ def best_sentence(
         starts.append(len(texts))
         texts += [full_text(replace(document, text=sentence)) for sentence in rough_sentences(document.text)]
     ids = [document.id for document in documents]
-    return _by_cosine(ids, _embedded(texts, embedder), embedder, _Lane(name, keep, starts))
+    return _cosine_stage(ids, _embed_texts(texts, embedder), embedder, _SearchOptions(name, keep, starts))
 
 
 def dense_from_vectors(
@@ -86,15 +88,18 @@ def dense_from_vectors(
         "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
     )
     checked_embedder(embedder)
-    vectors.refuse_other(embedder)
+    vectors.require_embedder(embedder)
     order = sorted(range(len(vectors)), key=vectors.ids.__getitem__)
-    return _by_cosine(
-        [vectors.ids[row] for row in order], vectors.matrix[order], embedder, _Lane(name, keep, exact=exact)
+    return _cosine_stage(
+        [vectors.ids[row] for row in order],
+        vectors.matrix[order],
+        embedder,
+        _SearchOptions(name, keep, exact=exact),
     )
 
 
 @dataclass(frozen=True)
-class _Lane:
+class _SearchOptions:
     """Settings of a dense retriever: name, number of hits, and search method.
 
     `starts` is the row of each id's first vector, if ids have several.
@@ -107,13 +112,13 @@ class _Lane:
 
     def __post_init__(self) -> None:
         if self.keep is not None:
-            require_count(self.keep, 1, "keep", "it is how many hits a lane keeps")
+            require_count(self.keep, 1, "keep", "it is how many hits a retriever keeps")
 
 
-def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
+def _embed_texts(texts: list[str], embedder: Embedder) -> Matrix:
     """Return the vectors of texts after checking that there is one for each."""
     checked_embedder(embedder, ("name", "embed"))
-    matrix = unit(embedder.embed(texts), embedder.name)
+    matrix = normalise_rows(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):
         raise BadInput(
             f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each"
@@ -121,16 +126,22 @@ def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
     return matrix
 
 
-def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) -> Stage:
+def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, options: _SearchOptions) -> Stage:
     """Build a stage that ranks sorted ids by the cosine of their vector, or of their best one."""
-    keep, starts = lane.keep, lane.starts
-    large = keep is not None and starts is None and not lane.exact and len(ids) >= LARGE and CAN_COUNT_BITS
+    keep, starts = options.keep, options.starts
+    large = (
+        keep is not None
+        and starts is None
+        and not options.exact
+        and len(ids) >= SIGN_BITS_FROM
+        and CAN_COUNT_BITS
+    )
     signs = SignBits(matrix) if large else None
 
     def step(ranking: Ranking) -> Ranking:
         if not ranking.query.text.strip():
             return Ranking(ranking.query, ())
-        asked = unit(embedder.embed([ranking.query.text]), embedder.name)[0]
+        asked = normalise_rows(embedder.embed([ranking.query.text]), embedder.name)[0]
         if len(asked) != matrix.shape[1]:
             raise BadInput(
                 f"{embedder.name} gave the query {len(asked)} numbers and the documents {matrix.shape[1]}: embed both alike"
@@ -144,7 +155,7 @@ def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) 
         if keep is not None and keep < len(looked):
             found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
             looked, cosines = looked[found], cosines[found]
-        order = descending(cosines)[:keep]  # the ids are sorted, so ties are by id
+        order = argsort_descending(cosines)[:keep]  # the ids are sorted, so ties are by id
         return Ranking(ranking.query, HitColumns(ids, looked[order], cosines[order]))
 
-    return Stage(lane.name if keep is None else f"{lane.name} % {keep}", step)
+    return Stage(options.name if keep is None else f"{options.name} % {keep}", step)

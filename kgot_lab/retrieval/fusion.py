@@ -17,7 +17,7 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
 
-def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
+def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     """Fuse retrievers by a weighted sum of normalised scores.
 
     score(d) = sum over retrievers of weight * scaled(s(d)). scale="range" scales the scores of a retriever to
@@ -27,20 +27,22 @@ def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
     unknown scale. Searching raises BadInput if a retriever returns a score that is not finite or one id
     twice, as in the other fusions.
     """
-    _check_lanes(lanes)
+    _check_weighted(retrievers)
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
-    scaled, weights = SCALES[scale], [weight for weight, _ in lanes]
+    scaled, weights = SCALES[scale], [weight for weight, _ in retrievers]
 
     def step(ranking: Ranking) -> Ranking:
-        results = [lane(ranking) for _, lane in lanes]
-        ids, lists = gathered(results)
+        results = [retriever(ranking) for _, retriever in retrievers]
+        ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for weight, (rows, found) in zip(weights, lists, strict=True):
             scores[rows] += weight * scaled(found)
-        return fused(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
+        return fused_ranking(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
 
-    names = [f"{weight:g} {lane.name}" for weight, lane in lanes] + [f"scale={scale}"] * (scale != "range")
+    names = [f"{weight:g} {retriever.name}" for weight, retriever in retrievers] + [f"scale={scale}"] * (
+        scale != "range"
+    )
     return Stage(f"weighted({', '.join(names)})", step)
 
 
@@ -55,12 +57,12 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
 
     def step(ranking: Ranking) -> Ranking:
         results = [stage(ranking) for stage in stages]
-        ids, lists = gathered(results)
+        ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for rows, _ in lists:
             # k = 60 as in the paper; small k trusts the top ranks more
             scores[rows] += 1 / (k + np.arange(1, len(rows) + 1))
-        return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
+        return fused_ranking(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"rrf({', '.join([stage.name for stage in stages] + [f'k={k}'] * (k != 60))})", step)
 
@@ -75,30 +77,30 @@ def strongest(*stages: Stage) -> Stage:
 
     def step(ranking: Ranking) -> Ranking:
         results = [stage(ranking) for stage in stages]
-        ids, lists = gathered(results)
+        ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for rows, found in lists:
-            scores[rows] = np.maximum(scores[rows], by_maximum(found))
-        return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
+            scores[rows] = np.maximum(scores[rows], scale_by_maximum(found))
+        return fused_ranking(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"strongest({', '.join(stage.name for stage in stages)})", step)
 
 
-def _check_lanes(lanes: Sequence[object]) -> None:
+def _check_weighted(pairs: Sequence[object]) -> None:
     """Raise BadInput unless these are pairs of a weight and a stage, with at least one weight above 0."""
-    for lane in lanes:
-        if not (isinstance(lane, tuple | list) and len(lane) == 2 and isinstance(lane[1], Stage)):
+    for pair in pairs:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[1], Stage)):
             raise BadInput(
-                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(lane)}"
+                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(pair)}"
             )
-        weight = lane[0]
+        weight = pair[0]
         if (
             isinstance(weight, bool)
             or not isinstance(weight, int | float | np.number)
             or not (math.isfinite(weight) and weight >= 0)
         ):
             raise BadInput(f"weighted() takes weights of 0 or more, which {describe_value(weight)} is not")
-    if not any(lane[0] > 0 for lane in lanes if isinstance(lane, tuple | list)):
+    if not any(pair[0] > 0 for pair in pairs if isinstance(pair, tuple | list)):
         raise BadInput("weighted() takes at least one pair (weight, stage) with a weight above 0")
 
 
@@ -112,7 +114,7 @@ def _check_stages(name: str, stages: Sequence[object]) -> None:
 # --- normalisation ---
 
 
-def by_range(scores: _Floats) -> _Floats:
+def scale_by_range(scores: _Floats) -> _Floats:
     """Scale scores to 0..1 by min-max normalisation.
 
     The best score becomes 1 and the worst 0. If all are equal, all become 1.
@@ -123,7 +125,7 @@ def by_range(scores: _Floats) -> _Floats:
     return (scores - low) / (scores.max() - low)  # type: ignore[no-any-return]
 
 
-def by_maximum(scores: _Floats) -> _Floats:
+def scale_by_maximum(scores: _Floats) -> _Floats:
     """Divide scores by the largest, after setting negative ones to 0.
 
     If none is above 0, all become 0 (decision C-O7).
@@ -132,13 +134,13 @@ def by_maximum(scores: _Floats) -> _Floats:
     return clipped / (clipped.max(initial=0.0) or 1.0)
 
 
-SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximum": by_maximum}
+SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": scale_by_range, "maximum": scale_by_maximum}
 
 
 # --- rankings as columns ---
 
 
-def scores_of(ranking: Ranking) -> _Floats:
+def ranking_scores(ranking: Ranking) -> _Floats:
     """Return the scores of a ranking, best first."""
     if isinstance(ranking.hits, HitColumns):
         return np.asarray(ranking.hits.scores, dtype=np.float64)
@@ -161,15 +163,15 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
         ) from None
 
 
-def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
+def rows_and_scores(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
     """Return the index of each hit of a ranking in a list of ids, and the scores of the hits.
 
     Raises BadInput if a hit is not among the ids, if a score is not finite, or if an id occurs twice.
     """
-    return _sound(ranking, hit_rows(ranking, ids))
+    return _checked_rows(ranking, hit_rows(ranking, ids))
 
 
-def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
+def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
     """Return the union of the ids found by rankings, and the rows and scores of each ranking in it.
 
     Raises BadInput if a ranking cannot be fused: it has a score that is not finite, or one id twice.
@@ -199,7 +201,7 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
             rows = np.asarray(ranking.hits.rows, dtype=np.int64)
         else:
             rows = np.fromiter(map(row_of.__getitem__, ranking.ids), np.int64, len(ranking.hits))
-        lists.append(_sound(ranking, rows))
+        lists.append(_checked_rows(ranking, rows))
     found = np.zeros(len(ids), dtype=bool)
     for rows, _ in lists:
         found[rows] = True
@@ -211,35 +213,37 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
     ]
 
 
-def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
+def _checked_rows(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     """Return the rows and scores of a ranking after checking that it can be fused."""
-    scores = scores_of(ranking)
+    scores = ranking_scores(ranking)
     if rows.size and np.bincount(rows).max() > 1:
-        raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
+        raise BadInput(
+            f"retriever {ranking.system!r} found a document twice; the ids of a ranking must be unique"
+        )
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         id, score = ranking.hits[int(bad[0])]
         raise BadInput(
-            f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused"
+            f"retriever {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused"
         )
     return rows, scores
 
 
-def fused(
-    query: Query, ids: Sequence[str], scores: _Floats, lanes: tuple[tuple[float, Ranking], ...]
+def fused_ranking(
+    query: Query, ids: Sequence[str], scores: _Floats, inputs: tuple[tuple[float, Ranking], ...]
 ) -> Ranking:
     """Build the ranking of ids by score, best first, ties by id.
 
     The ranking keeps the weighted rankings that it was fused from.
     """
     order = np.argsort(-scores)  # an unstable sort is much faster, and ties are sorted next
-    for start, end in _ties(scores[order]):
+    for start, end in _tie_ranges(scores[order]):
         same: list[int] = order[start:end].tolist()
         order[start:end] = sorted(same, key=ids.__getitem__)
-    return Ranking(query, HitColumns(ids, order, scores[order]), lanes=lanes)
+    return Ranking(query, HitColumns(ids, order, scores[order]), lanes=inputs)
 
 
-def _ties(values: _Floats) -> list[tuple[int, int]]:
+def _tie_ranges(values: _Floats) -> list[tuple[int, int]]:
     """Return the start and end of each run of two or more equal values."""
     edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
     long = np.flatnonzero(np.diff(edges) > 1)
@@ -261,7 +265,7 @@ class Weights:
 
 # The tuning table of KG-OS, section 7. "backward-compatible" is not "default" without intent, which would be
 # .389/.444/.167 (C-O3).
-WEIGHTS: Mapping[str, Weights] = {
+WEIGHT_PRESETS: Mapping[str, Weights] = {
     "default": Weights(0.35, 0.40, 0.15, 0.10),
     "goal-oriented": Weights(0.25, 0.30, 0.15, 0.30),
     "exact-term": Weights(0.10, 0.65, 0.15, 0.10),
@@ -272,22 +276,22 @@ WEIGHTS: Mapping[str, Weights] = {
 }
 
 
-def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
+def normalised_weights(weights: str | Weights, *names: str) -> Weights:
     """Return the weights of some retrievers by a preset or by custom weights, normalised to a sum of 1.
 
     Retrievers that are not named get 0. Custom weights may have any sum. If none is missing from a preset,
     its weights are returned exactly. Raises UnknownName for an unknown preset, and BadInput if a weight is
     below 0 or no named retriever has a weight above 0.
     """
-    if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHTS):
-        raise UnknownName("preset", str(weights), WEIGHTS)
-    all = asdict(weights if isinstance(weights, Weights) else WEIGHTS[weights])
+    if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHT_PRESETS):
+        raise UnknownName("preset", str(weights), WEIGHT_PRESETS)
+    all = asdict(weights if isinstance(weights, Weights) else WEIGHT_PRESETS[weights])
     for name, weight in all.items():
         require_amount(weight, f"the weight of {name}")
-    given = {name: weight if name in lanes else 0.0 for name, weight in all.items()}
+    given = {name: weight if name in names else 0.0 for name, weight in all.items()}
     if not any(given.values()):
         raise BadInput(
-            f"hybrid({weights!r}) takes at least one lane that weighs more than 0 in {Weights(**all)}"
+            f"hybrid({weights!r}) takes at least one retriever that weighs more than 0 in {Weights(**all)}"
         )
     # no division if nothing is missing, so that a full preset is exact
     total = 1.0 if given == all and math.isclose(sum(all.values()), 1.0) else sum(given.values())
@@ -306,11 +310,17 @@ def hybrid(
 
     The weights of omitted retrievers are shared among the others in proportion. A retriever of weight 0 is
     not run. `preset` may also be custom Weights. Raises UnknownName for an unknown preset, and BadInput as
-    `lane_weights` does.
+    `normalised_weights` does.
     """
-    lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
-    share = asdict(lane_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))
+    retrievers = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
+    share = asdict(
+        normalised_weights(preset, *(name for name, stage in retrievers.items() if stage is not None))
+    )
     return weighted(
-        *((share[name], lane) for name, lane in lanes.items() if lane is not None and share[name] > 0),
+        *(
+            (share[name], stage)
+            for name, stage in retrievers.items()
+            if stage is not None and share[name] > 0
+        ),
         scale="maximum",
     )

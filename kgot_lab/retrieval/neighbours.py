@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, csr
-from kgot_lab.retrieval.fusion import by_range, fused, gathered
+from kgot_lab.retrieval.fusion import fused_ranking, merge_rankings, scale_by_range
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
-Places = NDArray[np.int64]
+StepIndices = NDArray[np.int64]
 # KG-OS, section 7: targets of a hit's edges help more than their sources
-BOOST_ALONG, BOOST_AGAINST = (0.5, 0.3)
+OUTGOING_BOOST, INCOMING_BOOST = (0.5, 0.3)
 BOOST_SEEDS = 10  # hits that a walk starts from
 
 # --- retrievers ---
@@ -33,49 +33,49 @@ def boost(
     weight: float,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = BOOST_ALONG,
-    incoming: float = BOOST_AGAINST,
+    outgoing: float = OUTGOING_BOOST,
+    incoming: float = INCOMING_BOOST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """Boost the neighbours of the first hits.
 
-    score(d) = min-max normalised earlier score + weight * boost(d). boost(d) is that of `around` with the
+    score(d) = min-max normalised earlier score + weight * boost(d). boost(d) is that of `boosted_neighbours` with the
     first `seeds` hits as seeds (KG-OS, method 12). Documents outside the earlier ranking start at 0. Raises
     BadInput for an invalid weight or number of seeds, and for a seed that is not a node.
     """
     if not (math.isfinite(weight) and weight >= 0):
         raise BadInput(f"the weight of a boost is a number of 0 or more, not {weight}")
-    lane = _boosts(graph, types, outgoing, incoming)
-    keep = _counted(seeds)
+    boost_stage = _boost_stage(graph, types, outgoing, incoming)
+    keep = _checked_seeds(seeds)
 
     def step(ranking: Ranking) -> Ranking:
-        near = lane(best(ranking, keep))
-        ids, ((rows, earlier), (boosted, boosts)) = gathered([ranking, near])
+        near = boost_stage(best(ranking, keep))
+        ids, ((rows, earlier), (boosted, boosts)) = merge_rankings([ranking, near])
         scores = np.zeros(len(ids))
-        scores[rows] = by_range(earlier)
+        scores[rows] = scale_by_range(earlier)
         scores[boosted] += weight * boosts
-        return fused(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
+        return fused_ranking(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
 
     return Stage(
-        _named(
+        _stage_name(
             "boost",
             f"{weight:g}",
             types,
-            outgoing=(outgoing, BOOST_ALONG),
-            incoming=(incoming, BOOST_AGAINST),
+            outgoing=(outgoing, OUTGOING_BOOST),
+            incoming=(incoming, INCOMING_BOOST),
             seeds=(seeds, BOOST_SEEDS),
         ),
         step,
     )
 
 
-def around(
+def boosted_neighbours(
     graph: PropertyGraph,
     start: Stage,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = BOOST_ALONG,
-    incoming: float = BOOST_AGAINST,
+    outgoing: float = OUTGOING_BOOST,
+    incoming: float = INCOMING_BOOST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """Rank the neighbours of the first hits of another stage (the graph boost as a retriever).
@@ -84,17 +84,17 @@ def around(
     largest. With `types`, only edges of these types count. Loops are ignored. A seed is found only if another
     seed is linked to it. Raises BadInput as `boost` does.
     """
-    lane = _boosts(graph, types, outgoing, incoming)
-    keep = _counted(seeds)
-    name = _named(
+    boost_stage = _boost_stage(graph, types, outgoing, incoming)
+    keep = _checked_seeds(seeds)
+    name = _stage_name(
         "around",
         start.name,
         types,
-        outgoing=(outgoing, BOOST_ALONG),
-        incoming=(incoming, BOOST_AGAINST),
+        outgoing=(outgoing, OUTGOING_BOOST),
+        incoming=(incoming, INCOMING_BOOST),
         seeds=(seeds, BOOST_SEEDS),
     )
-    return Stage(name, lambda ranking: lane(best(start(ranking), keep)))
+    return Stage(name, lambda ranking: boost_stage(best(start(ranking), keep)))
 
 
 def jaccard(
@@ -107,13 +107,13 @@ def jaccard(
     A seed is compared with the other seeds. Raises BadInput as `boost` does.
     """
     links = Links.of(graph, types)
-    near = links.distinct
-    keep = _counted(seeds)
+    near = links.distinct_neighbours
+    keep = _checked_seeds(seeds)
 
     def step(ranking: Ranking) -> Ranking:
         rows = links.rows(best(start(ranking), keep))
         pairs = np.concatenate(
-            [np.empty((4, 0), np.int64), *(_overlaps(near, int(row)) for row in rows)], axis=1
+            [np.empty((4, 0), np.int64), *(_shared_neighbours(near, int(row)) for row in rows)], axis=1
         )
         # sorted, so that the first of each node is its best
         pairs = pairs[:, np.argsort(-pairs[2] / pairs[3], kind="stable")]
@@ -126,12 +126,14 @@ def jaccard(
                 f"shares {shared[number]} of {united[number]} neighbours with {links.label(seeds_of[number])}"
             )
 
-        return replace(fused(ranking.query, ids, shared / united, ()), paths=LazyTexts(ids, describe))
+        return replace(fused_ranking(ranking.query, ids, shared / united, ()), paths=LazyTexts(ids, describe))
 
-    return Stage(_named("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS)), step)
+    return Stage(_stage_name("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS)), step)
 
 
-def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float) -> Stage:
+def _boost_stage(
+    graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float
+) -> Stage:
     """Build a stage that ranks the neighbours of the hits of a ranking, scaled to a maximum of 1."""
     if not all(math.isfinite(value) and value >= 0 for value in (outgoing, incoming)):
         raise BadInput(f"outgoing and incoming edges count 0 or more, not {outgoing} and {incoming}")
@@ -145,18 +147,18 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
             return Ranking(ranking.query, ())
         ids = [graph.ids[row] for row in kept.tolist()]
         paths = LazyTexts(ids, lambda number: links.path([first[kept[number]]]))
-        return replace(fused(ranking.query, ids, boosts[kept], ()), paths=paths)
+        return replace(fused_ranking(ranking.query, ids, boosts[kept], ()), paths=paths)
 
     return Stage("boost", step)
 
 
-def _overlaps(near: Csr, seed: int) -> Places:
+def _shared_neighbours(near: Csr, seed: int) -> StepIndices:
     """Count shared neighbours of a seed and each node that shares any.
 
     Rows of the result: seed, node, number shared, size of the union.
     """
     mine = near.indices[near.indptr[seed] : near.indptr[seed + 1]]
-    nodes, shared = np.unique(near.indices[neighbour_places(near, mine)[0]], return_counts=True)
+    nodes, shared = np.unique(near.indices[neighbour_steps(near, mine)[0]], return_counts=True)
     nodes, shared = nodes[nodes != seed], shared[nodes != seed]
     degrees = near.indptr[nodes + 1] - near.indptr[nodes]
     # neighbours of each other are in each other's set
@@ -178,7 +180,7 @@ class Links:
     graph: PropertyGraph
     ends: Csr
     origins: Ints
-    numbers: Places
+    numbers: StepIndices
 
     @classmethod
     def of(cls, graph: PropertyGraph, types: Collection[str] | None = None) -> Links:
@@ -195,36 +197,36 @@ class Links:
         return cls(graph, ends, origins[ends.edges], kept)
 
     @property
-    def distinct(self) -> Csr:
+    def distinct_neighbours(self) -> Csr:
         """The distinct neighbours of each row."""
         size = np.int64(len(self.graph))
-        pairs = each_once(self.origins * size + self.ends.indices, int(size * size))
+        pairs = distinct_integers(self.origins * size + self.ends.indices, int(size * size))
         return csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
 
-    def outward(self, places: Places) -> NDArray[np.bool_]:
+    def is_outgoing(self, places: StepIndices) -> NDArray[np.bool_]:
         """Return whether each step follows the direction of its edge."""
         along: NDArray[np.bool_] = self.ends.edges[places] < len(self.numbers)
         return along
 
     @cached_property
-    def edge_rows(self) -> Places:
+    def edge_rows(self) -> StepIndices:
         """The edge row of each step."""
         return self.numbers[self.ends.edges % max(len(self.numbers), 1)]
 
     @cached_property
-    def ways(self) -> Ints:
+    def step_kinds(self) -> Ints:
         """A code for each step: twice the code of the edge's type, plus one against its direction."""
-        against = ~self.outward(np.arange(len(self.ends.edges)))
+        against = ~self.is_outgoing(np.arange(len(self.ends.edges)))
         return (2 * self.graph.type_codes[self.edge_rows] + against).astype(np.int32)
 
-    def boosts(self, seeds: Ints, worth: NDArray[np.float64]) -> tuple[NDArray[np.float64], Ints]:
+    def boosts(self, seeds: Ints, step_weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], Ints]:
         """Return the boost of each row, scaled to a maximum of 1, and the first step to it.
 
         The boost is the sum of the weights of the steps from the seeds, by type and direction. The first step
         is one from the earliest seed, or -1 if no step leads to the row.
         """
-        places, _ = neighbour_places(self.ends, seeds)
-        values = worth[self.ways[places]]
+        places, _ = neighbour_steps(self.ends, seeds)
+        values = step_weights[self.step_kinds[places]]
         places, values = places[values > 0], values[values > 0]
         ends, size = self.ends.indices[places], len(self.graph)
         boosts = np.zeros(size)
@@ -293,24 +295,24 @@ class LazyTexts(Mapping[str, str]):
         return dict, (dict(self),)  # pickled with the texts
 
 
-def neighbour_places(rows: Csr, some: Ints) -> tuple[Places, Places]:
+def neighbour_steps(rows: Csr, some: Ints) -> tuple[StepIndices, StepIndices]:
     """Return the step indices of all neighbours of some rows, and the position in `some` of each."""
     lengths = rows.indptr[some + 1] - rows.indptr[some]
     owners = np.repeat(np.arange(len(some)), lengths)
     return np.arange(lengths.sum()) + (rows.indptr[some] - np.cumsum(lengths) + lengths)[owners], owners
 
 
-def each_once(values: Places | Ints, below: int) -> Places:
+def distinct_integers(values: StepIndices | Ints, bound: int) -> StepIndices:
     """Return the sorted distinct values among integers from 0 to below a bound.
 
     np.unique takes many times as long, because it hashes them.
     """
-    if below <= 16 * len(values):
-        there = np.zeros(below, bool)
-        there[values] = True
-        return np.flatnonzero(there)
-    ordered: Places = np.sort(values).astype(np.int64, copy=False)
-    first: Places = ordered[np.diff(ordered, prepend=-1) != 0]
+    if bound <= 16 * len(values):
+        is_present = np.zeros(bound, bool)
+        is_present[values] = True
+        return np.flatnonzero(is_present)
+    ordered: StepIndices = np.sort(values).astype(np.int64, copy=False)
+    first: StepIndices = ordered[np.diff(ordered, prepend=-1) != 0]
     return first
 
 
@@ -325,13 +327,13 @@ def _of_types(graph: PropertyGraph, types: Collection[str] | None) -> NDArray[np
     return np.isin(graph.type_codes, wanted)
 
 
-def _counted(seeds: int) -> int:
+def _checked_seeds(seeds: int) -> int:
     if seeds < 1:
         raise BadInput(f"a walk needs 1 seed or more, not {seeds}")
     return seeds
 
 
-def _named(verb: str, first: str, types: Iterable[str] | None, **options: tuple[float, float]) -> str:
+def _stage_name(verb: str, first: str, types: Iterable[str] | None, **options: tuple[float, float]) -> str:
     """Format the name of a stage with the options that differ from their defaults."""
     chosen = [f"{name}={value:g}" for name, (value, usual) in options.items() if value != usual]
     return f"{verb}({', '.join([first, *(sorted(types) if types else []), *chosen])})"

@@ -23,7 +23,7 @@ from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.graph.changes import Identity, Truth
 from kgot_lab.io.files import read_regular
 from kgot_lab.io.processes import hold, tell_of_forks
-from kgot_lab.sandbox.replies import account_of, removal_of
+from kgot_lab.sandbox.replies import encode_element, encode_removal
 from kgot_lab.stores.hash_chain import (
     CHAINED,
     FRESH,
@@ -37,7 +37,7 @@ from kgot_lab.stores.hash_chain import (
     read_chain,
     salvaged_records,
 )
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Json, Node
 
 
@@ -238,7 +238,7 @@ def salvage(path: Path) -> Salvaged:
         records, written = salvaged_records(data, path)
         if written and not records:
             raise StoreDamaged(
-                f"{path}: not one of {counted(written, 'write')} could be read; it stays as it is: restore a copy"
+                f"{path}: not one of {format_count(written, 'write')} could be read; it stays as it is: restore a copy"
             )
         kept = set_aside(path)
         try:
@@ -246,7 +246,7 @@ def salvage(path: Path) -> Salvaged:
         except BaseException:
             kept.unlink(missing_ok=True)  # the damaged file is still in place
             raise
-    return Salvaged(kept, f"kept {len(records):,} of {counted(written, 'write')}")
+    return Salvaged(kept, f"kept {len(records):,} of {format_count(written, 'write')}")
 
 
 def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
@@ -265,14 +265,14 @@ def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dic
 
 def _record(diff: Diff) -> dict[str, Json]:
     nodes = [
-        *map(removal_of, diff.removed_nodes),
-        *map(account_of, diff.added_nodes),
-        *(account_of(after) for _, after in diff.changed_nodes),
+        *map(encode_removal, diff.removed_nodes),
+        *map(encode_element, diff.added_nodes),
+        *(encode_element(after) for _, after in diff.changed_nodes),
     ]
     edges = [
-        *map(removal_of, diff.removed_edges),
-        *map(account_of, diff.added_edges),
-        *(account_of(after) for _, after in diff.changed_edges),
+        *map(encode_removal, diff.removed_edges),
+        *map(encode_element, diff.added_edges),
+        *(encode_element(after) for _, after in diff.changed_edges),
     ]
     return {"nodes": nodes, "edges": edges}
 

@@ -43,26 +43,42 @@ def stem(word: str) -> str:
 
 
 _WORD = re.compile(r"\w+")
-_NAMED = re.compile(r"[^\W_]+")
-_NO_SPACES = (  # Thai to Khmer, Japanese, Chinese; Korean too, whose particles follow a name without a space
+_NAME_TOKEN = re.compile(r"[^\W_]+")
+_UNSPACED_SCRIPTS = (  # Thai to Khmer, Japanese, Chinese; Korean too, whose particles follow a name without a space
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-_UNSPACED = re.compile(f"[{_NO_SPACES}]|[^{_NO_SPACES}]+")
-_SEARCHED = re.compile(r"\b\w\w+\b")
-STOP_WORDS = frozenset(
+_UNSPACED = re.compile(f"[{_UNSPACED_SCRIPTS}]|[^{_UNSPACED_SCRIPTS}]+")
+_SEARCH_WORD = re.compile(r"\b\w\w+\b")
+# Stop words. Each list is part of a published method or of published figures, so they differ.
+
+SEARCH_STOP_WORDS = frozenset(  # Lucene's, which bm25s also uses: not searched by lexical retrieval
     "a an and are as at be but by for if in into is it no not of on or such "
     "that the their then there these they this to was will with".split()
-)  # Lucene's, which bm25s also uses
-_COMMON = frozenset(
+)
+CONTENT_STOP_WORDS = frozenset(  # not compared as the content of a text
     "a an and are as at be been but by did do does for from had has have he her his how i in is it its of on or s she that the their "
     "them then there they this to was were what when where which who whom whose why will with".split()
+)
+NAME_STOP_WORDS = frozenset(  # no name of a document by themselves, and no context of a name
+    "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
+    "they their i you we not no one two first new are has have had did does do".split()
+)
+LEADING_STOP_WORDS = NAME_STOP_WORDS - frozenset(
+    "new first one two no".split()
+)  # dropped before a name; New York is not York
+COMPARED_STOP_WORDS = frozenset(  # left out of the two things that a question compares
+    "a an the that those one of is are was were do does did has have had be been".split()
 )
 
 
 def content_words(text: str) -> list[str]:
     """Return the content words of a text, in lower case and lightly stemmed."""
-    return [light_stem(word) for word in _WORD.findall(composed(text).lower()) if word not in _COMMON]
+    return [
+        light_stem(word)
+        for word in _WORD.findall(normalise_nfc(text).lower())
+        if word not in CONTENT_STOP_WORDS
+    ]
 
 
 def searched_words(text: str) -> list[str]:
@@ -70,44 +86,46 @@ def searched_words(text: str) -> list[str]:
 
     Equals the tokenisation of bm25s applied to the composed text.
     """
-    return [word for word in _SEARCHED.findall(composed(text).lower()) if word not in STOP_WORDS]
+    return [
+        word for word in _SEARCH_WORD.findall(normalise_nfc(text).lower()) if word not in SEARCH_STOP_WORDS
+    ]
 
 
-def folded_words(text: str) -> list[str]:
+def casefold_words(text: str) -> list[str]:
     """Return the case-folded words of a text for comparison, with underscores as spaces."""
-    return _WORD.findall(composed(text).casefold().replace("_", " "))
+    return _WORD.findall(normalise_nfc(text).casefold().replace("_", " "))
 
 
-def composed(text: str) -> str:
+def normalise_nfc(text: str) -> str:
     """Normalise a text to NFC, since files may store a letter and its accent as two characters."""
     return unicodedata.normalize("NFC", text)
 
 
-def named_words(text: str) -> tuple[str, ...]:
+def name_tokens(text: str) -> tuple[str, ...]:
     """Return the words by which names are compared: case-folded, NFC, without signs.
 
     Underscores between words count as spaces.
     """
-    return tuple(_NAMED.findall(composed(text.casefold())))
+    return tuple(_NAME_TOKEN.findall(normalise_nfc(text.casefold())))
 
 
-def content_stems(text: str) -> tuple[str, ...]:
+def name_units(text: str) -> tuple[str, ...]:
     """Return the words by which names are compared, with each character of an unspaced script as a word."""
-    return tuple(part for word in named_words(text) for part in _UNSPACED.findall(word))
+    return tuple(part for word in name_tokens(text) for part in _UNSPACED.findall(word))
 
 
-def stands_in(value: str, text: str) -> bool:
+def contains_words(value: str, text: str) -> bool:
     """Return whether a text contains a value as consecutive words.
 
     A value without words is contained only in an equal text.
     """
-    words = content_stems(value)
+    words = name_units(value)
     if not words:
         return bool(value.strip()) and value.strip() == text.strip()
-    return f" {' '.join(words)} " in f" {' '.join(content_stems(text))} "
+    return f" {' '.join(words)} " in f" {' '.join(name_units(text))} "
 
 
-def plain_answer(answer: str) -> str:
+def canonical_answer(answer: str) -> str:
     """Normalise an answer: no case, punctuation, articles or extra spaces."""
     words = re.sub(r"[^\w\s]", " ", answer.lower()).split()
     return " ".join(word for word in words if word not in {"a", "an", "the"})
@@ -115,7 +133,7 @@ def plain_answer(answer: str) -> str:
 
 def same_answer(one: str, other: str) -> bool:
     """Return whether two answers are equal after normalisation."""
-    return plain_answer(one) == plain_answer(other)
+    return canonical_answer(one) == canonical_answer(other)
 
 
 # Sentence splitting: careful for prompts, rough and fast for the vectors of many passages.

@@ -12,10 +12,18 @@ from typing import Any
 from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, format_span, format_time, triple_key
+from kgot_lab.memory.claims.claim import (
+    ChangeEffect,
+    Claim,
+    QueuedClaim,
+    ReviewDecision,
+    format_period,
+    format_time,
+    triple_key,
+)
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.ledger import Reviewer, Weighed
-from kgot_lab.text.cleaning import counted
+from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
@@ -69,7 +77,7 @@ class BeforeAfter:
     The first picture marks what is about to fall, the second what begins to hold.
     """
 
-    fallen: Fallen
+    fallen: ChangeEffect
     said: str  # the change, its time and its author
     held: tuple[int, int]  # number of facts that held before and after
     pictured: tuple[Picture, Picture] = field(repr=False)
@@ -93,11 +101,14 @@ class BeforeAfter:
     def _repr_html_(self) -> str:
         told = self.fallen
         answers = [f"{answer.text} ({answer.id}, {answer.at:%Y-%m-%d %H:%M} UTC)" for answer in told.answers]
-        rose = _listed(f"{counted(len(told.risen), 'fact')} began to hold", _facts(told.risen))
+        rose = _listed(f"{format_count(len(told.risen), 'fact')} began to hold", _facts(told.risen))
         rows = [
             ("graph", [Markup(picture._repr_html_()) for picture in self.pictured]),
             ("facts that hold", [Markup(f"{count:,}") for count in self.held]),
-            ("what changed", [_listed(f"{counted(len(told.facts), 'fact')} fell", _facts(told.facts)), rose]),
+            (
+                "what changed",
+                [_listed(f"{format_count(len(told.facts), 'fact')} fell", _facts(told.facts)), rose],
+            ),
             ("entities", [_listed("named by no fact after it", told.entities), Markup()]),
             ("answers", [_listed("rested on what fell", answers), Markup()]),
         ]
@@ -107,7 +118,7 @@ class BeforeAfter:
         return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_CELL_FACTS)!r}"
 
 
-def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> BeforeAfter:
+def before_and_after(claims: Claims, change: ChangeEffect, *, limit: int = 12) -> BeforeAfter:
     """Show the graph before and after a retraction, its undo or a decision.
 
     `change` is the report that the operation returned. At most `limit` of the changed facts are drawn, and as
@@ -115,7 +126,9 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
     `claims` has no such change.
     """
     require(claims, Claims, "what is shown before and after a change is a memory of Claims")
-    require(change, Fallen, "a change is shown by the report that retract_…, undo or a decision returned")
+    require(
+        change, ChangeEffect, "a change is shown by the report that retract_…, undo or a decision returned"
+    )
     require_count(limit, 1, "limit")
     if change.change is None:
         raise BadInput("this report is of a change that changed nothing: there is no before and after")
@@ -134,7 +147,9 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
     return BeforeAfter(change, said, (len(before), len(after)), pictured)
 
 
-def _pictured(change: Fallen, kept: Collection[Triple], limit: int) -> tuple[tuple[Picture, Picture], str]:
+def _pictured(
+    change: ChangeEffect, kept: Collection[Triple], limit: int
+) -> tuple[tuple[Picture, Picture], str]:
     """Draw the changed facts and their neighbours twice, with the same positions.
 
     Also returns a sentence that says how many are not drawn, or an empty one.
@@ -226,7 +241,11 @@ class Moment:
             for did, facts in (("Began", self.began), ("Ended", self.ended))
             if facts
         ]
-        return f"{counted(len(self.facts), 'fact')} valid. " + (". ".join(changes) or "Nothing changed") + "."
+        return (
+            f"{format_count(len(self.facts), 'fact')} valid. "
+            + (". ".join(changes) or "Nothing changed")
+            + "."
+        )
 
 
 class OverTime(LiveOutput):
@@ -273,7 +292,7 @@ class OverTime(LiveOutput):
         return written_down(self.table(), drawn, self.table().html)
 
     def __repr__(self) -> str:
-        return f"<OverTime: {counted(len(self.moments), 'moment')}>\n{self.table()!r}"
+        return f"<OverTime: {format_count(len(self.moments), 'moment')}>\n{self.table()!r}"
 
     def _heard(self, message: object) -> dict[str, str]:
         match message:
@@ -412,7 +431,7 @@ class Review(LiveOutput):
         self.live.data = {**self.live.data, "shown": self._shown("")}
 
     def __repr__(self) -> str:
-        return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
+        return f"<Review by {self.by}: {format_count(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
     # --- messages from the browser ---
 
@@ -490,7 +509,7 @@ class Review(LiveOutput):
             return "Nothing waits any more."
         return f"Next: {shortened(format_claim(queued.claim.fact), _FACT)}."
 
-    def _card(self, queued: Queued) -> dict[str, Json]:
+    def _card(self, queued: QueuedClaim) -> dict[str, Json]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
         return {
             "id": claim.id,
@@ -531,11 +550,11 @@ class Review(LiveOutput):
             there = self._texts.get(claim.source, "")[span.start : span.end]
             if span.text and claim.source in self._texts and there != span.text:
                 moved = " The source says something else there by now."
-        valid = format_span(claim.valid_from, claim.valid_until)
+        valid = format_period(claim.valid_from, claim.valid_until)
         said = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {valid}" * bool(valid)
         return f"Source: {claim.source}{where}{said}; {claim.kind}.{moved}"
 
-    def _row(self, queued: Queued) -> tuple[str, ...]:
+    def _row(self, queued: QueuedClaim) -> tuple[str, ...]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
         told = ("contradicts: " if weighed.single and weighed.others else "") + "; ".join(_rivals(weighed))
         quote = "".join(self._quote(claim)[1:2])
@@ -563,7 +582,7 @@ def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Re
     return Review(claims, by, texts)
 
 
-def _did(decided: Decided) -> str:
+def _did(decided: ReviewDecision) -> str:
     is_sure = decided.standing == "accepted" and decided.confidence is not None
     sure = f", confidence {decided.confidence:.2f}" if is_sure else ""
     return f"{decided.action}: {_DID.get(decided.standing, decided.standing)}{sure}"
@@ -578,7 +597,7 @@ def _first_of(lines: Sequence[str], most: int) -> list[str]:
     return [*lines[:most], *([f"and {len(lines) - most:,} more"] if len(lines) > most else [])]
 
 
-def _rivals(weighed: Weighed) -> list[str]:
+def _rivals(weighed: DecisionEvidence) -> list[str]:
     """Return the facts that hold beside a claim: whole facts if they contradict it, else their objects."""
     objects = [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]
     return _first_few(weighed.others) if weighed.single else objects

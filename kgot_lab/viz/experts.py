@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import require
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.experts.chat.chat_events import Thought, ThoughtEvent, ThoughtNode, TokenEvent
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.neighbourhood import surroundings
-from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
+from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
+from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims import WrittenDown, written_down
 from kgot_lab.viz.graph.marks import Place
@@ -46,7 +46,7 @@ def lane_bars(thought: Thought) -> Drawing:
     width = 2 * _EDGE + _NAMES + _BARS + 56
     rows = [_row(number, node, _TOP + _ROW * number, most) for number, node in enumerate(shown)]
     said = [
-        f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which {_format_parts(node)}"
+        f"{number}. {shortened(node.name, 80)}, {format_decimal(node.score)} of which {_format_parts(node)}"
         for number, node in enumerate(shown, 1)
     ]
     alt = f"Nodes by score: {'; '.join(said) or 'none was found'}."
@@ -70,7 +70,7 @@ def _row(number: int, node: ThoughtNode, y: float, most: float) -> Markup:
         "g", element("title", f"{node.name} ({node.id}): {_format_parts(node)}{'; ' + node.path if node.path else ''}"),
         draw_text(name, _EDGE, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
         draw_text(about, _EDGE + 18, y + 32, 12.0, FAINT_INK),
-        *bars, draw_text(decimal(node.score), _EDGE + _NAMES + _BARS + 8, y + 18, 13.0, "#111111"),
+        *bars, draw_text(format_decimal(node.score), _EDGE + _NAMES + _BARS + 8, y + 18, 13.0, "#111111"),
         draw_text(_format_parts(node), _EDGE + _NAMES, y + 32, 11.0, FAINT_INK),
     )  # fmt: skip
 
@@ -81,12 +81,18 @@ def _lanes_of(node: ThoughtNode) -> dict[str, float]:
 
 def _format_parts(node: ThoughtNode) -> str:
     parts = {_RETRIEVER_NAMES[lane]: value for lane, value in _lanes_of(node).items()}
-    return ", ".join(f"{name} {decimal(value)}" for name, value in parts.items() if value > 0) or "nothing"
+    return (
+        ", ".join(f"{name} {format_decimal(value)}" for name, value in parts.items() if value > 0)
+        or "nothing"
+    )
 
 
 def _sheet(thought: Thought) -> Sheet:
     rows = (
-        (str(rank), node.name, node.type, decimal(node.score), *map(decimal, _lanes_of(node).values()), node.path, "yes" if node.told else "no")
+        (
+            str(rank), node.name, node.type, format_decimal(node.score),
+            *map(format_decimal, _lanes_of(node).values()), node.path, "yes" if node.told else "no",
+        )
         for rank, node in enumerate(thought.nodes, 1)
     )  # fmt: skip
     return sheet(
@@ -107,7 +113,7 @@ def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
 
     Returns the picture, the number of neighbours drawn and the number of all neighbours.
     """
-    around = surroundings(graph, id, most=_AROUND)
+    around = lay_out_neighbourhood(graph, id, limit=_AROUND)
     placed = {each.id: (each.x, each.y) for each in (around.node, *around.neighbours)}
     edges = [edge for edge in around.edges if id in (edge.source, edge.target)]
     count = len(around.neighbours)
@@ -141,7 +147,7 @@ _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-spa
 _DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # limits: characters of a description, edges, characters of a line
 
 
-def answer_markup(answered: AnsweredTalk) -> Markup:
+def answer_markup(answered: TalkAnswer) -> Markup:
     """Build the answer as HTML with a chip for each citation.
 
     A chip has the number of its node's card. False citations are struck through.
@@ -272,7 +278,7 @@ def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: As
     ]
 
 
-def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
+def answer_pages(answered: TalkAnswer, drawn: AsMarkup) -> list[ThoughtPage]:
     """List all steps of an answer.
 
     If nothing could be searched, only the question and the answer are listed.
@@ -283,9 +289,9 @@ def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
         if answered.thought
         else [question]
     )
-    cited = f"{counted(len(answered.cited), 'node')} cited"
+    cited = f"{format_count(len(answered.cited), 'node')} cited"
     if answered.false:
-        cited += f", {counted(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
+        cited += f", {format_count(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
     answer = [answer_markup(answered), element("p", f"{cited}.")]
     if answered.named:
         names = ", ".join(node.name for node in answered.named)
@@ -328,7 +334,7 @@ def _followed(known: KnownGraphs, thought: Thought, drawn: AsMarkup) -> Markup:
 
 
 def _plan(thought: Thought) -> Markup:
-    said = f"{counted(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
+    said = f"{format_count(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
     parts = [
         ("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
         ("Memory", [said] * bool(said), "Nothing of earlier conversations helped."),
@@ -366,7 +372,7 @@ def _list(lines: Iterable[str], none: str) -> Markup:
 class ThoughtView(LiveOutput):
     """The result of `show_thought`: one answer, step by step."""
 
-    def __init__(self, answered: AnsweredTalk) -> None:
+    def __init__(self, answered: TalkAnswer) -> None:
         self.answered = answered
         tables = _table((answered,))
         picture = written_down(tables, element("h4", answered.question), _steps_written(answered))
@@ -399,7 +405,7 @@ class TalkView(LiveOutput):
     def _data(self) -> dict[str, Any]:
         config = self.talk.expert
         graph = self.talk.known.graph
-        knows = f"knows {', '.join(config.graphs)}: {counted(len(graph), 'node')}, {counted(len(graph.edges), 'edge')}"
+        knows = f"knows {', '.join(config.graphs)}: {format_count(len(graph), 'node')}, {format_count(len(graph.edges), 'edge')}"
         about = {"name": config.persona.name, "about": f"{config.description or config.name}; {knows}"}
         about |= {"greeting": config.persona.greeting}
         return {"view": "talk", "asks": True, **about, "turns": self._turns()}
@@ -472,13 +478,13 @@ def show_talk(talk: ExpertTalk) -> TalkView:
     return TalkView(talk)
 
 
-def show_thought(answered: AnsweredTalk) -> ThoughtView:
+def show_thought(answered: TalkAnswer) -> ThoughtView:
     """Show step by step how one answer was made.
 
     Where no live view can be drawn, all steps are listed. Raises BadInput if `answered` is not an
-    AnsweredTalk.
+    TalkAnswer.
     """
-    require(answered, AnsweredTalk, "an answer is what talk.ask(…) gives")
+    require(answered, TalkAnswer, "an answer is what talk.ask(…) gives")
     return ThoughtView(answered)
 
 
@@ -494,18 +500,18 @@ def _pages_data(pages: list[ThoughtPage]) -> list[list[str]]:
     return [[page.title, page.markup] for page in pages]
 
 
-def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
+def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
     """Return an answer as data for the browser, with all markup escaped."""
     return {
         "question": answered.question,
         "answer": answer_markup(answered),
         "cards": [[chip_name(node), node_card(answered.known, node, _drawn)] for node in answered.cited],
         "steps": _pages_data(answer_pages(answered, _drawn)),
-        "said": f"Answered: {counted(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
+        "said": f"Answered: {format_count(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
     }
 
 
-def _steps_written(answered: AnsweredTalk) -> Markup:
+def _steps_written(answered: TalkAnswer) -> Markup:
     """List all steps of an answer, followed by the cards of the cited nodes."""
     pages = answer_pages(answered, _imaged)
     steps = (element("li", heading(page.title), element("div", page.markup)) for page in pages)
@@ -513,12 +519,12 @@ def _steps_written(answered: AnsweredTalk) -> Markup:
     return joined([element("ol", *steps), *cards])
 
 
-def _cited_written(answered: AnsweredTalk) -> Markup:
+def _cited_written(answered: TalkAnswer) -> Markup:
     cited = [f"{node.name} ({node.type or 'node'} of {node.graph})" for node in answered.cited]
     return element("p", element("b", "Cited: "), with_lines("; ".join(cited))) if cited else Markup()
 
 
-def _table(turns: tuple[AnsweredTalk, ...]) -> Table:
+def _table(turns: tuple[TalkAnswer, ...]) -> Table:
     rows = (
         (each.question, each.text, "; ".join(node.name for node in each.cited), "; ".join(each.false))
         for each in turns

@@ -16,18 +16,18 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from support.loopback import serving
 
-from kgot_lab.benchmark.questions.question import own_questions
+from kgot_lab.benchmark.questions.question import load_questions
 from kgot_lab.benchmark.questions.sets import (
     Hub,
     Selection,
     frames,
     gaia,
     hotpotqa,
+    hotpotqa_split,
     musique,
-    opened_questions,
-    own_hub,
-    question_split,
+    open_questions,
     simpleqa,
+    user_hub,
 )
 from kgot_lab.errors import BadInput, UnknownName
 
@@ -56,9 +56,9 @@ def test_the_hash_of_a_set_changes_with_any_answer():
 
 
 def test_the_locked_questions_are_asked_only_when_they_are_named():
-    locked = set(question_split()["locked"])
+    locked = set(hotpotqa_split()["locked"])
     ids = {
-        part: {question.id for question in Selection(part=part).of(hotpotqa()).questions}
+        part: {question.id for question in Selection(part=part).select(hotpotqa()).questions}
         for part in ("", "locked", "develop", "all")
     }
     assert (
@@ -71,7 +71,7 @@ def test_the_locked_questions_are_asked_only_when_they_are_named():
 
 def test_a_sample_is_drawn_by_seed_and_keeps_the_order_of_the_set():
     data = simpleqa()
-    one, same, other = (Selection(sample=0.1, seed=seed).of(data).questions for seed in (1, 1, 2))
+    one, same, other = (Selection(sample=0.1, seed=seed).select(data).questions for seed in (1, 1, 2))
     assert (
         len(one) == 433
         and one == same != other
@@ -109,7 +109,7 @@ def test_a_set_of_ones_own_has_documents_files_and_what_a_person_took(tmp_path):
         },
         {"question": "Which file?", "answer": "tides", "documents": ["notes/tides.md"]},
     ]
-    data = own_questions(write(tmp_path / "mine.jsonl", *rows))
+    data = load_questions(write(tmp_path / "mine.jsonl", *rows))
     first, second, third = data.questions
     assert data.name == "mine" and [each.id for each in data.questions] == ["1", "sum", "3"]
     assert [document.title for document in first.documents] == ["Tides", "Moon"] and first.aliases == (
@@ -141,7 +141,7 @@ def test_a_set_of_ones_own_has_documents_files_and_what_a_person_took(tmp_path):
 def test_a_bad_line_is_named(tmp_path, row, said):
     path = write(tmp_path / "mine.jsonl", {"question": "fine?", "answer": "yes"}, row)
     with pytest.raises(BadInput, match=said):
-        own_questions(path)
+        load_questions(path)
 
 
 # ---------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_a_refusal_says_what_to_do_and_never_the_token(tmp_path, status):
 def test_without_a_token_gaia_is_refused_before_anything_is_sent(monkeypatch):
     monkeypatch.delenv("HF_TOKEN", raising=False)
     with pytest.raises(BadInput, match="HF_TOKEN"):
-        own_hub()
+        user_hub()
 
 
 def test_the_script_that_packs_the_sets_reads_the_owners_files_and_finds_what_differs(tmp_path):
@@ -286,25 +286,30 @@ def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
     text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     path = tmp_path / "own.jsonl"
     path.write_bytes(f"\ufeff{text}\r\n".encode())
-    assert [question.text for question in own_questions(path).questions] == [row["question"] for row in rows]
+    assert [question.text for question in load_questions(path).questions] == [row["question"] for row in rows]
 
 
 @pytest.mark.extended
 def test_a_level_is_named_by_its_number_or_whole():
-    assert Selection(level="3").of(musique()).questions == Selection(level="3 hops").of(musique()).questions
-    assert {each.level for each in Selection(level="hard", part="all").of(hotpotqa()).questions} == {"hard"}
+    assert (
+        Selection(level="3").select(musique()).questions
+        == Selection(level="3 hops").select(musique()).questions
+    )
+    assert {each.level for each in Selection(level="hard", part="all").select(hotpotqa()).questions} == {
+        "hard"
+    }
     with pytest.raises(UnknownName, match="2 hops"):
-        Selection(level="7").of(musique())
+        Selection(level="7").select(musique())
     with pytest.raises(BadInput, match="have no levels"):
-        Selection(level="1").of(simpleqa())
+        Selection(level="1").select(simpleqa())
 
 
 def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):
     with pytest.raises(BadInput, match="holds no question"):
-        own_questions(write(tmp_path / "empty.jsonl"))
+        load_questions(write(tmp_path / "empty.jsonl"))
     with (
         pytest.raises(BadInput, match=r"there is no file .*gone\.jsonl: .* hotpotqa"),
-        opened_questions(str(tmp_path / "gone.jsonl")),
+        open_questions(str(tmp_path / "gone.jsonl")),
     ):
         pass
 

@@ -7,13 +7,19 @@ import pytest
 from support.tiny_collection import TRIPLES, tiny
 
 from kgot_lab.analogy.delta_edges import DELTA
-from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE
+from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN
 from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
-from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_score, shuffled, systems
-from kgot_lab.embedding.vectors import Remembered, minilm
+from kgot_lab.benchmark.recall.systems import (
+    BASELINE,
+    mean_score,
+    selection_decisions,
+    shuffle_targets,
+    systems,
+)
+from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.retrieval.entity_linking import name_graph, title_graph
 from kgot_lab.types import Edge
 
@@ -38,7 +44,7 @@ def small(name: str, questions: int = 4, others: int = 100):
 
 def test_the_baseline_the_expected_best_and_all_systems_of_the_claims_are_there():
     names = set(systems(tiny(), VECTORS))
-    assert {BASELINE, WRITTEN_BEFORE.baseline, WRITTEN_BEFORE.expected} <= names
+    assert {BASELINE, DEFAULT_PLAN.baseline, DEFAULT_PLAN.expected} <= names
     assert {name for claim in PUBLISHED_CLAIMS for name in (claim.better, claim.worse)} <= names
 
 
@@ -92,7 +98,7 @@ def test_parts_are_built_once_for_all_systems(monkeypatch):
 @pytest.mark.parametrize("graph_of", [title_graph, name_graph])
 def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(graph_of):
     graph = graph_of(load_dataset("hotpotqa").documents)
-    mixed = shuffled(graph)
+    mixed = shuffle_targets(graph)
     assert [node.id for node in mixed.nodes] == [node.id for node in graph.nodes]
     for ends in (lambda edge: (edge.type, edge.source), lambda edge: (edge.type, edge.target)):
         assert Counter(map(ends, mixed.edges)) == Counter(map(ends, graph.edges))
@@ -100,15 +106,15 @@ def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(gra
         {(edge.source, edge.type, edge.target) for edge in some.edges} for some in (graph, mixed)
     )
     assert len(before & after) < 0.2 * len(before)
-    same, other = ([edge.target for edge in shuffled(graph, seed).edges] for seed in (0, 1))
+    same, other = ([edge.target for edge in shuffle_targets(graph, seed).edges] for seed in (0, 1))
     assert [edge.target for edge in mixed.edges] == same != other
 
 
 @pytest.mark.extended
 def test_following_names_finds_far_more_than_following_shuffled_ones():
     data = load_dataset("hotpotqa").develop
-    embedder = Remembered(minilm())
-    embedder.remember([query.text for query in data.queries])
+    embedder = InMemoryVectors(minilm())
+    embedder.add_texts([query.text for query in data.queries])
     made, reached = systems(data, embedder), mean_score(data, "recall@5")
     own, control = reached(made["follow"]()), reached(made["control: names shuffled"]())
     none, convex = reached(made["control: no links"]()), reached(made[BASELINE]())
@@ -119,7 +125,7 @@ def test_following_names_finds_far_more_than_following_shuffled_ones():
 
 
 def test_the_gate_says_for_each_half_and_for_both_what_it_admits():
-    decided = gate_decisions(tiny(), VECTORS)
+    decided = selection_decisions(tiny(), VECTORS)
     assert [(each["fusion"], each["tuned on"]) for each in decided] == [
         (fusion, part)
         for fusion in ("equal weights", "rrf")

@@ -17,9 +17,9 @@ from benchmarks.beam.results import chat_findings, chat_grids, chat_report
 from benchmarks.beam.systems import chat_systems
 from benchmarks.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.embedding.pretrained import MiniLM
-from kgot_lab.embedding.vectors import Remembered
+from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.results import save_receipt
+from kgot_lab.evaluation.results import save_results
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import roc_area
 from kgot_lab.types import Hit
@@ -49,8 +49,8 @@ ASKED = [
 @pytest.fixture(scope="module")
 def embedder():
     """The real embedder, asked once for each text."""
-    made = Remembered(MiniLM())
-    made.remember(
+    made = InMemoryVectors(MiniLM())
+    made.add_texts(
         [text for _, _, *both in GARDEN for text in both] + [question for _, _, question, _ in ASKED]
     )
     return made
@@ -198,7 +198,7 @@ def test_recall_and_gaps_are_those_counted_by_hand(tmp_path):
             query: tuple(Hit(id, scores[query] / place) for place, id in enumerate(ids, 1))
             for query, ids in lists.items()
         }
-        save_receipt(Run(name, name, "tiny", 10, hits), chat_receipt(tmp_path, "open", name), 10)
+        save_results(Run(name, name, "tiny", 10, hits), chat_receipt(tmp_path, "open", name), 10)
     findings = chat_findings(tmp_path, "open")
     assert findings.mean("memory", "knowledge_update", "recall@5").mean == 1.0
     assert findings.mean("bm25", "knowledge_update", "recall@5").mean == (0.5 + 0) / 2

@@ -19,10 +19,10 @@ from kgot_lab.experts.chat.chat_events import (
     ConversationStarted,
     TokenEvent,
 )
-from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, Citables, CitationCheck, named_nodes
+from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, CitableNodes, CitationCheck, named_nodes
 from kgot_lab.experts.chat.prompting import (
-    MOST_TOLD_EDGES,
-    MOST_TOLD_NODES,
+    MAX_PROMPT_EDGES,
+    MAX_PROMPT_NODES,
     PromptQuestion,
     expert_prompt,
     prompt_context,
@@ -82,7 +82,7 @@ PIECES = [
 
 
 def checked(parts) -> tuple[str, dict, list]:
-    check = CitationCheck(Citables(NODES))
+    check = CitationCheck(CitableNodes(NODES))
     told = "".join([*(check.tell(part) for part in parts), check.rest()])
     return told, check.cited, check.false
 
@@ -233,8 +233,8 @@ def test_at_most_ten_nodes_and_fifteen_edges_are_told(graph, question):
     config = replace(expert_config(COOK).search_config(), limit=50)
     told = prompt_context(KnownGraphs(("g",), graph, ""), intent_search(graph, question, config=config))
     lines = told.text.split("\n")
-    assert len(told.nodes) == sum(line.startswith("- [") for line in lines) <= MOST_TOLD_NODES
-    assert len(told.edges) == sum("]--> " in line or "]-->" in line for line in lines) <= MOST_TOLD_EDGES
+    assert len(told.nodes) == sum(line.startswith("- [") for line in lines) <= MAX_PROMPT_NODES
+    assert len(told.edges) == sum("]--> " in line or "]-->" in line for line in lines) <= MAX_PROMPT_EDGES
 
 
 def test_things_that_several_graphs_know_count_against_the_ten():
@@ -247,7 +247,7 @@ def test_things_that_several_graphs_know_count_against_the_ten():
     told = prompt_context(
         KnownGraphs(("a", "b", "c"), joined, ""), intent_search(joined, "cache", config=config)
     )
-    assert 0 < len(told.nodes) <= MOST_TOLD_NODES and told.cut
+    assert 0 < len(told.nodes) <= MAX_PROMPT_NODES and told.cut
 
 
 def test_every_limitation_of_the_cookbook_is_told_with_what_it_limits():

@@ -207,11 +207,11 @@ def test_an_opinion_is_of_an_answer_and_the_last_one_counts(tables):
     where = {"conversation": id, "expert": expert, "owner": "ann"}
     for wrong in (asked.id, "msg_none"):
         with pytest.raises(NotFound):
-            tables.put_opinion(wrong, 1, **where)
+            tables.rate_answer(wrong, 1, **where)
     with pytest.raises(NotFound):
-        tables.put_opinion(answered.id, 1, **{**where, "owner": "bob"})
-    tables.put_opinion(answered.id, 1, **where)
-    tables.put_opinion(answered.id, -1, **where)
+        tables.rate_answer(answered.id, 1, **{**where, "owner": "bob"})
+    tables.rate_answer(answered.id, 1, **where)
+    tables.rate_answer(answered.id, -1, **where)
     (judged,) = tables.judged(expert)
     assert (judged.thumb, judged.message, judged.about) == (
         -1,

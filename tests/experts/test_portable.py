@@ -12,7 +12,7 @@ from support.expert_server import COOK, COOK_ID, echoing, expert_office, the_coo
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.portable import exported, taken
+from kgot_lab.experts.portable import adapt_expert, expert_to_json
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph
@@ -35,7 +35,7 @@ def service():
 @pytest.fixture
 def sent(service):
     """An expert as a file holds it."""
-    return json.loads(json.dumps(exported(service.expert(COOK_ID), service.graphs)))
+    return json.loads(json.dumps(expert_to_json(service.expert(COOK_ID), service.graphs)))
 
 
 def other_office(**graphs):
@@ -44,7 +44,7 @@ def other_office(**graphs):
 
 
 def test_an_expert_comes_back_as_it_was(service, sent):
-    found = taken(sent, service)
+    found = adapt_expert(sent, service)
     assert found.config == service.expert(COOK_ID).config == expert_config(WHOLE) and found.warnings == ()
     assert sent["graphs"]["cookbook"]["nodes"] == 291 and "Prompt caching" not in json.dumps(sent)
 
@@ -52,18 +52,18 @@ def test_an_expert_comes_back_as_it_was(service, sent):
 def test_a_graph_of_ours_may_stand_for_one_of_its_own(sent):
     here = other_office(mine=the_cookbook())
     with pytest.raises(UnknownName, match="unknown graph 'cookbook'"):
-        taken(sent, here)
-    found = taken(sent, here, graphs={"cookbook": "mine"})
+        adapt_expert(sent, here)
+    found = adapt_expert(sent, here, graphs={"cookbook": "mine"})
     assert found.config.graphs == ("mine",)
     assert here.add(found.config).graphs == ("mine",)
     with pytest.raises(UnknownName, match="graph of this expert"):
-        taken(sent, here, graphs={"other": "mine"})
+        adapt_expert(sent, here, graphs={"other": "mine"})
 
 
 def test_what_is_lacking_here_is_told_and_left_out(sent):
     here = other_office(cookbook=PropertyGraph.of([Node("a", ("tool",), {"name": "A"})], []))
     here.playbooks = {}
-    found = taken(sent, here)
+    found = adapt_expert(sent, here)
     assert found.config.playbook_skills == ()
     for lacking in ("playbook cost-control", "edges of the type requires", "dimension token_efficiency"):
         assert any(lacking in warning for warning in found.warnings)
@@ -80,4 +80,4 @@ def test_what_is_lacking_here_is_told_and_left_out(sent):
 )
 def test_a_file_that_is_none_or_was_changed_is_refused(service, sent, change, said):
     with pytest.raises(BadInput, match=said):
-        taken({**sent, **change}, service)
+        adapt_expert({**sent, **change}, service)

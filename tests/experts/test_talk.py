@@ -14,7 +14,7 @@ from kgot_lab.experts.chat.chat_events import TokenEvent
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode
 from kgot_lab.experts.expert import Persona
 from kgot_lab.experts.repository import NotFound
-from kgot_lab.experts.session import AnswerPart, ExpertTalk, answer_parts
+from kgot_lab.experts.session import AnswerPart, ExpertTalk, split_answer
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 
@@ -118,14 +118,14 @@ def test_a_question_that_is_none_is_refused_and_nothing_is_kept():
 
 def test_a_citation_that_nobody_checked_stays_words():
     node = CitableNode("g", "a", "Salt; pepper", "spice")
-    assert list(answer_parts("x [Source: g:b] [Source: ;]", (node,))) == [
+    assert list(split_answer("x [Source: g:b] [Source: ;]", (node,))) == [
         AnswerPart("x [Source: g:b] [Source: ;]")
     ]
     assert [
-        part.node.id for part in answer_parts("[Source: Salt, pepper]", (node._replace(name="Salt, pepper"),))
+        part.node.id for part in split_answer("[Source: Salt, pepper]", (node._replace(name="Salt, pepper"),))
     ] == ["a"]
-    assert list(answer_parts(f"[source: b{FALSE_MARK}]", ())) == [AnswerPart("b", True)]
-    assert list(answer_parts("", ())) == []
+    assert list(split_answer(f"[source: b{FALSE_MARK}]", ())) == [AnswerPart("b", True)]
+    assert list(split_answer("", ())) == []
 
 
 # --- the front door ---

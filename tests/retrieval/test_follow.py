@@ -17,7 +17,14 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.dense import dense
-from kgot_lab.retrieval.entity_linking import Reach, Titles, compared_name, follow, name_graph, title_graph
+from kgot_lab.retrieval.entity_linking import (
+    LinkWeights,
+    NameIndex,
+    follow,
+    name_graph,
+    normalise_name,
+    title_graph,
+)
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
@@ -31,11 +38,11 @@ class ByHand:
     of names.
     """
 
-    def __init__(self, documents, embedder, reach=Reach(), graph=None):  # noqa: B008
+    def __init__(self, documents, embedder, reach=LinkWeights(), graph=None):  # noqa: B008
         self.reach = reach
         self.documents = {d.id: d for d in sorted(documents, key=lambda d: d.id)}
         self.embedder = embedder
-        self.titles = Titles(documents)
+        self.titles = NameIndex(documents)
         vectors = embedder.embed([full_text(document) for document in self.documents.values()]).astype(float)
         self.vector = dict(zip(self.documents, vectors, strict=True))
         self.kind = {
@@ -50,7 +57,7 @@ class ByHand:
         largest = max([0.0, *earlier.values()]) or 1.0
         own = {id: max(earlier.get(id, 0.0), 0.0) / largest for id in self.documents}
         for id in {
-            id for name in self.titles.mentioned(self.question, cased=False) for id in self.titles[name]
+            id for name in self.titles.find_names(self.question, cased=False) for id in self.titles[name]
         }:
             own[id] += self.reach.asked
         asked = self.embedder.embed([self.question])[0].astype(float)
@@ -76,7 +83,7 @@ class ByHand:
                 else 0.0
             )
             if (
-                f" {name} " not in f" {compared_name(self.question)} "
+                f" {name} " not in f" {normalise_name(self.question)} "
                 and len(self.holders[name]) <= self.reach.common
             ):
                 found[name, d] += self.reach.shared * rarity * likeness[d]
@@ -149,17 +156,17 @@ def names(hotpotqa):
 @every(
     ("reach", "questions"),
     [
-        (Reach(), 8),
+        (LinkWeights(), 8),
         *(
             (reach, 2)
             for reach in (
-                Reach(hops=0),
-                Reach(hops=1),
-                Reach(hops=12, asked=0),
-                Reach(title=0),
-                Reach(shared=0, repeated=0),
-                Reach(common=3, shared=2),
-                Reach(asked=3, title=0.2, shared=1.5, repeated=1, common=10_000),
+                LinkWeights(hops=0),
+                LinkWeights(hops=1),
+                LinkWeights(hops=12, asked=0),
+                LinkWeights(title=0),
+                LinkWeights(shared=0, repeated=0),
+                LinkWeights(common=3, shared=2),
+                LinkWeights(asked=3, title=0.2, shared=1.5, repeated=1, common=10_000),
             )
         ),
     ],
@@ -236,7 +243,7 @@ class Alike:
 
 
 def test_one_passage_leads_to_the_next_by_its_title():
-    stage = const("earlier", a=2, e=1, d=0.8) >> follow(STORY, Alike(a=1, b=0.5), Reach(hops=3))
+    stage = const("earlier", a=2, e=1, d=0.8) >> follow(STORY, Alike(a=1, b=0.5), LinkWeights(hops=3))
     found = stage.search("where did her partner live?")
     # a has 2 / 2. It is linked by title to b, which it mentions, and to d, which mentions it: two passages,
     # so each link by the root of 2. d is not like the question: .4 + (1 + 0) / 2 / sqrt(2) = .75. b is half
@@ -286,7 +293,7 @@ def test_every_path_is_one_of_the_graph_from_a_passage_chosen_before(hotpotqa, m
 def test_the_stage_names_what_is_not_usual():
     assert repr(follow(STORY, Letters())) == "<follow>"
     assert (
-        repr(follow(STORY, Letters(), Reach(hops=3, title=0.5), graph=name_graph(STORY)))
+        repr(follow(STORY, Letters(), LinkWeights(hops=3, title=0.5), graph=name_graph(STORY)))
         == "<follow(hops=3, title=0.5, other names)>"
     )
 

@@ -6,7 +6,7 @@ from support.every import every
 from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.retrieval.fusion import WEIGHTS, Weights, hybrid, rrf, strongest, weighted
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Hit, Query, Ranking, ranked
 
@@ -94,7 +94,7 @@ def test_a_fusion_of_nothing_found_is_empty_and_an_empty_lane_changes_nothing(fu
 @every("score", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_not_a_finite_number_is_refused_by_the_name_of_its_lane(fuse, score):
     broken = Stage("broken", lambda ranking: Ranking(ranking.query, (Hit("a", 1), Hit("b", score))))
-    with pytest.raises(BadInput, match="lane 'broken' gave 'b'"):
+    with pytest.raises(BadInput, match="retriever 'broken' gave 'b'"):
         fuse(WORDS, broken).search("?")
 
 
@@ -151,8 +151,8 @@ LANES = {"embedding": MEANING, "text": WORDS, "graph": GRAPH, "intent": INTENT}
 
 
 def test_the_weights_of_every_preset_add_up_to_1():
-    assert len(WEIGHTS) == 7
-    for weights in WEIGHTS.values():
+    assert len(WEIGHT_PRESETS) == 7
+    for weights in WEIGHT_PRESETS.values():
         assert weights.embedding + weights.text + weights.graph + weights.intent == pytest.approx(1)
 
 
@@ -177,13 +177,13 @@ def test_the_weight_of_a_missing_lane_is_shared_out_in_proportion():
 def test_an_unknown_preset_or_no_lane_that_counts_is_refused():
     with pytest.raises(UnknownName, match="did you mean 'sparse'"):
         hybrid("spars", text=WORDS)
-    with pytest.raises(BadInput, match="at least one lane"):
+    with pytest.raises(BadInput, match="at least one retriever"):
         hybrid("default")
-    with pytest.raises(BadInput, match="at least one lane"):
+    with pytest.raises(BadInput, match="at least one retriever"):
         hybrid("highly-connected", intent=INTENT)
 
 
 def test_presets_cannot_be_changed():
     with pytest.raises(AttributeError):
-        WEIGHTS["default"].text = 1
-    assert WEIGHTS["exploration"] == Weights(0.25, 0.25, 0.40, 0.10)
+        WEIGHT_PRESETS["default"].text = 1
+    assert WEIGHT_PRESETS["exploration"] == Weights(0.25, 0.25, 0.40, 0.10)

@@ -13,8 +13,14 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.learned_fusion import LearnedFusion, fit_logistic, learn_fusion, learned, pooled
-from kgot_lab.retrieval.lexical import best_first
+from kgot_lab.retrieval.learned_fusion import (
+    LearnedFusion,
+    fit_logistic,
+    learn_fusion,
+    learned,
+    pooled_features,
+)
+from kgot_lab.retrieval.lexical import ranked_by_score
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Query, Ranking
 
@@ -29,7 +35,7 @@ def lane(name: str, how: str) -> Stage:
     def step(ranking: Ranking) -> Ranking:
         chance = random.Random(f"{name} {ranking.query.id}")
         scores = np.array([chance.random() + (how == "right" and id in GOLD[ranking.query.id]) for id in IDS])
-        return best_first(ranking.query, IDS, scores)
+        return ranked_by_score(ranking.query, IDS, scores)
 
     return Stage(name, step)
 
@@ -123,7 +129,7 @@ def test_what_no_lane_has_among_its_first_is_not_ranked():
     fusion = LearnedFusion(("right", "noise"), (1.0, 1.0), (1.0, 1.0), 0.0, 3, 1)
     pools = {id for stage in LANES.values() for id in stage.search(QUERIES[0]).ids[:3]}
     assert set(learned(LANES, fusion).search(QUERIES[0]).ids) == pools
-    ids, features = pooled([stage.search(QUERIES[0]) for stage in LANES.values()], 3)
+    ids, features = pooled_features([stage.search(QUERIES[0]) for stage in LANES.values()], 3)
     assert set(ids) == pools
     assert features.shape == (len(pools), 4)
     assert features.min() >= 0
@@ -132,10 +138,10 @@ def test_what_no_lane_has_among_its_first_is_not_ranked():
 
 def test_a_lane_that_is_missing_no_lane_no_query_no_answer_and_no_fusion_are_refused():
     fusion = learn_fusion(LANES, QUERIES, GOLD)
-    with pytest.raises(BadInput, match="learnt with noise, which is not among the lanes right"):
+    with pytest.raises(BadInput, match="learnt with noise, which is not among the retrievers right"):
         learned({"right": LANES["right"]}, fusion)
     for lanes, queries in (({}, QUERIES), (LANES, [])):
-        with pytest.raises(BadInput, match="from one lane or more, and from queries"):
+        with pytest.raises(BadInput, match="from one retriever or more, and from queries"):
             learn_fusion(lanes, queries, GOLD)
     with pytest.raises(BadInput, match="examples that are right"):
         learn_fusion(LANES, QUERIES, {})
@@ -156,8 +162,8 @@ def test_a_graded_answer_counts_from_a_grade_above_0():
 @every(
     ("lanes", "queries", "relevant", "said"),
     [
-        ([LANES["right"]], QUERIES, GOLD, "lanes are stages by their names"),
-        ({"right": print}, QUERIES, GOLD, "a lane is a stage"),
+        ([LANES["right"]], QUERIES, GOLD, "retrievers are stages by their names"),
+        ({"right": print}, QUERIES, GOLD, "a retriever is a stage"),
         (LANES, ["query 1"], GOLD, "queries with ids"),
         (LANES, QUERIES, [GOLD], "relevant has the ids"),
         (LANES, QUERIES, {"q0": "d01"}, "ids in a set or a list, or grades by id, not a str"),

@@ -8,7 +8,7 @@ from support.saying import fact, inferred, said, year
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims import Claims, ReviewLedger, Span, SQLiteClaims
-from kgot_lab.memory.claims.claim import Fallen
+from kgot_lab.memory.claims.claim import ChangeEffect
 from kgot_lab.types import Document
 from kgot_lab.viz import claims as views
 from kgot_lab.viz.claims import before_and_after, over_time, review
@@ -218,7 +218,7 @@ def test_a_report_of_nothing_or_of_another_memory_is_refused(claims):
     with pytest.raises(BadInput, match="changed nothing"):
         views.before_and_after(claims, claims.retract_source("no such source"))
     with pytest.raises(BadInput, match="no change 99"):
-        views.before_and_after(claims, Fallen(99))
+        views.before_and_after(claims, ChangeEffect(99))
 
 
 # --- over time ---

@@ -10,19 +10,19 @@ from statistics import fmean, median
 
 from kgot_lab.benchmark.questions.batch import (
     LEDGER,
-    RECEIPTS,
+    RESULTS_FILE,
     TOOL_TIMES,
     TOTALS,
     QuestionRun,
+    load_traces,
     trace_files,
-    traces_of,
 )
-from kgot_lab.benchmark.questions.question_result import QuestionResult, by_level, read_results
+from kgot_lab.benchmark.questions.question_result import QuestionResult, group_by_level, read_results
 from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import graded_scores, grading_prompt
 from kgot_lab.evaluation.reports import span
-from kgot_lab.evaluation.significance import Estimate, interval, share
-from kgot_lab.evaluation.tables import Cell, Grid, decimal
+from kgot_lab.evaluation.significance import Estimate, interval, proportion
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.io.files import write_whole
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, estimate_tokens, requested_price
 from kgot_lab.loop.events import Event
@@ -31,13 +31,13 @@ from kgot_lab.loop.state import Entry, Ledger, ledger
 from kgot_lab.types import LLM, Json, Usage
 
 
-def results_grid(receipts: Iterable[QuestionResult], title: str = "") -> Grid:
+def results_grid(results: Iterable[QuestionResult], title: str = "") -> Grid:
     """Tabulate results with a row for each level and one for all.
 
     Columns include correct answers by the set's own rule, close answers, exact match, F1 and costs.
     """
-    rows = list(receipts)
-    groups = by_level(rows)
+    rows = list(results)
+    groups = group_by_level(rows)
     shown = {
         **({level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}),
         "all": rows,
@@ -57,9 +57,9 @@ def results_grid(receipts: Iterable[QuestionResult], title: str = "") -> Grid:
     return Grid(title, columns, tuple(_cells(name, some) for name, some in shown.items()))
 
 
-def graded_grid(receipts: Iterable[QuestionResult]) -> Grid | None:
+def graded_grid(results: Iterable[QuestionResult]) -> Grid | None:
     """Tabulate SimpleQA's measures with their intervals, or return None if nothing was graded."""
-    grades = [receipt.grade for receipt in receipts if receipt.grade]
+    grades = [receipt.grade for receipt in results if receipt.grade]
     if not grades:
         return None
     rows = [
@@ -69,43 +69,46 @@ def graded_grid(receipts: Iterable[QuestionResult]) -> Grid | None:
     return Grid(
         title,
         ("measure", "value", "95 %"),
-        tuple((Cell(name), Cell(decimal(each.mean)), Cell(span(each))) for name, each in rows),
+        tuple((Cell(name), Cell(format_decimal(each.mean)), Cell(span(each))) for name, each in rows),
     )
 
 
-def results_json(receipts: Iterable[QuestionResult]) -> dict[str, Json]:
+def results_json(results: Iterable[QuestionResult]) -> dict[str, Json]:
     """Return the same numbers as plain values."""
-    rows = list(receipts)
+    rows = list(results)
     grades = [receipt.grade for receipt in rows if receipt.grade]
     told: dict[str, Json] = {
-        level or "no level": _numbers(some) for level, some in by_level(rows).items()
-    } | {"all": _numbers(rows)}
+        level or "no level": _statistics(some) for level, some in group_by_level(rows).items()
+    } | {"all": _statistics(rows)}
     return {"by level": told, **({"graded": asdict(graded_scores(grades))} if grades else {})}
 
 
-def _numbers(rows: Sequence[QuestionResult]) -> dict[str, Json]:
+def _statistics(rows: Sequence[QuestionResult]) -> dict[str, Json]:
     right, ends = sum(bool(row.correct) for row in rows), [row.end for row in rows]
     return {
         "questions": len(rows),
-        "correct": asdict(share(right, len(rows))),
+        "correct": asdict(proportion(right, len(rows))),
         "close calls": ends.count("close call"),
         "ends": {end: ends.count(end) for end in dict.fromkeys(ends)},
-        "exact match": asdict(share(sum(row.em == 1 for row in rows), len(rows))),
-        "f1": asdict(_mean([row.f1 for row in rows])),
+        "exact match": asdict(proportion(sum(row.em == 1 for row in rows), len(rows))),
+        "f1": asdict(_mean_interval([row.f1 for row in rows])),
         "calls": sum(row.calls for row in rows),
         "dollars": sum(row.dollars for row in rows),
         "questions of unknown seconds": sum(row.seconds is None for row in rows),
-        "questions without told tokens": sum(map(_untold, rows)),
+        "questions without told tokens": sum(map(_lacks_usage, rows)),
         "dollars per correct": sum(row.dollars for row in rows) / right if right else None,
     }
 
 
 def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
-    correct, words = share(sum(bool(row.correct) for row in rows), len(rows)), _mean([row.f1 for row in rows])
+    correct, words = (
+        proportion(sum(bool(row.correct) for row in rows), len(rows)),
+        _mean_interval([row.f1 for row in rows]),
+    )
     ends = [row.end for row in rows]
     told = (
-        name, str(len(rows)), f"{decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),
-        decimal(fmean(row.em for row in rows) if rows else 0.0), f"{decimal(words.mean)} {span(words)}",
+        name, str(len(rows)), f"{format_decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),
+        format_decimal(fmean(row.em for row in rows) if rows else 0.0), f"{format_decimal(words.mean)} {span(words)}",
         f"{sum(row.calls for row in rows):,}", _dollars(rows),
         _median_seconds(rows),
     )  # fmt: skip
@@ -115,7 +118,7 @@ def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
 def _dollars(rows: Sequence[QuestionResult]) -> str:
     """Format the total in US dollars, with a note if a server did not report the usage of some calls."""
     dollars = sum(row.dollars for row in rows)
-    if not any(map(_untold, rows)):
+    if not any(map(_lacks_usage, rows)):
         return f"{dollars:.4f}"
     return f"{dollars:.4f} + not told" if dollars else "not told"
 
@@ -128,7 +131,7 @@ def _median_seconds(rows: Sequence[QuestionResult]) -> str:
     return ", ".join(filter(None, (told, f"{unknown} unknown" if unknown else "")))
 
 
-def _untold(row: QuestionResult) -> bool:
+def _lacks_usage(row: QuestionResult) -> bool:
     """Return whether the server did not report all tokens of a question's calls.
 
     A successful call reads and writes at least one token.
@@ -136,7 +139,7 @@ def _untold(row: QuestionResult) -> bool:
     return bool(row.calls and not row.error and not (row.prompt_tokens and row.completion_tokens))
 
 
-def _mean(values: Sequence[float]) -> Estimate:
+def _mean_interval(values: Sequence[float]) -> Estimate:
     """Return a mean with its bootstrap interval, which has no width for fewer than two values."""
     if len(values) > 1:
         return interval(values)
@@ -149,35 +152,35 @@ def _mean(values: Sequence[float]) -> Estimate:
 UNTRACED = "untraced.json"
 _TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
 # tokens read and written: five passages, or the question alone
-_PLAIN = {"rag": (1000, 40), "zero-shot": (150, 40)}
-_GRADED = (estimate_tokens(grading_prompt("", "", "")) + 60, 5)
+_TYPICAL_TOKENS = {"rag": (1000, 40), "zero-shot": (150, 40)}
+_GRADING_TOKENS = (estimate_tokens(grading_prompt("", "", "")) + 60, 5)
 
 
-def rest_of(run: QuestionRun) -> dict[str, CostEstimate]:
+def estimate_rest(run: QuestionRun) -> dict[str, CostEstimate]:
     """Estimate the cost of the unanswered questions, and of their grades if a model grades.
 
     The keys say what is done.
     """
-    there, missing = run.receipts, run.missing()
+    there, missing = run.results, run.missing()
     open_ = [question for question in missing if question.id not in there or there[question.id].error]
     expected = {}
     if open_ and run.system == "loop":
         one = forecast(run.equipment.limits, steps=_TURNS, rate=_rate_of(run.equipment.planning))
-        expected[f"{len(open_)} questions of {_TURNS} turns"] = _times(len(open_), one)
+        expected[f"{len(open_)} questions of {_TURNS} turns"] = _multiply_estimate(len(open_), one)
     elif open_:
         expected[f"{len(open_)} questions"] = estimate(
-            {run.system: len(open_)}, _PLAIN, _rate_of(run.equipment.planning)
+            {run.system: len(open_)}, _TYPICAL_TOKENS, _rate_of(run.equipment.planning)
         )
     if missing and run.grader is not None:
         expected[f"{len(missing)} grades"] = estimate(
-            {"grade": len(missing)}, {"grade": _GRADED}, _rate_of(run.grader)
+            {"grade": len(missing)}, {"grade": _GRADING_TOKENS}, _rate_of(run.grader)
         )
     return expected
 
 
-def spent_before(folder: Path) -> tuple[int, Usage]:
+def earlier_spending(folder: Path) -> tuple[int, Usage]:
     """Return the number and cost of calls in earlier sessions, from the traces and the notes beside them."""
-    traced, (calls, more) = _traced(folder), _untraced(folder)
+    traced, (calls, more) = _traced_usage(folder), _untraced_usage(folder)
     return len(traced) + calls, Usage.total([*traced, more])
 
 
@@ -186,7 +189,7 @@ def note_untraced(folder: Path, spending: Spending) -> None:
 
     It counts in later sessions too. After a kill it is lost.
     """
-    traced, spent = _traced(folder), spending.spent
+    traced, spent = _traced_usage(folder), spending.spent
     known = Usage.total(traced)
     beside = {
         "calls": max(0, spending.calls - len(traced)),
@@ -199,7 +202,7 @@ def note_untraced(folder: Path, spending: Spending) -> None:
     write_whole(folder / UNTRACED, json.dumps(beside) + "\n", "what no trace holds")
 
 
-def _untraced(folder: Path) -> tuple[int, Usage]:
+def _untraced_usage(folder: Path) -> tuple[int, Usage]:
     try:
         noted = json.loads((folder / UNTRACED).read_text(encoding="utf-8"))
         return int(noted.pop("calls")), Usage(**noted)
@@ -212,16 +215,16 @@ def _untraced(folder: Path) -> tuple[int, Usage]:
         ) from error
 
 
-def _traced(folder: Path) -> list[Usage]:
+def _traced_usage(folder: Path) -> list[Usage]:
     """Return the cost of each call in the traces.
 
     If an interrupted rerun beside a trace holds more calls, it is used instead.
     """
-    pairs = ((_asked_in(path), _asked_in(path.with_suffix(".again"))) for path in trace_files(folder))
+    pairs = ((_usage_in(path), _usage_in(path.with_suffix(".again"))) for path in trace_files(folder))
     return [usage for pair in pairs for usage in max(pair, key=len)]
 
 
-def _asked_in(path: Path) -> Sequence[Usage]:
+def _usage_in(path: Path) -> Sequence[Usage]:
     # the other events, often long, need not be read
     lines = path.read_bytes().splitlines() if path.exists() else []
     asked = (line for line in lines if line.startswith(b'{"event":"Asked"') and line.endswith(b"}"))
@@ -232,7 +235,7 @@ def _rate_of(llm: LLM) -> Rate:
     return Rate(price=requested_price(llm))
 
 
-def _times(count: int, one: CostEstimate) -> CostEstimate:
+def _multiply_estimate(count: int, one: CostEstimate) -> CostEstimate:
     return replace(
         one, calls=count * one.calls, prompt_tokens=count * one.prompt_tokens, completion_tokens=count * one.completion_tokens,
         seconds=count * one.seconds, dollars=None if one.dollars is None else count * one.dollars,
@@ -244,18 +247,19 @@ def _times(count: int, one: CostEstimate) -> CostEstimate:
 
 def write_totals(folder: Path) -> dict[str, Json]:
     """Write the ledger and the totals of all sessions, derived from the files, and return the totals."""
-    entries = ledger_of(traces_of(folder))
+    entries = build_ledger(load_traces(folder))
     entries.save(folder / LEDGER)
-    receipts = read_results(folder / RECEIPTS).values()
+    receipts = read_results(folder / RESULTS_FILE).values()
     totals: dict[str, Json] = {
         "questions": len(receipts),
         "errors": sum(bool(receipt.error) for receipt in receipts),
-        "all": _sum(entries.entries),
+        "all": _sum_entries(entries.entries),
         "by role": {
-            role: _sum(entry for entry in entries.entries if entry.role == role) for role in entries.by_role()
+            role: _sum_entries(entry for entry in entries.entries if entry.role == role)
+            for role in entries.by_role()
         },
         "by model": {
-            model: _sum(entry for entry in entries.entries if entry.model == model)
+            model: _sum_entries(entry for entry in entries.entries if entry.model == model)
             for model in _models(entries)
         },
         "tools": tool_totals(folder / TOOL_TIMES),
@@ -266,7 +270,7 @@ def write_totals(folder: Path) -> dict[str, Json]:
     return totals
 
 
-def ledger_of(traces: Mapping[str, Iterable[Event]]) -> Ledger:
+def build_ledger(traces: Mapping[str, Iterable[Event]]) -> Ledger:
     """Build a ledger of all model calls in some runs, under the names of the runs."""
     return Ledger(tuple(entry for name, events in traces.items() for entry in ledger(events, name).entries))
 
@@ -289,7 +293,7 @@ def _models(entries: Ledger) -> list[str]:
     return list(dict.fromkeys(entry.model for entry in entries.entries))
 
 
-def _sum(entries: Iterable[Entry]) -> dict[str, Json]:
+def _sum_entries(entries: Iterable[Entry]) -> dict[str, Json]:
     some = list(entries)
     read, written = sum(entry.prompt_tokens for entry in some), sum(entry.completion_tokens for entry in some)
     seconds, dollars = sum(entry.seconds for entry in some), sum(entry.cost for entry in some)

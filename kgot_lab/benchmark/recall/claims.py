@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.significance import Estimate, holm, interval, sign_flip_p, smallest_detectable
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 
 REPLICATES, DOES_NOT, UNDECIDED = "replicates", "does not", "cannot be decided"
 
@@ -50,7 +50,7 @@ PUBLISHED_CLAIMS = (
         ".885 and .667 (with path retrieval)",
     ),
 )
-WAITING = {
+UNTESTABLE_CLAIMS = {
     "intent words weigh 5x": "the eight verbs hardly occur in these questions",
     "the intent lane keeps recall and sharpens": "no bundled data set has intents for its documents",
     "dimension filters": "no bundled data set has dimensions; RRF over seven is tested with the six lanes that have input",
@@ -98,16 +98,16 @@ class Verdicts:
             cells = (
                 row.dataset,
                 str(gap.n),
-                signed(gap.mean),
-                f"{signed(gap.low)} to {signed(gap.high)}",
-                decimal(row.p_holm),
+                format_signed(gap.mean),
+                f"{format_signed(gap.low)} to {format_signed(gap.high)}",
+                format_decimal(row.p_holm),
             )
             known = row.verdict != UNDECIDED
             lines.append(
                 (
                     Cell(row.claim.text),
                     *map(Cell, cells),
-                    Cell(decimal(row.detectable)),
+                    Cell(format_decimal(row.detectable)),
                     Cell(row.verdict, known),
                 )
             )
@@ -138,7 +138,7 @@ class Verdicts:
         return self.markdown()
 
 
-def verdicts(
+def judge_claims(
     reports: Sequence[Report], measure: str = "recall@5", claims: Sequence[PublishedClaim] = PUBLISHED_CLAIMS
 ) -> Verdicts:
     """Test each claim on every data set, and on all together, query by query.
@@ -150,7 +150,7 @@ def verdicts(
         raise BadInput("verdicts() takes the reports of the benchmark")
     plan, rows = reports[0].plan, []
     for claim in claims:
-        gaps = {report.dataset.name: _gaps(report, claim, measure) for report in reports}
+        gaps = {report.dataset.name: _paired_differences(report, claim, measure) for report in reports}
         if len(reports) > 1:
             gaps["all"] = [gap for some in gaps.values() for gap in some]
         rows += [(claim, name, some) for name, some in gaps.items()]
@@ -159,10 +159,10 @@ def verdicts(
         Verdict(claim, name, interval(gaps, rounds=plan.rounds, seed=plan.seed), p, smallest_detectable(gaps))
         for (claim, name, gaps), p in zip(rows, ps, strict=True)
     ]
-    return Verdicts(tuple(made), measure, WAITING if claims is PUBLISHED_CLAIMS else {})
+    return Verdicts(tuple(made), measure, UNTESTABLE_CLAIMS if claims is PUBLISHED_CLAIMS else {})
 
 
-def _gaps(report: Report, claim: PublishedClaim, measure: str) -> list[float]:
+def _paired_differences(report: Report, claim: PublishedClaim, measure: str) -> list[float]:
     for system in (claim.better, claim.worse):
         if system not in report.scores:
             raise BadInput(

@@ -19,7 +19,7 @@ _CLOSES = {"[": "]", "(": ")"}
 _SHORTEST = 4  # characters of a name that is searched for in an answer
 _LONGEST = 400  # characters of a citation; anything longer is text
 FALSE_MARK = " (not in the context)"
-CITED = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
+CITATION_PATTERN = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
 
 
 class CitableNode(NamedTuple):
@@ -50,7 +50,7 @@ class CitableNode(NamedTuple):
         return frozenset(_plain(f"{before}{each}") for each in words for before in ("", f"{self.graph}:"))
 
 
-class Citables:
+class CitableNodes:
     """The nodes that can be cited in an answer, by all texts that may name them."""
 
     def __init__(self, nodes: Iterable[CitableNode]):
@@ -96,7 +96,7 @@ def named_nodes(
 class CitationCheck:
     """Checks an answer piece by piece, marks false citations, and records the nodes cited."""
 
-    citables: Citables
+    citables: CitableNodes
     cited: dict[CitableNode, int] = field(default_factory=dict)  # how often each
     false: list[str] = field(default_factory=list)
     _held: str = ""
@@ -272,7 +272,9 @@ def _without_its_source(text: str, source: str, done: bool) -> str:
     """
     if not done and "]" not in text[max(text.rfind("["), 0) :]:
         text = text[: text.rfind("[")] if "[" in text else text
-    return " ".join(CITED.sub(lambda found: "" if found[1].strip() == source else found[0], text).split())
+    return " ".join(
+        CITATION_PATTERN.sub(lambda found: "" if found[1].strip() == source else found[0], text).split()
+    )
 
 
 def _written(sentences: list[tuple[str, str]], *, whole: bool) -> str:

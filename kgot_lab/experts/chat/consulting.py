@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.chat.citations import CITED, CitableNode
+from kgot_lab.experts.chat.citations import CITATION_PATTERN, CitableNode
 from kgot_lab.experts.error_messages import log
 from kgot_lab.experts.federation.delegation import (
     DelegatedAnswer,
@@ -178,7 +178,7 @@ def format_answers(answers: Sequence[DelegatedAnswer]) -> str:
     """
 
     def named(answer: DelegatedAnswer) -> DelegatedAnswer:
-        cited = CITED.sub(
+        cited = CITATION_PATTERN.sub(
             lambda match: f"[Source: {answer.instance}/{match[1].strip()}]", answer.answer or ""
         )
         return replace(answer, answer=cited or None)

@@ -25,8 +25,8 @@ from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.text.cleaning import FENCES, fenced, harmless, shorten
-from kgot_lab.text.words import STOP_WORDS, content_words, folded_words, stem
+from kgot_lab.text.cleaning import FENCES, fence_text, printable_line, truncate_to_tokens
+from kgot_lab.text.words import SEARCH_STOP_WORDS, casefold_words, content_words, stem
 from kgot_lab.types import Document, Edge, Message, Prompt
 
 # Playbooks: short guides in Markdown, whose sections go into the prompt of an expert with that skill if they
@@ -40,7 +40,7 @@ from kgot_lab.types import Document, Edge, Message, Prompt
 _FOLDER = Path(__file__).parent / "playbooks"
 _LEAST = 2.0  # the minimal score: a word of the playbook's own counts 2, one of its text 1 (at most 3)
 _MOST = 2  # sections in a prompt
-_ASKING = STOP_WORDS | frozenset(  # words of any question, which do not count
+_ASKING = SEARCH_STOP_WORDS | frozenset(  # words of any question, which do not count
     "about all am any can could did do does from get give go had has have he her him his how itself just know let like make me more most "
     "much my need one only our out over should so some something than them us want we were what when where which who whom whose why would "
     "you your".split()
@@ -143,15 +143,15 @@ def matching_sections(
 
 def _standing(text: str) -> str:
     """Stem the words of a text and put each between spaces, so that phrases can be found as substrings."""
-    return f" {' '.join(map(stem, folded_words(text)))} "
+    return f" {' '.join(map(stem, casefold_words(text)))} "
 
 
 def _telling(text: str) -> set[str]:
     """Return the stemmed content words of a text."""
-    return {stem(word) for word in folded_words(text) if len(word) > 1 and word not in _ASKING}
+    return {stem(word) for word in casefold_words(text) if len(word) > 1 and word not in _ASKING}
 
 
-MOST_TOLD_NODES, MOST_TOLD_EDGES = 10, 15
+MAX_PROMPT_NODES, MAX_PROMPT_EDGES = 10, 15
 _TURNS = 6  # of the conversation that are repeated
 _DESCRIPTION, _TURN, _PLAYBOOK = 50, 300, 350  # tokens of each
 _PROSE = 150  # of the text under a heading, which is all that is known of it
@@ -188,12 +188,16 @@ def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
     """Select what a search over the graphs of an expert puts into its prompt."""
     index = index_of(known.graph)
     every = [id for node in found.nodes for id in node.sources]
-    hits = every[:MOST_TOLD_NODES]
+    hits = every[:MAX_PROMPT_NODES]
     shown = dict.fromkeys(hits)
     edges = tuple(edge for edge in found.edges if edge.source in shown or edge.target in shown)
-    cut = [f"{len(every) - MOST_TOLD_NODES} nodes beyond {MOST_TOLD_NODES}"] * (len(every) > MOST_TOLD_NODES)
-    cut += [f"{len(edges) - MOST_TOLD_EDGES} edges beyond {MOST_TOLD_EDGES}"] * (len(edges) > MOST_TOLD_EDGES)
-    edges = edges[:MOST_TOLD_EDGES]
+    cut = [f"{len(every) - MAX_PROMPT_NODES} nodes beyond {MAX_PROMPT_NODES}"] * (
+        len(every) > MAX_PROMPT_NODES
+    )
+    cut += [f"{len(edges) - MAX_PROMPT_EDGES} edges beyond {MAX_PROMPT_EDGES}"] * (
+        len(edges) > MAX_PROMPT_EDGES
+    )
+    edges = edges[:MAX_PROMPT_EDGES]
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
     told = dict.fromkeys([*shown, *ends])
     plan = found.answers.get("compose_for")
@@ -210,9 +214,9 @@ def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
         limitations=tuple(citable[id] for id in held),
         citable=tuple(citable.values()),
         edges=edges,
-        text="\n".join(map(harmless, lines)),
-        hints="\n".join(map(harmless, _hints(index, citable, hits))),
-        plan="\n".join(map(harmless, _plan(plan, citable)))
+        text="\n".join(map(printable_line, lines)),
+        hints="\n".join(map(printable_line, _hints(index, citable, hits))),
+        plan="\n".join(map(printable_line, _plan(plan, citable)))
         if isinstance(plan, Composition) and len(plan.steps) > 1
         else "",
         cut=(*cut, *cut_lines),
@@ -253,7 +257,7 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, asked: PromptQue
     ]
     if asked.wishes.strip():
         parts.append(
-            f"[Client Instructions]\nOn the manner of the answer alone: {shorten(asked.wishes.strip(), _TURN)}"
+            f"[Client Instructions]\nOn the manner of the answer alone: {truncate_to_tokens(asked.wishes.strip(), _TURN)}"
         )
     if context.text:
         head = (
@@ -261,16 +265,17 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, asked: PromptQue
         )
         plan = f"\n[Composition Plan]\n{context.plan}" if context.plan else ""
         hints = f"\n[Dimension Hints]\n{context.hints}" if context.hints else ""
-        parts.append(f"{head}\n{fenced(context.text + plan + hints, 'the graph')}")
+        parts.append(f"{head}\n{fence_text(context.text + plan + hints, 'the graph')}")
     if asked.remote:
         parts.append(f"[Remote Expert]\n{asked.remote}")
     if asked.sections:
         told = "\n\n".join(
-            f"{each.playbook}: {each.heading}\n{shorten(each.text, _PLAYBOOK)}" for each in asked.sections
+            f"{each.playbook}: {each.heading}\n{truncate_to_tokens(each.text, _PLAYBOOK)}"
+            for each in asked.sections
         )
         parts.append(f"[Playbook Context]\n{told}")
     if remembered := "\n".join(f"- {_line(each)}" for each in asked.memories):
-        parts.append(f"[Memory]\n{fenced(remembered, 'earlier conversations')}")
+        parts.append(f"[Memory]\n{fence_text(remembered, 'earlier conversations')}")
     citable = (*context.citable, *asked.remote_nodes)
     by_sentence = config.answers_in == "sentences" and bool(citable)
     parts.append(_BY_SENTENCE if by_sentence else _CITING if context.nodes else _KNOWS_NOTHING)
@@ -285,7 +290,7 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, asked: PromptQue
             )
     messages = [Message("system", "\n\n".join(parts))]
     messages += [
-        Message("assistant" if role == "assistant" else "user", shorten(text, _TURN))
+        Message("assistant" if role == "assistant" else "user", truncate_to_tokens(text, _TURN))
         for role, text in asked.said[-_TURNS:]
     ]
     return Prompt((*messages, Message("user", asked.question)), schema=schema, max_tokens=_REPLY)
@@ -346,7 +351,7 @@ def _lines(
         lines.append(f"- [{node.type}] {_line(node.name)} [Source: {_line(node.handle)}]")
         if text := index.graph.node_properties[index.graph.row(id)].get("description"):
             whole = _line(str(text))
-            short = shorten(whole, _PROSE if node.type in _PROSE_TYPES else _DESCRIPTION)
+            short = truncate_to_tokens(whole, _PROSE if node.type in _PROSE_TYPES else _DESCRIPTION)
             cut += [f"the description of {_line(node.name)}"] * (short != whole)
             lines.append(f"  {_line(short)}")
     if edges:
@@ -361,7 +366,11 @@ def _lines(
         for each in those:
             of.setdefault(each, []).append(_named(index, id))
     for each, names in of.items():
-        about = f": {_line(shorten(each.description, _LIMITED)).rstrip('.')}" if each.description else ""
+        about = (
+            f": {_line(truncate_to_tokens(each.description, _LIMITED)).rstrip('.')}"
+            if each.description
+            else ""
+        )
         helps = (
             f"; what helps: {', '.join(_named(index, one) for one in each.workarounds)}"
             if each.workarounds

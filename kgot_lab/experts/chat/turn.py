@@ -27,7 +27,7 @@ from kgot_lab.experts.chat.chat_events import (
     TokenEvent,
     thought_of,
 )
-from kgot_lab.experts.chat.citations import Citables, CitationCheck, SentencePieces, named_nodes
+from kgot_lab.experts.chat.citations import CitableNodes, CitationCheck, SentencePieces, named_nodes
 from kgot_lab.experts.chat.consulting import Consultants, format_answers, remote_citables, unsaid_words
 from kgot_lab.experts.chat.prompting import (
     Playbook,
@@ -171,7 +171,7 @@ class ExpertTurn:
             **(self.choice.about if self.choice else {}),
         }
         prompt = None if off_topic else expert_prompt(config, told, asked)
-        return _Prepared(prompt, thought, Citables([*told.citable, *elsewhere]), sources, about)
+        return _Prepared(prompt, thought, CitableNodes([*told.citable, *elsewhere]), sources, about)
 
     def _declined(self, thought: Thought, answer: _Answer) -> Iterator[ChatEvent]:
         """Decline a question that is off the expert's topic, by rule and without the model."""
@@ -243,7 +243,7 @@ class ExpertTurn:
         return self.services.tables.say(self.conversation, "assistant", answer.text, about)
 
     def _failed(self, error: LabError, answer: _Answer | None = None) -> Iterator[ChatEvent]:
-        answer = answer or _Answer(CitationCheck(Citables(())), {"expert_id": self.expert.id})
+        answer = answer or _Answer(CitationCheck(CitableNodes(())), {"expert_id": self.expert.id})
         kept = self._keep(answer, failed=True)
         yield ChatFailed(self.services.tell_failure(error, self.question))
         yield ChatDone(kept.id, text=answer.text)
@@ -254,7 +254,7 @@ class _Prepared(NamedTuple):
 
     prompt: Prompt | None
     thought: Thought
-    citables: Citables
+    citables: CitableNodes
     sources: tuple[SourceNode, ...]
     about: dict[str, Json]
 

@@ -33,7 +33,7 @@ from kgot_lab.experts.federation.signing import (
     signed_envelope,
 )
 from kgot_lab.memory.claims.claim import utc_now
-from kgot_lab.text.cleaning import fenced, harmless
+from kgot_lab.text.cleaning import fence_text, printable_line
 
 # Questions to an expert of another instance, and its answers. Both are validated.
 
@@ -42,7 +42,7 @@ MOST_SOURCES = 200
 
 
 def _check_line(text: str) -> str:
-    if not text.strip() or harmless(text) != text:
+    if not text.strip() or printable_line(text) != text:
         raise ValueError("it is blank, or has more than one line")
     return text
 
@@ -148,7 +148,7 @@ class DelegatedQuestion:
     envelope: Envelope
 
 
-def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
+def open_question(data: bytes, federation: Federation) -> DelegatedQuestion:
     """Open the question in the bytes that a peer sent.
 
     Raises RefusedEnvelope if the envelope is not accepted or its body is no question.
@@ -160,7 +160,7 @@ def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
         raise refused("malformed") from None
 
 
-def signed_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
+def sign_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
     """Return the signed bytes of an answer to a question."""
     return federation.reply("answer", answer.to_json(), to.envelope)
 
@@ -322,12 +322,12 @@ def _asked(
         return DelegatedAnswer(peer.name, one.expert, reason="another expert answered", signed=reply.wire)
     if said.answer is None:
         return DelegatedAnswer(
-            peer.name, one.expert, reason=f"it says: {harmless(said.reason)}", signed=reply.wire
+            peer.name, one.expert, reason=f"it says: {printable_line(said.reason)}", signed=reply.wire
         )
     origin = DelegationProvenance(
         peer.name, reply.sender, one.expert, said.sources, reply.digest, sent.digest, reply.issued_at
     )
-    fence = fenced(said.answer, f"{peer.name}/{one.expert}, another instance")
+    fence = fence_text(said.answer, f"{peer.name}/{one.expert}, another instance")
     return DelegatedAnswer(peer.name, one.expert, fence, said.answer, provenance=origin, signed=reply.wire)
 
 

@@ -102,7 +102,7 @@ class FittingExpert(NamedTuple):
     score: float
 
 
-def signed_capabilities(data: bytes, federation: Federation, experts: Iterable[AdvertisedExpert]) -> bytes:
+def sign_capabilities(data: bytes, federation: Federation, experts: Iterable[AdvertisedExpert]) -> bytes:
     """Return the signed list of offered experts, in reply to the introduction of a peer.
 
     Raises RefusedEnvelope if the introduction is not accepted.
@@ -204,7 +204,7 @@ class _Index(SentValue):
         return self
 
 
-def listed_experts(place: Path | str, *, timeout: float = 30.0) -> tuple[ListedExpert, ...]:
+def list_marketplace(place: Path | str, *, timeout: float = 30.0) -> tuple[ListedExpert, ...]:
     """Return the experts of a marketplace, by name.
 
     Raises BadInput if `place` is no marketplace, and StoreUnavailable if it cannot be reached in time.
@@ -212,13 +212,13 @@ def listed_experts(place: Path | str, *, timeout: float = 30.0) -> tuple[ListedE
     return _of_index(_read(place, INDEX, MOST_INDEX, timeout))
 
 
-def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> dict[str, Any]:
+def fetch_from_marketplace(place: Path | str, name: str, *, timeout: float = 30.0) -> dict[str, Any]:
     """Fetch an exported expert by its name, as JSON, and verify its hash against the index.
 
     Raises UnknownName if the name is not listed, StoreDamaged if the hash differs (always with the same
-    message), and what `listed_experts` raises.
+    message), and what `list_marketplace` raises.
     """
-    experts = {each.name: each for each in listed_experts(place, timeout=timeout)}
+    experts = {each.name: each for each in list_marketplace(place, timeout=timeout)}
     if name not in experts:
         raise UnknownName("expert of the marketplace", name, experts)
     data = _read(place, experts[name].file, MOST_EXPERT, timeout)
@@ -227,7 +227,9 @@ def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> di
     return _object(data, "the exported expert")
 
 
-def published_expert(folder: Path | str, expert_json: str, scores: MeasuredScores = None) -> ListedExpert:
+def publish_to_marketplace(
+    folder: Path | str, expert_json: str, scores: MeasuredScores = None
+) -> ListedExpert:
     """Add an exported expert to the marketplace in a folder, replacing one of the same name.
 
     The index is complete at any time. The file is named by its hash and written before the index, so that

@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.experts.error_messages import PART_AWAY, failure_message, log, reason_logged
 from kgot_lab.experts.federation.delegation import ASK_PATH, CAPABILITIES_PATH
-from kgot_lab.experts.http.tokens import Tenant, tenant_of
+from kgot_lab.experts.http.tokens import Tenant, find_tenant
 from kgot_lab.experts.repository import ExpertTables
 from kgot_lab.experts.service import LOCAL_OWNER
 from kgot_lab.io.http_client import is_loopback
@@ -239,7 +239,7 @@ class AuthMiddleware:
         if kind.casefold() != "bearer" or not token.strip():
             return None
         try:
-            return await run_in_threadpool(tenant_of, self._tables, token.strip())
+            return await run_in_threadpool(find_tenant, self._tables, token.strip())
         except LabError as error:
             raise RequestRefused(503, "store_away", failure_message(error)) from None
 

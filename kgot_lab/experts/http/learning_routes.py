@@ -12,14 +12,14 @@ from kgot_lab.experts.learning.contradictions import (
     DRIFT_DAYS,
     MOST_DRIFT_DAYS,
     contradiction_proposal,
-    drift_of_expert,
+    report_drift,
 )
 from kgot_lab.experts.learning.gaps import gap_report, questions_of
 from kgot_lab.experts.learning.ledger import ProposalSource, StoredProposal
 from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 
 _Id = Annotated[str, Path(max_length=200)]
 
@@ -191,7 +191,7 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
 
         Everybody's messages are read. The response has numbers, and quotes of the caller only.
         """
-        reports = drift_of_expert(service, id, days=days)
+        reports = report_drift(service, id, days=days)
         drifted = [
             {
                 **vars(each),
@@ -204,12 +204,12 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
         watched, stale = (
             sum(getattr(each, name) for each in reports.values()) for name in ("watched", "stale")
         )
-        return whole({"days": days, "watched": watched, "stale": stale, "drifted": drifted})
+        return replace_surrogates({"days": days, "watched": watched, "stale": stale, "drifted": drifted})
 
     @router.post("", response_model=ProposalShown, status_code=201, responses=NOT_FOUND)
     def mend_drift(who: Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:
         """Propose another value where people contradict one. It waits for approval like any proposal."""
-        report = drift_of_expert(service, id, days=days).get(sent.graph)
+        report = report_drift(service, id, days=days).get(sent.graph)
         asked = (sent.node, sent.dimension)
         found = [each for each in report.found if (each.node, each.dimension) == asked] if report else []
         if not found:

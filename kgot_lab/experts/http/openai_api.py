@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesEvent, TokenEvent
-from kgot_lab.experts.chat.citations import CITED, CitableNode
+from kgot_lab.experts.chat.citations import CITATION_PATTERN, CitableNode
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.http import schemas
 from kgot_lab.experts.http.responses import NOT_FOUND, Caller, EventStreamResponse, Pour, StreamLimiter
@@ -201,7 +201,7 @@ def _annotations(text: str, cited: Sequence[CitableNode], base: str) -> list[dic
     Each has the offsets of the citation and an address that shows the node.
     """
     found = []
-    for match in CITED.finditer(text):
+    for match in CITATION_PATTERN.finditer(text):
         for node in cited:
             if node.named_in(match.group(1)):
                 url = f"{base}pages/node.html#{quote(node.graph)}/{quote(node.id, safe='')}"

@@ -24,7 +24,7 @@ from kgot_lab.experts.http.responses import (
     Pour,
     StreamLimiter,
 )
-from kgot_lab.experts.neighbourhood import surroundings
+from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.kgos.methods.compose_for import Composition, compose_for
@@ -34,8 +34,8 @@ from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.dimensions import DIMENSION_CATEGORIES, DIMENSIONS
-from kgot_lab.retrieval.fusion import Weights, lane_weights
-from kgot_lab.text.cleaning import whole
+from kgot_lab.retrieval.fusion import Weights, normalised_weights
+from kgot_lab.text.cleaning import replace_surrogates
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -196,7 +196,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     def get_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Return a conversation with all messages, and the evidence of each answer."""
         conversation, messages = service.conversation(cid, id, who.name)
-        thumbs = service.tables.thumbs(cid)
+        thumbs = service.tables.ratings(cid)
         shown = [
             {"id": each.id, "role": each.role, "content": each.content, "timestamp": each.at}
             | {"metadata": dict(each.metadata), "thumb": thumbs.get(each.id)}
@@ -226,7 +226,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: schemas.OpinionSent
     ) -> Any:
         """Rate an answer with a thumb, 1 or -1."""
-        service.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
+        service.tables.rate_answer(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
 
     @router.delete(
@@ -331,7 +331,9 @@ def _direct(service: ExpertService) -> APIRouter:
         """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _graph(service, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
-        return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
+        return replace_surrogates(
+            {"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types}
+        )
 
     @router.get("/node/{db_id}/{node_id:path}", response_model=schemas.NodeSeen, responses=NOT_FOUND)
     def node_seen(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
@@ -341,8 +343,8 @@ def _direct(service: ExpertService) -> APIRouter:
         """
         graph = _graph(service, db_id)
         _there(graph, node_id)
-        found = surroundings(graph, node_id)
-        return whole(
+        found = lay_out_neighbourhood(graph, node_id)
+        return replace_surrogates(
             {
                 "graph": db_id,
                 "node": found.node._asdict(),
@@ -426,6 +428,6 @@ def _composed(graph: PropertyGraph, plan: Composition) -> _Json:
 
 def _whole(expert: Expert) -> _Json:
     how = expert.search_config()
-    weights = lane_weights(how.weights, *how.lanes)
+    weights = normalised_weights(how.weights, *how.lanes)
     told = {name: getattr(weights, name) for name in ("embedding", "text", "graph", "intent")}
     return {**expert.model_dump(), "effective_weights": told}

@@ -20,27 +20,27 @@ from kgot_lab.experts.federation.delegation import (
     DelegatedQuestion,
     Federation,
     RemoteAnswer,
-    accepted_question,
+    open_question,
     refusal_json,
     refusal_status,
-    signed_answer,
+    sign_answer,
 )
 from kgot_lab.experts.federation.marketplace import (
     HASH_MISMATCH,
     AdvertisedExpert,
     AdvertisedGraph,
-    fetched_expert,
-    listed_experts,
-    signed_capabilities,
+    fetch_from_marketplace,
+    list_marketplace,
+    sign_capabilities,
 )
 from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller, MarketAway, StreamLimiter
-from kgot_lab.experts.portable import KIND, expert_scores, exported, genai_spans, taken
+from kgot_lab.experts.portable import KIND, adapt_expert, expert_scores, expert_to_json, genai_spans
 from kgot_lab.experts.repository import NotFound, StoredTrial
 from kgot_lab.experts.service import PEER_OWNER, ExpertService
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, verdict_on
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 
 _Id = Annotated[str, Path(max_length=200)]
 _Json = dict[str, Any]
@@ -98,7 +98,7 @@ class TrialShown(BaseModel):
 
 def _imported(service: ExpertService, told: object, sent: ImportSent | MarketImport) -> _Json:
     """Import an exported expert, or only check whether it fits."""
-    found = taken(told, service, graphs=sent.graphs)
+    found = adapt_expert(told, service, graphs=sent.graphs)
     made = None if sent.dry else service.add(found.config)
     return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
 
@@ -110,7 +110,7 @@ def sharing_router(service: ExpertService) -> APIRouter:
     @router.get("/experts/{id}/export", response_model=_Json, responses=NOT_FOUND)
     def export_expert(who: Caller, id: _Id) -> Any:
         """Export an expert as portable JSON with a hash, without its graphs."""
-        return exported(service.expert(id), service.graphs)
+        return expert_to_json(service.expert(id), service.graphs)
 
     @router.post("/import", response_model=ImportedExpert, status_code=201)
     def import_expert(who: Admin, sent: Annotated[ImportSent, Body()]) -> Any:
@@ -231,7 +231,7 @@ def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRou
     def list_market(who: Admin) -> Any:
         """List the experts of the marketplace of this server."""
         try:
-            return [each.to_json() for each in listed_experts(market, timeout=_SECONDS)]
+            return [each.to_json() for each in list_marketplace(market, timeout=_SECONDS)]
         except LabError as error:
             raise _away(error) from None
 
@@ -242,7 +242,7 @@ def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRou
         Missing parts are reported.
         """
         try:
-            told = fetched_expert(market, sent.name, timeout=_SECONDS)
+            told = fetch_from_marketplace(market, sent.name, timeout=_SECONDS)
         except UnknownName:
             raise NotFound("expert in the marketplace") from None
         except LabError as error:
@@ -278,19 +278,19 @@ def federation_router(service: ExpertService, limiter: StreamLimiter, federation
     async def ask(request: Request) -> Response:
         data = await request.body()
         try:
-            question = await run_in_threadpool(accepted_question, data, federation)
+            question = await run_in_threadpool(open_question, data, federation)
         except RefusedEnvelope as error:
             return JSONResponse(refusal_json(error), refusal_status(error))
         said = await answered_for_peer(service, limiter, question)
         return Response(
-            await run_in_threadpool(signed_answer, said, question, federation), media_type="application/json"
+            await run_in_threadpool(sign_answer, said, question, federation), media_type="application/json"
         )
 
     @router.post(CAPABILITIES_PATH)
     async def capabilities(request: Request) -> Response:
         data = await request.body()
         try:
-            told = await run_in_threadpool(lambda: signed_capabilities(data, federation, advertised(service)))
+            told = await run_in_threadpool(lambda: sign_capabilities(data, federation, advertised(service)))
         except RefusedEnvelope as error:
             return JSONResponse(refusal_json(error), refusal_status(error))
         return Response(told, media_type="application/json")
@@ -348,4 +348,4 @@ def _best_linked(graph: PropertyGraph, most: int) -> list[str]:
     """Return the names of the nodes with the most edges, as the topics of a graph."""
     index = index_of(graph)
     rows = sorted(range(len(graph)), key=lambda row: (-int(index.degrees[row]), index.names[row]))[:most]
-    return [harmless(" ".join(index.names[row].split()))[:200] for row in rows]
+    return [printable_line(" ".join(index.names[row].split()))[:200] for row in rows]

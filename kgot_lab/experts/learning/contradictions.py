@@ -23,8 +23,8 @@ from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.kgos.schemas.extracted_dimensions import in_stems
-from kgot_lab.text.cleaning import counted
-from kgot_lab.text.words import content_stems, rough_sentences
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import name_units, rough_sentences
 
 # The nodes that a text names by their full names.
 
@@ -35,7 +35,7 @@ def named_node(graph: PropertyGraph, name: str) -> tuple[str, ...]:
     """Return the ids of the nodes with a name. The id of a node names that node alone."""
     if name in graph:
         return (name,)
-    return tuple(graph.ids[row] for row in _names(graph).get(content_stems(name), ()))
+    return tuple(graph.ids[row] for row in _names(graph).get(name_units(name), ()))
 
 
 def nodes_named_in(graph: PropertyGraph, text: str) -> tuple[int, ...]:
@@ -43,7 +43,7 @@ def nodes_named_in(graph: PropertyGraph, text: str) -> tuple[int, ...]:
 
     Of overlapping names the longest counts.
     """
-    names, words = _names(graph), content_stems(text)
+    names, words = _names(graph), name_units(text)
     longest = max((len(name) for name in names), default=0)
     found: dict[int, None] = {}
     start = 0
@@ -62,7 +62,7 @@ def _names(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
     if kept is None:
         kept = {}
         for row, name in enumerate(index_of(graph).names):
-            if words := content_stems(name):
+            if words := name_units(name):
                 kept.setdefault(words, []).append(row)
         vars(graph)[_KEPT] = kept  # cached with the graph, as its index is
     return kept
@@ -247,7 +247,7 @@ class ContradictedDimension:
     evidence: tuple[DimensionEvidence, ...]
 
     def __str__(self) -> str:
-        said = f"{self.against} of {counted(self.against + self.agreeing, 'person', 'people')}"
+        said = f"{self.against} of {format_count(self.against + self.agreeing, 'person', 'people')}"
         return (
             f"{self.dimension} of {self.node} is {self.value:g}: {said} say it is {self.way} (p {self.p:.2g})"
         )
@@ -265,7 +265,9 @@ class ContradictionReport:
     stale: int
 
     def __str__(self) -> str:
-        head = f"{counted(len(self.found), 'value')} contradicted of {self.watched:,} that people spoke of"
+        head = (
+            f"{format_count(len(self.found), 'value')} contradicted of {self.watched:,} that people spoke of"
+        )
         return "\n".join([head, *map(str, self.found)])
 
 
@@ -387,7 +389,7 @@ DRIFT_DAYS, MOST_DRIFT_DAYS = (90, 3650)
 _MOST = 20_000  # messages that are read, the latest ones
 
 
-def drift_of_expert(
+def report_drift(
     service: ExpertService, id: str, *, days: int = DRIFT_DAYS
 ) -> dict[str, ContradictionReport]:
     """Report the dimension values that people contradicted in the last days, for each graph of an expert.

@@ -31,8 +31,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.llm.structured import compact_schema, structured
-from kgot_lab.text.cleaning import FENCES, fenced, shorten
-from kgot_lab.text.words import stands_in
+from kgot_lab.text.cleaning import FENCES, fence_text, truncate_to_tokens
+from kgot_lab.text.words import contains_words
 from kgot_lab.types import LLM, Json, Message, Prompt
 
 # The prompt for a message, and the schema in which a model reports the changes that it states.
@@ -71,7 +71,7 @@ def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     index = index_of(graph)
     known = ", ".join(index.names[row] for row in nodes_named_in(graph, message)) or "none"
     told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
-    asked = f"{told}{fenced(known, 'known things that it names')}\n{fenced(shorten(message, MOST_OF_MESSAGE), 'a message')}"
+    asked = f"{told}{fence_text(known, 'known things that it names')}\n{fence_text(truncate_to_tokens(message, MOST_OF_MESSAGE), 'a message')}"
     return Prompt(
         (Message("system", _SYSTEM), Message("user", asked)), compact_schema(StatedChanges), max_tokens=_REPLY
     )
@@ -100,7 +100,7 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
     proposed, and nothing that the model writes is executed. Raises LLMError if the model fails.
     """
     noted = structured(llm, changes_prompt(message, graph), StatedChanges).changes
-    reader = _Reader(graph, shorten(message, MOST_OF_MESSAGE))
+    reader = _Reader(graph, truncate_to_tokens(message, MOST_OF_MESSAGE))
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
     single: list[tuple[GraphEdit, str]] = []
@@ -149,7 +149,7 @@ def original_spelling(phrase: str, text: str) -> str:
     words = phrase.split()
     found = (
         re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE)
-        if words and stands_in(phrase, text)
+        if words and contains_words(phrase, text)
         else None
     )
     return found[0] if found else ""

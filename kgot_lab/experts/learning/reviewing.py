@@ -23,7 +23,7 @@ from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.memory.claims.claim import plain_text
+from kgot_lab.memory.claims.claim import check_text
 from kgot_lab.types import Diff
 
 _ALL = 2**31 - 1  # decisions
@@ -66,7 +66,7 @@ class GraphReviewer:
     def __init__(self, ledger: ProposalLedger, taught: TaughtGraph, graph: str, by: str) -> None:
         require(ledger, ProposalLedger, "a reviewer decides on a ProposalLedger")
         self.ledger, self.taught, self.graph = ledger, taught, graph
-        self.by = plain_text(by, "who decides (by)")
+        self.by = check_text(by, "who decides (by)")
         self.settle()
 
     def planned(self, id: str) -> PlannedChange:
@@ -130,7 +130,7 @@ class GraphReviewer:
         """
         withdrawn = []
         with self.ledger.storage.changing():
-            for verdict in self.ledger.unsettled(self.graph):
+            for verdict in self.ledger.unsettled_decisions(self.graph):
                 if self._has_reached(verdict):
                     self.ledger.settle(verdict.number)
                 else:
@@ -153,7 +153,7 @@ class GraphReviewer:
         """Apply a recorded decision to the graph, and mark it as settled, with a lock against `settle`."""
         failed: LabError | None = None
         with self.ledger.storage.changing():
-            if verdict.number not in {each.number for each in self.ledger.unsettled(self.graph)}:
+            if verdict.number not in {each.number for each in self.ledger.unsettled_decisions(self.graph)}:
                 raise BadInput(
                     "somebody settled the ledger between the decision and the change: decide again"
                 )

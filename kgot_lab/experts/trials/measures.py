@@ -18,10 +18,10 @@ from kgot_lab.errors import BadInput, UnknownName, require, require_amount, requ
 
 TrialVariant = Literal["a", "b"]
 VARIANTS: tuple[TrialVariant, TrialVariant] = ("a", "b")
-EVEN = (0.5, 0.5)
+EVEN_SHARES = (0.5, 0.5)
 
 
-def variant_of(test_id: str, unit: str, shares: tuple[float, float] = EVEN) -> TrialVariant:
+def assign_variant(test_id: str, unit: str, shares: tuple[float, float] = EVEN_SHARES) -> TrialVariant:
     """Assign a unit (the id of a conversation) to a variant of a test, by a hash.
 
     The variant is always the same, and independent of that in other tests. SHA-256 of both ids, read as a

@@ -9,25 +9,25 @@ from datetime import datetime, timedelta
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.significance import holm
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.experts.expert import ExpertConfig, changed_config
 from kgot_lab.experts.repository import ExpertTables, JudgedAnswer, NotFound, StoredTrial
 from kgot_lab.experts.trials.measures import (
     ALPHA,
-    EVEN,
+    EVEN_SHARES,
     TRIAL_MEASURES,
     VARIANTS,
     SequentialComparison,
     TrialMeasure,
     TrialOutcome,
     TrialVariant,
+    assign_variant,
     bounded_comparison,
     ranked_comparison,
     require_shares,
     settled_order,
     trial_measure,
     values_by_variant,
-    variant_of,
 )
 from kgot_lab.types import Json
 
@@ -52,7 +52,7 @@ class Declined:
     invalid: bool = False
 
 
-def mismatch_p(n_a: int, n_b: int, shares: tuple[float, float] = EVEN) -> float:
+def mismatch_p(n_a: int, n_b: int, shares: tuple[float, float] = EVEN_SHARES) -> float:
     """Return an anytime-valid p-value for a mismatch between conversation counts and assigned shares.
 
     It is 1 / the Bayes factor of a Dirichlet prior around the shares against the shares themselves (Lindon
@@ -179,7 +179,7 @@ class TrialPlan:
     primary: str = "thumbs"
     alpha: float = ALPHA
     least: int = LEAST
-    shares: tuple[float, float] = EVEN
+    shares: tuple[float, float] = EVEN_SHARES
 
     def __post_init__(self) -> None:
         trial_measure(self.primary)
@@ -230,10 +230,10 @@ class TrialVerdict:
     def _row(self, name: str) -> tuple[Cell, ...]:
         row = self.comparisons[name]
         p = self.corrected.get(name, row.p)
-        means = [Cell("–" if mean is None else decimal(mean)) for mean in (row.mean_a, row.mean_b)]
-        gap = Cell("–" if row.difference is None else signed(row.difference), p <= row.alpha)
+        means = [Cell("–" if mean is None else format_decimal(mean)) for mean in (row.mean_a, row.mean_b)]
+        gap = Cell("–" if row.difference is None else format_signed(row.difference), p <= row.alpha)
         tail = (
-            Cell(f"{signed(row.low)} to {signed(row.high)}"),
+            Cell(f"{format_signed(row.low)} to {format_signed(row.high)}"),
             Cell(f"{row.e_value:.3g}"),
             Cell(f"{row.p:.2g}"),
         )
@@ -351,7 +351,7 @@ def begin_trial(
 
 def chosen_variant(config: ExpertConfig, trial: StoredTrial, conversation: str) -> TrialChoice:
     """Choose the variant that answers a conversation while a trial is running."""
-    variant = variant_of(trial.id, conversation, _plan(trial).shares)
+    variant = assign_variant(trial.id, conversation, _plan(trial).shares)
     return TrialChoice(trial.id, variant, changed_config(config, trial.body[variant]))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from kgot_lab.domains.investment.view import DatedNode, shown_name
+from kgot_lab.domains.investment.view import DatedNode, display_name
 from kgot_lab.evaluation.significance import Estimate, reliability
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.memory.claims.ledger import ReviewLedger, isotonic
@@ -54,13 +54,13 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
         axes.axvline(at, label=f"now, {format_time(at)}", **now)
         for label in axes.get_xticklabels():
             label.set(rotation=30, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(len(shown)), [short_label(shown_name(each.node), 48) for _, each in shown])
+        axes.set_yticks(range(len(shown)), [short_label(display_name(each.node), 48) for _, each in shown])
         axes.set(ylim=(len(shown) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
         legend_below(figure)
         for end, each in shown:
             told = {
-                "node": shown_name(each.node),
+                "node": display_name(each.node),
                 "type": each.node.labels[0],
                 "created": format_time(each.created_at),
             }

@@ -9,17 +9,17 @@ from typing import Any
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
 from kgot_lab.domains.investment.reach import PathHop
-from kgot_lab.domains.investment.view import shown_name
+from kgot_lab.domains.investment.view import display_name
 from kgot_lab.memory.claims.certificate import (
     FACT_STATES,
     Certificate,
     CertifiedFact,
     FactState,
     Ruling,
-    hedged,
+    hedge_answer,
 )
 from kgot_lab.memory.claims.claim import format_time
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge
 from kgot_lab.viz.static.drawing import (
     Drawing,
@@ -82,7 +82,7 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
     Each fact has its state and its sources. `table` of the drawing lists the facts with all sources. A
     withheld answer is not revealed anywhere.
     """
-    told, certificate = _told(certificate, answer), certificate.certificate_text(answer)
+    told, certificate = _told(certificate, answer), certificate.redacted(answer)
     y, placed = 18.0, []
     parts = (_heading(question), _path(certificate.facts), _ruling(certificate, told), _legend(certificate))
     for piece in chain(*parts):
@@ -204,7 +204,7 @@ def _sign(look: LinkLook, x: float, y: float) -> Markup:
 
 def _told(certificate: Certificate, answer: str) -> str:
     if answer.strip() or certificate.ruling == "withheld":
-        return hedged(answer, certificate)
+        return hedge_answer(answer, certificate)
     return "; ".join(certificate.reasons)
 
 
@@ -558,7 +558,7 @@ def _paths(briefing: Briefing) -> FactGraph:
         for hop in each.path:
             source, target = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
             facts[source.id, hop.by, target.id] = Edge(source.id, hop.by, target.id)
-            names.setdefault(hop.target.id, shown_name(hop.target))
+            names.setdefault(hop.target.id, display_name(hop.target))
     edges = list(facts.values())
     return fact_graph(FactSelection(edges, names, briefing.signal, edges, is_answer=True))
 
@@ -569,11 +569,11 @@ def _format_asset(briefing: Briefing, symbol: str) -> str:
 
 def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     """Return the notes under the paths: evidence, freshness and the disclaimer."""
-    told = [f"From: {shown_name(node)}{_when(node.properties)}" for node in briefing.evidence[:_EVIDENCE]]
+    told = [f"From: {display_name(node)}{_when(node.properties)}" for node in briefing.evidence[:_EVIDENCE]]
     told += [f"and {len(briefing.evidence) - _EVIDENCE} more"] if len(briefing.evidence) > _EVIDENCE else []
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
     if len(hops) > len(graph.drawn):
-        told.append(f"Not drawn: {counted(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
+        told.append(f"Not drawn: {format_count(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
     until = format_time(briefing.live_until) if briefing.live_until else "no time that is known"
     return [
         *told,

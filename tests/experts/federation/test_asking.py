@@ -18,11 +18,11 @@ from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.experts.federation.delegation import (
     Federation,
     RemoteAnswer,
-    accepted_question,
     delegate,
     delegate_to_all,
     joined_answers,
-    signed_answer,
+    open_question,
+    sign_answer,
 )
 from kgot_lab.experts.federation.envelope import new_instance_key
 from kgot_lab.experts.federation.signing import Peer, exchanged, open_nonces
@@ -177,7 +177,7 @@ class Lying:
         self.federation = Federation(self.key, known(ASKER), open_nonces())
 
     def __call__(self, handler, body):
-        send(handler, 200, self.say(self, accepted_question(body, self.federation)))
+        send(handler, 200, self.say(self, open_question(body, self.federation)))
 
 
 def lie(say):
@@ -192,7 +192,7 @@ def test_the_answer_to_another_question_is_refused():
     kept = []
 
     def say(self, question):
-        kept.append(signed_answer(RemoteAnswer(expert="trade", answer="old"), question, self.federation))
+        kept.append(sign_answer(RemoteAnswer(expert="trade", answer="old"), question, self.federation))
         return kept[0]
 
     lying = Lying(say)
@@ -205,14 +205,14 @@ def test_the_answer_to_another_question_is_refused():
 def test_an_answer_that_another_instance_signed_is_refused():
     other = Federation(new_instance_key(), known(ASKER), open_nonces())
     assert (
-        lie(lambda self, question: signed_answer(RemoteAnswer(expert="trade", answer="x"), question, other))
+        lie(lambda self, question: sign_answer(RemoteAnswer(expert="trade", answer="x"), question, other))
         == "what it sent is refused: unknown sender"
     )
 
 
 def test_an_answer_of_another_expert_and_the_question_sent_back_are_none():
     other = RemoteAnswer(expert="weather", answer="x")
-    assert lie(lambda self, question: signed_answer(other, question, self.federation)) == (
+    assert lie(lambda self, question: sign_answer(other, question, self.federation)) == (
         "another expert answered"
     )
     assert lie(lambda self, question: question.envelope.wire) == "what it sent is refused: unknown sender"
@@ -220,7 +220,7 @@ def test_an_answer_of_another_expert_and_the_question_sent_back_are_none():
 
 def test_an_answer_that_was_changed_on_the_way_is_refused():
     def say(self, question):
-        return signed_answer(
+        return sign_answer(
             RemoteAnswer(expert="trade", answer="take aspirin"), question, self.federation
         ).replace(b"aspirin", b"arsenic")
 

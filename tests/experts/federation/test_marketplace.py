@@ -16,9 +16,9 @@ from support.loopback import free_port, serving
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName
 from kgot_lab.experts.federation.marketplace import (
     HASH_MISMATCH,
-    fetched_expert,
-    listed_experts,
-    published_expert,
+    fetch_from_marketplace,
+    list_marketplace,
+    publish_to_marketplace,
 )
 
 HERBS = json.dumps({"name": "Herbalist é", "description": "Plants.", "persona": {"name": "Hilde"}})
@@ -26,7 +26,7 @@ HERBS = json.dumps({"name": "Herbalist é", "description": "Plants.", "persona":
 
 @pytest.fixture
 def market(tmp_path):
-    published_expert(tmp_path / "market", HERBS, {"recall@5": 0.8})
+    publish_to_marketplace(tmp_path / "market", HERBS, {"recall@5": 0.8})
     return tmp_path / "market"
 
 
@@ -41,11 +41,11 @@ def changed_entry(folder, **fields):
 
 
 def test_what_was_published_is_listed_and_fetched(market):
-    (listed,) = listed_experts(market)
+    (listed,) = list_marketplace(market)
     assert (listed.name, listed.description, listed.scores) == ("Herbalist é", "Plants.", {"recall@5": 0.8})
-    assert fetched_expert(market, "Herbalist é") == json.loads(HERBS)
+    assert fetch_from_marketplace(market, "Herbalist é") == json.loads(HERBS)
     with pytest.raises(UnknownName, match="Herbalist"):
-        fetched_expert(market, "Harbour master")
+        fetch_from_marketplace(market, "Harbour master")
 
 
 def test_the_same_stands_behind_an_address(market):
@@ -57,26 +57,26 @@ def test_the_same_stands_behind_an_address(market):
             pass
 
     with serving(Handler) as address:
-        assert listed_experts(address + "/") == listed_experts(market)
-        assert fetched_expert(address, "Herbalist é") == json.loads(HERBS)
+        assert list_marketplace(address + "/") == list_marketplace(market)
+        assert fetch_from_marketplace(address, "Herbalist é") == json.loads(HERBS)
         with pytest.raises(StoreUnavailable, match="HTTP 404"):
-            listed_experts(address + "/nowhere")
+            list_marketplace(address + "/nowhere")
 
 
 def test_an_expert_that_is_published_again_takes_the_place_of_the_earlier_one(market):
-    old = listed_experts(market)[0].file
-    published_expert(market, json.dumps({"name": "Herbalist é", "version": 2}))
-    (listed,) = listed_experts(market)
-    assert listed.scores is None and fetched_expert(market, "Herbalist é")["version"] == 2
+    old = list_marketplace(market)[0].file
+    publish_to_marketplace(market, json.dumps({"name": "Herbalist é", "version": 2}))
+    (listed,) = list_marketplace(market)
+    assert listed.scores is None and fetch_from_marketplace(market, "Herbalist é")["version"] == 2
     assert (market / old).exists(), "who has read the old index finds the old file"
 
 
 def test_a_file_that_was_changed_is_refused_in_words_that_are_always_the_same(market):
-    file = market / listed_experts(market)[0].file
+    file = market / list_marketplace(market)[0].file
     for text in (HERBS + " ", "", "{}"):
         file.write_text(text)
         with pytest.raises(StoreDamaged) as caught:
-            fetched_expert(market, "Herbalist é")
+            fetch_from_marketplace(market, "Herbalist é")
         assert str(caught.value) == HASH_MISMATCH
 
 
@@ -100,22 +100,22 @@ def test_an_index_that_leads_out_of_the_folder_is_refused(market, file):
     (market.parent / "secret.json").write_text(HERBS)
     changed_entry(market, file=file)
     with pytest.raises(BadInput):
-        listed_experts(market)
+        list_marketplace(market)
 
 
 def test_a_link_out_of_the_folder_is_refused(market):
-    file = market / listed_experts(market)[0].file
+    file = market / list_marketplace(market)[0].file
     (market.parent / "secret.json").write_text(HERBS)
     file.unlink()
     file.symlink_to(market.parent / "secret.json")
     with pytest.raises(BadInput, match="is a link"):
-        fetched_expert(market, "Herbalist é")
+        fetch_from_marketplace(market, "Herbalist é")
     with pytest.raises(BadInput, match="links"):
-        published_expert(market, HERBS)
+        publish_to_marketplace(market, HERBS)
     (market / "index.json").rename(market.parent / "index.json")
     (market / "index.json").symlink_to(market.parent / "index.json")
     with pytest.raises(BadInput, match="is a link"):
-        listed_experts(market)
+        list_marketplace(market)
 
 
 @pytest.mark.parametrize(
@@ -133,63 +133,63 @@ def test_a_link_out_of_the_folder_is_refused(market):
 def test_an_index_of_another_shape_is_refused(market, fields):
     changed_entry(market, **fields)
     with pytest.raises(BadInput):
-        listed_experts(market)
+        list_marketplace(market)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"experts": 5}', '{"experts": [5]}', "[" * 100_000])
 def test_an_index_that_is_none_is_refused(market, text):
     (market / "index.json").write_text(text)
     with pytest.raises(BadInput):
-        listed_experts(market)
+        list_marketplace(market)
 
 
 def test_what_is_too_large_is_not_read(market):
-    (market / listed_experts(market)[0].file).write_bytes(b"x" * 5_000_001)
+    (market / list_marketplace(market)[0].file).write_bytes(b"x" * 5_000_001)
     with pytest.raises(StoreUnavailable, match="larger than 5 MB"):
-        fetched_expert(market, "Herbalist é")
+        fetch_from_marketplace(market, "Herbalist é")
     with (
         acting_server(lambda handler, _: send(handler, 200, b"x" * 5_000_001)) as address,
         pytest.raises(StoreUnavailable, match="larger than 5 MB"),
     ):
-        listed_experts(address)
+        list_marketplace(address)
 
 
 def test_a_place_that_is_dead_redirects_or_is_none_says_so():
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
-        listed_experts(f"http://127.0.0.1:{free_port()}")
+        list_marketplace(f"http://127.0.0.1:{free_port()}")
     with (
         acting_server(lambda handler, _: send(handler, 302, b"", location="/other")) as address,
         pytest.raises(StoreUnavailable, match="redirects"),
     ):
-        listed_experts(address)
+        list_marketplace(address)
     with (
         acting_server(lambda handler, _: handler.rfile.read(1)) as address,
         pytest.raises(StoreUnavailable, match="in time"),
     ):
-        listed_experts(address, timeout=0.3)
+        list_marketplace(address, timeout=0.3)
     for place in ("ftp://host", "http://u:p@host", "http://", "http://host?x=1"):
         with pytest.raises(BadInput, match="a marketplace is"):
-            listed_experts(place)
+            list_marketplace(place)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"name": 5}', '{"name": "a\\nb"}'])
 def test_what_is_no_exported_expert_is_not_published(tmp_path, text):
     with pytest.raises(BadInput):
-        published_expert(tmp_path / "market", text)
+        publish_to_marketplace(tmp_path / "market", text)
     with pytest.raises(BadInput, match="finite"):
-        published_expert(tmp_path / "market", HERBS, {"x": float("inf")})
+        publish_to_marketplace(tmp_path / "market", HERBS, {"x": float("inf")})
     assert not (tmp_path / "market").exists()
 
 
 def test_processes_that_publish_at_once_lose_none(tmp_path):
     program = """
 import json, sys
-from kgot_lab.experts.federation.marketplace import published_expert
+from kgot_lab.experts.federation.marketplace import publish_to_marketplace
 for number in range(5):
-    published_expert(sys.argv[1], json.dumps({"name": f"{sys.argv[2]} {number}"}))
+    publish_to_marketplace(sys.argv[1], json.dumps({"name": f"{sys.argv[2]} {number}"}))
 """
     running = [
         subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "market"), name]) for name in "abc"
     ]
     assert [process.wait() for process in running] == [0, 0, 0]
-    assert len(listed_experts(tmp_path / "market")) == 15
+    assert len(list_marketplace(tmp_path / "market")) == 15

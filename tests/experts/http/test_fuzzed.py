@@ -22,12 +22,12 @@ from schemathesis.checks import CHECKS, load_all_checks
 from support.expert_server import COOK, COOK_ID, expert_office
 
 from kgot_lab.experts import repository as keeping
-from kgot_lab.experts.federation.marketplace import published_expert
+from kgot_lab.experts.federation.marketplace import publish_to_marketplace
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.reviewing import ReviewQueue
-from kgot_lab.experts.portable import exported
+from kgot_lab.experts.portable import expert_to_json
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertService
 
@@ -106,7 +106,9 @@ def made_schema() -> tuple[Any, ExpertService]:
     begun_anew(service)
     service.market = Path(mkdtemp())
     atexit.register(rmtree, service.market)
-    published_expert(service.market, json.dumps(exported(service.expert(COOK_ID), service.graphs)))
+    publish_to_marketplace(
+        service.market, json.dumps(expert_to_json(service.expert(COOK_ID), service.graphs))
+    )
     rules = GuardRules(limits=GuardLimits(requests_a_minute=10**6), names=("testserver",))
     app = expert_app(service, rules, ReviewQueue(service, open_proposals()))
     schema = schemathesis.openapi.from_dict(linked(app.openapi()))

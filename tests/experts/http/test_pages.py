@@ -19,7 +19,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import LabError
-from kgot_lab.experts.neighbourhood import surroundings
+from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 pytest.importorskip("fastapi", reason="no web server: pip install 'kgot_lab[serve]'")
@@ -166,7 +166,7 @@ def test_a_citation_opens_its_node_in_the_graph_which_is_drawn(page):
     expect(page.locator("#graph .limits")).to_contain_text("Prefix sensitivity")
     expect(page.locator("#graph .limits")).to_contain_text("What helps: stable part first")
     expect(page.locator("#graph .canvas")).to_have_attribute(
-        "data-drawn", str(1 + len(surroundings(cookbook(), "technique:prompt_caching").neighbours))
+        "data-drawn", str(1 + len(lay_out_neighbourhood(cookbook(), "technique:prompt_caching").neighbours))
     )
     until(lambda: page.evaluate(COLOURS) > 20, "the canvas has many colours")
     page.locator("#graph .linked").get_by_role("button", name="Cache hit rate").press("Enter")
@@ -179,7 +179,7 @@ def test_a_node_that_is_clicked_in_the_drawing_comes_into_the_middle(page):
     page.goto(f"/pages/node.html#cookbook/{urllib.parse.quote('technique:prompt_caching', safe='')}")
     canvas = page.locator("#graph .canvas[data-drawn]")
     expect(canvas).to_be_visible()
-    near = surroundings(cookbook(), "technique:prompt_caching").neighbours[0]
+    near = lay_out_neighbourhood(cookbook(), "technique:prompt_caching").neighbours[0]
     side, box = 112, canvas.bounding_box()
     assert box is not None and box["width"] >= 640
     canvas.click(
@@ -467,17 +467,17 @@ def test_what_goes_wrong_is_told_in_words(page, watch, home):
 
 
 def test_a_node_comes_with_its_best_linked_neighbours_and_their_places_never_change():
-    found = surroundings(cookbook(), "tool:language_model_api")
+    found = lay_out_neighbourhood(cookbook(), "tool:language_model_api")
     links = [each.links for each in found.neighbours]
     assert links == sorted(links, reverse=True) and len(links) == found.neighbours_in_all
     places = {(each.x, each.y) for each in found.neighbours}
     assert len(places) == len(links) and all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
     assert {each.name for each in found.limitations} >= {"Hallucination"}
     graph = odd_graph()
-    assert surroundings(graph, "odd:one") == surroundings(odd_graph(), "odd:one")
-    fewer = surroundings(graph, "odd:one", most=1)
+    assert lay_out_neighbourhood(graph, "odd:one") == lay_out_neighbourhood(odd_graph(), "odd:one")
+    fewer = lay_out_neighbourhood(graph, "odd:one", limit=1)
     assert [each.id for each in fewer.neighbours] == ["odd:two"] and fewer.neighbours_in_all == 2
-    assert surroundings(graph, "odd:two", most=0).neighbours == ()
+    assert lay_out_neighbourhood(graph, "odd:two", limit=0).neighbours == ()
 
 
 def test_pages_are_asked_for_again_only_when_they_changed(home):

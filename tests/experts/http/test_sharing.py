@@ -20,7 +20,7 @@ from kgot_lab.experts.federation.envelope import new_instance_key
 from kgot_lab.experts.federation.signing import NOT_IN_TIME, Peer, Peers, open_nonces
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
-from kgot_lab.experts.trials.measures import variant_of
+from kgot_lab.experts.trials.measures import assign_variant
 from kgot_lab.experts.trials.verdict import SETTLED_AFTER
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.recorded import Scripted
@@ -74,7 +74,7 @@ def test_a_trial_gives_each_conversation_one_configuration_and_is_judged_by_thum
         events = server.ask(f"What is prompt caching, number {number}?")
         conversation, message = events[0]["conversation_id"], events[-1]["message_id"]
         sources = next(event["nodes"] for event in events if event["type"] == "sources")
-        variant = variant_of(trial, conversation)
+        variant = assign_variant(trial, conversation)
         seen[conversation] = variant
         assert (len(sources) == 2) == (variant == "b")
         thumb = {"thumb": 1 if variant == "b" else -1}
@@ -103,7 +103,7 @@ def test_a_trial_of_two_models_has_each_variant_answered_by_its_own():
         seen = {}
         while len(seen) < 2:
             events = found.ask("What is prompt caching?")
-            seen[variant_of(trial, events[0]["conversation_id"])] = text_of(events)
+            seen[assign_variant(trial, events[0]["conversation_id"])] = text_of(events)
     assert seen == {"a": "from one", "b": "from two"}
 
 
@@ -130,7 +130,7 @@ def test_an_expert_that_its_trial_fits_no_more_answers_as_it_is():
         tried = {}
         while len(tried) < 2:
             talk = found.ask("What is prompt caching?")[0]["conversation_id"]
-            tried[variant_of(trial, talk)] = found.stored(talk)[1]["metadata"].get("variant")
+            tried[assign_variant(trial, talk)] = found.stored(talk)[1]["metadata"].get("variant")
     assert tried == {"a": "a", "b": None}
 
 

@@ -17,14 +17,14 @@ from starlette.routing import BaseRoute, Mount
 from starlette.testclient import TestClient
 from support.expert_server import COOK, COOK_ID, bearer, expert_office
 
-from kgot_lab.experts.federation.marketplace import published_expert
+from kgot_lab.experts.federation.marketplace import publish_to_marketplace
 from kgot_lab.experts.http import tokens
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.http.tokens import new_token, revoke_tokens
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.reviewing import ReviewQueue
-from kgot_lab.experts.portable import exported
+from kgot_lab.experts.portable import expert_to_json
 from kgot_lab.llm.recorded import Scripted
 
 pytestmark = pytest.mark.extended
@@ -170,7 +170,9 @@ def world(tmp_path_factory) -> Iterator[World]:
         Scripted(repeat, "repeat"), place=tmp_path_factory.mktemp("tenants") / "experts.db"
     )
     service.market = tmp_path_factory.mktemp("market")
-    published_expert(service.market, json.dumps(exported(service.expert(COOK_ID), service.graphs)))
+    publish_to_marketplace(
+        service.market, json.dumps(expert_to_json(service.expert(COOK_ID), service.graphs))
+    )
     rules = GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=10**6))
     app = expert_app(service, rules, ReviewQueue(service, open_proposals()))
     sides = [Side(name, new_token(service.tables, name)) for name in CANARIES]

@@ -10,9 +10,9 @@ from shutil import rmtree
 import pytest
 from support.expert_server import COOK_ID, bearer, expert_office, served
 
-from kgot_lab.experts.federation.marketplace import published_expert
+from kgot_lab.experts.federation.marketplace import publish_to_marketplace
 from kgot_lab.experts.http.auth import GuardRules
-from kgot_lab.experts.portable import exported
+from kgot_lab.experts.portable import expert_to_json
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +28,8 @@ def market(running):
     rmtree(running.service.market, ignore_errors=True)
     running.reset()
     service = running.service
-    published_expert(
-        service.market, json.dumps(exported(service.expert(COOK_ID), service.graphs)), {"recall@5": 0.8}
+    publish_to_marketplace(
+        service.market, json.dumps(expert_to_json(service.expert(COOK_ID), service.graphs)), {"recall@5": 0.8}
     )
     return service.market
 
@@ -56,10 +56,10 @@ def test_what_the_marketplace_offers_is_listed_with_its_scores_and_taken_in(serv
 
 
 def test_a_graph_that_is_not_here_is_said_and_one_of_ours_may_stand_for_it(server, market):
-    told = exported(server.service.expert(COOK_ID), server.service.graphs)
+    told = expert_to_json(server.service.expert(COOK_ID), server.service.graphs)
     told = {**json.loads(json.dumps(told).replace('"cookbook"', '"theirs"')), "name": "Other"}
     del told["sha256"]
-    published_expert(market, json.dumps(told))
+    publish_to_marketplace(market, json.dumps(told))
     refused = server.client.post("/api/market/import", json={"name": "Other"})
     assert refused.status_code == 422 and "unknown graph 'theirs'" in refused.json()["error"]["message"]
     assert experts_of(server) == [COOK_ID]

@@ -122,7 +122,7 @@ def test_only_the_conversations_of_one_person_are_read():
         question, answer = conversation("So.")
         tables.say(talk, "user", f"{question.content} asks {owner}")
         said = tables.say(talk, "assistant", answer.content, answer.metadata)
-        tables.put_opinion(said.id, -1, conversation=talk, expert=expert, owner=owner)
+        tables.rate_answer(said.id, -1, conversation=talk, expert=expert, owner=owner)
     (found,) = questions_of(tables, expert, "ada", "cookbook")
     assert (found.question, found.failures) == ("why? asks ada", ("thumbs down", "false citations"))
     tables.close()

@@ -27,10 +27,10 @@ from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
 from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,
-    grounded_and_not,
     grounded_facts,
+    split_grounded,
 )
-from kgot_lab.retrieval.entity_linking import capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
@@ -96,7 +96,7 @@ def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
     if not run.state.start:
         return None
     near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_RECALLED))))
-    same = (title for title in near if compared_name(spaced(title)) == compared_name(spaced(name)))
+    same = (title for title in near if normalise_name(spaced(title)) == normalise_name(spaced(name)))
     title = next(
         (title for title in same if sentence_heading(title, run.store) or facts_at(run, walk, title)), None
     )
@@ -143,11 +143,13 @@ def next_look_ups(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
 
 def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
     """Yield the names in the sentences of a route that are neither in the question nor titles."""
-    question = f" {compared_name(run.state.question)} "
-    titles = {compared_name(title) for title in walk.standing}
+    question = f" {normalise_name(run.state.question)} "
+    titles = {normalise_name(title) for title in walk.standing}
     for sentence in reversed(route.sentences):
         yield from sorted(
-            name for name in capitalised(sentence.text) if name not in titles and f" {name} " not in question
+            name
+            for name in capitalised_names(sentence.text)
+            if name not in titles and f" {name} " not in question
         )
 
 
@@ -207,7 +209,7 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
             run, "facts", facts_prompt(joined_lines(bracketed(each.title, each.text) for each in shown)), how
         )
     ).text
-    said, invented = grounded_and_not(text, shown)
+    said, invented = split_grounded(text, shown)
     grounded = [
         (triple, piece) for triple, piece in said if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)
     ]
