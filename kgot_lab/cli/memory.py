@@ -362,7 +362,7 @@ def _find_source(claims: Claims, text: str) -> str:
     )
 
 
-def _print_effects(effects: Fallen, as_json: bool) -> None:
+def _print_effects(effects: ChangeEffect, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(effects_to_json(effects)))
         return
@@ -370,7 +370,7 @@ def _print_effects(effects: Fallen, as_json: bool) -> None:
         typer.echo(line)
 
 
-def effects_to_json(effects: Fallen) -> dict[str, Any]:
+def effects_to_json(effects: ChangeEffect) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
     answers = [
         {"question": answer.id, "answer": answer.text, "at": answer.at.isoformat()}
@@ -384,7 +384,7 @@ def effects_to_json(effects: Fallen) -> dict[str, Any]:
     }
 
 
-def effect_lines(effects: Fallen) -> Iterator[str]:
+def effect_lines(effects: ChangeEffect) -> Iterator[str]:
     """Format the effects of a change as printable lines."""
     number = f"change {effects.change}: " if effects.change is not None else ""
     yield f"{number}{effects}"
@@ -437,7 +437,7 @@ def certify_run(
     run = load_run(trace)
     certificate = certificate_of_run(run)
     answer = next(event.text for event in reversed(run.events) if isinstance(event, Answered))
-    certificate_json = certificate_parts(started(run.events).question, answer, certificate)
+    certificate_json = certificate_to_json(started(run.events).question, answer, certificate)
     if as_json:
         typer.echo(json.dumps(certificate_json))
         return
@@ -463,7 +463,7 @@ def list_answers(
             if at is None or answer.at <= at
         ]
         rows = [
-            certificate_parts(answer.id, answer.text, certify(beliefs, facts, at=at))
+            certificate_to_json(answer.id, answer.text, certify(beliefs, facts, at=at))
             | {"at": answer.at.isoformat()}
             for answer, facts in recorded
         ]

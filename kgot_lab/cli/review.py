@@ -165,7 +165,7 @@ def _apply_key(reviewer: Reviewer, key: str, queued: QueuedClaim) -> None:
         _override(reviewer, queued)
 
 
-def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) -> None:
+def _decide(reviewer: Reviewer, queued: QueuedClaim, verdict: str, **instead: Any) -> None:
     effects = reviewer.decide(queued.claim.id, verdict, **instead)
     typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
     typer.echo("\n".join(effect_lines(effects)))

@@ -460,7 +460,7 @@ def show_answer(
     certified = (
         None
         if certificate is None
-        else certificate_parts(started(events).question, answered.text, certificate)
+        else certificate_to_json(started(events).question, answered.text, certificate)
     )
     shown = answered
     if certificate is not None:
@@ -538,7 +538,7 @@ def show_answer(
 
 
 def certificate_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
-    """Format a certificate from `certificate_parts`.
+    """Format a certificate from `certificate_to_json`.
 
     The lines are the verdict with the question, the text that may be shown, and one line for each needed
     fact.
