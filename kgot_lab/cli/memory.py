@@ -333,7 +333,7 @@ def _learning_runs(claims: Claims, erased: Iterable[Claim]) -> list[str]:
 
 def _require_recorded(claims: Claims, triple: Triple) -> Triple:
     """Return a fact if it was ever recorded, whether or not it holds. Raises BadInput otherwise."""
-    if claims.read(triple) not in set(map(claims.read, claims.recorded_facts())):
+    if claims.canonical_fact(triple) not in set(map(claims.canonical_fact, claims.recorded_facts())):
         raise BadInput(
             f"nothing is known of {triple}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
         )

@@ -62,7 +62,7 @@ def list_waiting(
                 f"{format_count(len(rows), 'claim')} to decide on" if rows else reviewer.nothing_waits
             )
             return
-        id = reviewer.waiting(decode_argument(claim, "the id"))
+        id = reviewer.find_waiting(decode_argument(claim, "the id"))
         queued = next(each for each in reviewer.queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
     weighing = {
@@ -89,7 +89,7 @@ def decide_claim(
         )
     with opened_memory(context) as claims:
         reviewer = _reviewer(claims, by)
-        id = reviewer.waiting(decode_argument(claim, "the id"))
+        id = reviewer.find_waiting(decode_argument(claim, "the id"))
         effects = reviewer.decide(
             id,
             verdict,
