@@ -24,7 +24,7 @@ from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.html import recall_page
-from kgot_lab.viz.plots.retrieval import rival, shown_systems
+from kgot_lab.viz.plots.retrieval import challenger, shown_systems
 
 pytestmark = pytest.mark.extended
 
@@ -157,7 +157,7 @@ def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_
     assert (
         len(named) == 10
         and {made.plan.baseline, made.plan.expected} <= set(named)
-        and rival(made) == made.plan.expected
+        and challenger(made) == made.plan.expected
     )
     assert not any(name.startswith("control") for name in named) and named == sorted(named, key=order.index)
     better = [

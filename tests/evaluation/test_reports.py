@@ -323,7 +323,7 @@ def test_the_page_does_not_list_what_was_missed_on_locked_questions():
     page = recall_page(
         [report([finding("base", "ac"), finding("best", "ab", q1="cd")], data, Plan("base", rounds=200))]
     )
-    assert "question 1?" in page and "question 4?" not in page and "locked ones are not shown" in page
+    assert "question 1?" in page and "question 4?" not in page and "test split is not shown" in page
 
 
 def test_a_published_run_without_times_can_be_a_receipt(tmp_path):
