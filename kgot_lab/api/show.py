@@ -99,7 +99,7 @@ def _show_beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
 
 
 def _show_visible_world(seen: VisibleWorld, *, height: int = 460) -> object:
-    return show_graph(seen_graph(seen), height=height)
+    return show_graph(visible_graph(seen), height=height)
 
 
 def _show_edges(
