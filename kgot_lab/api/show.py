@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, describe_value, require_count, require_opt
 from kgot_lab.evaluation.reports import Contest, Report
 from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.exchange import could_be_triple, is_frame, is_networkx
+from kgot_lab.graph.exchange import is_data_frame, is_networkx, looks_like_triple
 from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.methods.dimensions import DimensionProfile
 from kgot_lab.kgos.methods.formatting import MethodResult

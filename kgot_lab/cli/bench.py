@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, option, with_options
 from kgot_lab.errors import BadInput, NotInstalled, require_amount, require_count, short_repr
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count, printable_line
 
 if TYPE_CHECKING:
@@ -216,8 +216,10 @@ def _show_results(folder: Path) -> None:
     if stages := collect_losses(folder, findings):
         save_losses(folder, stages)
         grids.append(losses_grid(findings, stages))
-    write_whole(folder / "results.md", "\n\n".join(grid.markdown for grid in grids) + "\n", "the results")
-    write_whole(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
+    write_atomically(
+        folder / "results.md", "\n\n".join(grid.markdown for grid in grids) + "\n", "the results"
+    )
+    write_atomically(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))
     note = f"; {folder}/lost.json from traces, which may go then" if stages else ""
     typer.echo(
@@ -382,7 +384,7 @@ def run_reports(
     from kgot_lab.benchmark.recall.bench import DATASETS, run_benchmark
     from kgot_lab.embedding.embedders import embedder_by_name
     from kgot_lab.evaluation.results import Plan
-    from kgot_lab.io.dask_workers import workers_at
+    from kgot_lab.io.dask_workers import dask_client
 
     plan_given = Plan.load(plan) if plan else None
 
@@ -391,7 +393,7 @@ def run_reports(
             embedder or "minilm",
             progress=lambda done, total: _show_embedding_progress(embedding, done, total),
         )
-        with workers_at(dask) if dask else nullcontext() as client:
+        with dask_client(dask) if dask else nullcontext() as client:
             chosen: dict[str, Any] = {
                 "names": names or DATASETS,
                 "only": only,
@@ -422,7 +424,7 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
         "csv": "\n".join([heads[0][0], "".join(body for _, body in heads)]),
         "json": "[\n" + ",\n".join(report.json() for report in reports) + "]\n",
     }.items():
-        write_whole(folder / f"report.{ending}", text, "the report")
+        write_atomically(folder / f"report.{ending}", text, "the report")
     write_recall_page(reports, folder / "report.html")
 
 

@@ -151,7 +151,7 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
         return
     from kgot_lab.cli.resume import command_line
     from kgot_lab.graph import PropertyGraph
-    from kgot_lab.graph.changes import Truth
+    from kgot_lab.graph.changes import MutableGraph
     from kgot_lab.loop.events import Started, Wrote
 
     state, number, is_ours = Truth(), 0, True
@@ -225,7 +225,7 @@ def _write_if_unchanged(target: SavedGraph, write: Callable[[], None]) -> bool:
 
 def _overwrite_locked(target: SavedGraph, write: Callable[[], None]) -> bool:
     """Overwrite a file that has not changed, under a lock against other commands."""
-    from kgot_lab.io.processes import hold
+    from kgot_lab.io.processes import lock_file
 
     try:
         with target.path.open("rb") as file:
@@ -241,10 +241,10 @@ def _overwrite_locked(target: SavedGraph, write: Callable[[], None]) -> bool:
 
 def _file_digest(path: Path) -> str:
     """Return the SHA-256 of a file, or "" if there is none. Raises BadInput if it cannot be read."""
-    from kgot_lab.io.files import read_regular
+    from kgot_lab.io.files import read_regular_file
 
     try:
-        return hashlib.sha256(read_regular(path)).hexdigest()
+        return hashlib.sha256(read_regular_file(path)).hexdigest()
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:

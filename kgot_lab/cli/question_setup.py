@@ -121,7 +121,7 @@ def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
 
     Returns None for a graph that is used in place.
     """
-    from kgot_lab.stores.opening import login_of, open_store
+    from kgot_lab.stores.opening import environment_login, open_store
 
     if choice.graph is None:
         return None

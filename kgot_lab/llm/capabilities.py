@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from kgot_lab.io.http_client import UnusableBody, proxy_variable, through_proxy
+from kgot_lab.io.http_client import UnusableBody, describe_proxy, proxy_variable
 from kgot_lab.types import Json, Prompt
 
 _UNSUPPORTED = (
