@@ -124,7 +124,7 @@ def _is_store(what: object) -> bool:
 _VIEWS: Mapping[str, _View] = {
     "a PropertyGraph": _View(_is_instance(PropertyGraph), show_graph),
     "a NetworkX graph": _View(is_networkx, show_graph),
-    "a pandas table of edges": _View(is_frame, show_graph),
+    "a pandas table of edges": _View(is_data_frame, show_graph),
     "a store": _View(_is_store, _show_store),
     "a memory of claims": _View(_is_instance(Beliefs), _show_beliefs),
     "a certificate": _View(_is_instance(Certificate), certificate_picture),
@@ -147,7 +147,7 @@ _VIEWS: Mapping[str, _View] = {
     "a contest to guess at": _View(_is_instance(Contest), guess_first),
 }
 _LIST_VIEWS: Mapping[str, _View] = {  # by what the first item is
-    "a list of triples": _View(could_be_triple, show_graph),
+    "a list of triples": _View(looks_like_triple, show_graph),
     "a list of edges": _View(_is_instance(Edge), show_graph),
     "a list of events": _View(_is_instance(Event), stepper),
     "rows of a table": _View(_is_instance(Mapping), table),

@@ -342,7 +342,7 @@ def _compare_families(folder: Path, names: Sequence[str], embedder: str | None, 
         vectors = None if table else embedder_by_name(embedder or "minilm")
         options: dict[str, Any] = {"names": names, "embedder": vectors, "table": table}
         table_of_families = _report_stop(folder, lambda: bench_families(folder, progress=progress, **options))
-    write_whole(folder / "summary.md", table_of_families.markdown + "\n", "the table")
+    write_atomically(folder / "summary.md", table_of_families.markdown + "\n", "the table")
     return f"{table_of_families.text}\n\nwritten: {folder}/summary.md, and per-query results of every system and data set"
 
 

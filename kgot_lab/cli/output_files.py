@@ -154,10 +154,10 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
     from kgot_lab.graph.changes import MutableGraph
     from kgot_lab.loop.events import Started, Wrote
 
-    state, number, is_ours = Truth(), 0, True
+    state, number, is_ours = MutableGraph(), 0, True
     for event in events:
         if isinstance(event, Started):
-            state = Truth(event.start.nodes, event.start.edges)
+            state = MutableGraph(event.start.nodes, event.start.edges)
         if isinstance(event, Wrote) and is_ours:
             try:
                 state.apply(event.diff)
@@ -230,7 +230,7 @@ def _overwrite_locked(target: SavedGraph, write: Callable[[], None]) -> bool:
     try:
         with target.path.open("rb") as file:
             if os.name != "nt":  # where a file that is open cannot be replaced
-                hold(file)
+                lock_file(file)
             if target.is_changed or not os.path.samestat(os.fstat(file.fileno()), target.path.stat()):
                 return False
             write()

@@ -137,7 +137,9 @@ def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
         )
     if choice.keep:
         return None
-    with closing(open_store(choice.graph, namespace=choice.namespace, **login_of(choice.graph))) as stored:
+    with closing(
+        open_store(choice.graph, namespace=choice.namespace, **environment_login(choice.graph))
+    ) as stored:
         return stored.graph()
 
 

@@ -264,7 +264,7 @@ def _show_results(run: QuestionRun, as_json: bool) -> None:
 
     results_shown = _selected_results(run)
     results = results_json(results_shown)
-    write_whole(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
+    write_atomically(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
     if as_json:
         typer.echo(json.dumps({**results, "folder": str(run.folder)}))
         return

@@ -77,7 +77,7 @@ def salvage_file(path: Path | str) -> SalvageResult:
     from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 
     kind = _kind_of(path := Path(path))
-    salvagers: dict[str, Callable[[Path], Salvaged]] = {_LOG: salvage, _GRAPH: salvage_sqlite}
+    salvagers: dict[str, Callable[[Path], SalvageResult]] = {_LOG: salvage_log, _GRAPH: salvage_sqlite}
     if kind not in salvagers:
         raise BadInput(f"{path} is {kind}: only a log and an SQLite graph can be salvaged; restore a copy")
     return salvagers[kind](path)

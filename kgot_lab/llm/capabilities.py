@@ -263,7 +263,7 @@ def _may_have_arrived(error: Exception) -> bool:
 def _no_connection(error: Exception, address: str) -> Refusal:
     """Explain a failed connection and whether to retry. TLS failures are permanent."""
     cause = str(error.__cause__ or error) or "the connection broke"
-    reason, tls_error = f"no connection to {address}{through_proxy(address)}: {cause}", error.__cause__
+    reason, tls_error = f"no connection to {address}{describe_proxy(address)}: {cause}", error.__cause__
     # the proxy's own answer, not worth a retry
     if (variable := proxy_variable(address)) and re.match(r"4\d\d\b", cause):
         return Refusal(

@@ -133,7 +133,7 @@ def test_a_recorded_run_is_certified_from_its_trace(kgot_lab):
     ran = kgot_lab("certify", bundled_path("traces/hotpotqa_demo.jsonl"), "--json")
     told = rows(ran)
     assert told["answer"] == "Botswana" and told["ruling"] in ("passes", "hedged", "withheld")
-    shown = kgot_lab("certify", bundled("traces/hotpotqa_demo.jsonl")).out
+    shown = kgot_lab("certify", bundled_path("traces/hotpotqa_demo.jsonl")).out
     assert shown.startswith(f"{told['ruling']}: {told['question']}\n  {told['told']}\n")
     assert told["facts"][0]["state"] in shown
 
