@@ -19,7 +19,13 @@ from kgot_lab.experts.chat.chat_events import (
     ConversationStarted,
     TokenEvent,
 )
-from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, CitableNodes, CitationCheck, named_nodes
+from kgot_lab.experts.chat.citations import (
+    FALSE_MARK,
+    CitableNode,
+    CitableNodes,
+    CitationCheck,
+    mentioned_nodes,
+)
 from kgot_lab.experts.chat.prompting import (
     MAX_PROMPT_EDGES,
     MAX_PROMPT_NODES,
@@ -27,7 +33,7 @@ from kgot_lab.experts.chat.prompting import (
     expert_prompt,
     prompt_context,
 )
-from kgot_lab.experts.chat.turn import ExpertTurn, looked_for
+from kgot_lab.experts.chat.turn import ExpertTurn, search_query
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.graph import PropertyGraph
@@ -83,7 +89,7 @@ PIECES = [
 
 def checked(parts) -> tuple[str, dict, list]:
     check = CitationCheck(CitableNodes(NODES))
-    told = "".join([*(check.tell(part) for part in parts), check.rest()])
+    told = "".join([*(check.feed(part) for part in parts), check.finish()])
     return told, check.cited, check.false
 
 
@@ -220,9 +226,11 @@ def test_the_property_is_not_empty_and_notices_a_limitation_that_is_dropped(monk
     graph = PropertyGraph.of(nodes, [Edge("n0", "has_limitation", f"l{i}") for i in range(3)])
     _, due, missing = limitations_told(graph, "what can cache do")
     assert due == {"l0", "l1", "l2"} and not missing
-    whole = prompting._lines
+    whole = prompting._context_lines
     monkeypatch.setattr(
-        prompting, "_lines", lambda *a: whole(*a[:-1], {id: those[:-1] for id, those in a[-1].items()})
+        prompting,
+        "_context_lines",
+        lambda *a: whole(*a[:-1], {id: those[:-1] for id, those in a[-1].items()}),
     )
     assert limitations_told(graph, "what can cache do")[2]
 
@@ -412,13 +420,13 @@ def test_nodes_that_an_answer_names_are_told_apart_from_those_it_cites():
     ]
     text = "Use prompt caching, which cuts costs; RAG is [Source: g:d]. Costly."
     # "Caching" is part of a longer name, three letters are too few
-    assert [node.id for node in named_nodes(text, nodes)] == ["a", "c"]
-    assert [node.id for node in named_nodes("Prompt caching, and caching apart", nodes)] == ["a"]
-    assert named_nodes(text, nodes, {nodes[0], nodes[2]}) == () == named_nodes("", nodes)
+    assert [node.id for node in mentioned_nodes(text, nodes)] == ["a", "c"]
+    assert [node.id for node in mentioned_nodes("Prompt caching, and caching apart", nodes)] == ["a"]
+    assert mentioned_nodes(text, nodes, {nodes[0], nodes[2]}) == () == mentioned_nodes("", nodes)
 
 
 def test_a_question_that_says_little_is_searched_with_the_one_before_it():
     said = (("user", "What is the limit of prompt caching?"), ("assistant", "Prefix sensitivity."))
-    assert looked_for("And what helps?", said) == "And what helps? What is the limit of prompt caching?"
+    assert search_query("And what helps?", said) == "And what helps? What is the limit of prompt caching?"
     alone = "How are agents tested before they are given tools?"
-    assert looked_for(alone, said) == alone and looked_for("And what helps?", ()) == "And what helps?"
+    assert search_query(alone, said) == alone and search_query("And what helps?", ()) == "And what helps?"

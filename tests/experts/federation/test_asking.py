@@ -20,12 +20,12 @@ from kgot_lab.experts.federation.delegation import (
     RemoteAnswer,
     delegate,
     delegate_to_all,
-    joined_answers,
+    join_answers,
     open_question,
     sign_answer,
 )
 from kgot_lab.experts.federation.envelope import new_instance_key
-from kgot_lab.experts.federation.signing import Peer, exchanged, open_nonces
+from kgot_lab.experts.federation.signing import Peer, exchange, open_nonces
 
 ASKER = new_instance_key()
 SHORT = 0.5
@@ -243,7 +243,7 @@ def test_an_answer_that_was_changed_on_the_way_is_refused():
 )
 def test_a_signed_body_that_is_no_answer_is_none(body):
     assert (
-        lie(lambda self, question: self.federation.reply("answer", body, question.envelope))
+        lie(lambda self, question: self.federation.sign_reply("answer", body, question.envelope))
         == "what it sent is no answer"
     )
 
@@ -285,7 +285,7 @@ def test_a_stranger_an_expired_a_tampered_and_a_replayed_request_are_refused_ove
             (b"{}", 401, "unsigned"),
             (b"x" * 2_000_001, 413, "too large"),
         ):
-            came = exchanged(remote.peer.at("/federation/ask"), 30, 10_000, sent=data)
+            came = exchange(remote.peer.url_for("/federation/ask"), 30, 10_000, body=data)
             assert (came.status, json.loads(came.body)["refused"]) == (status, code)
 
 
@@ -302,7 +302,7 @@ def test_several_are_asked_at_once_and_one_that_is_silent_holds_up_none():
         ("second", "d", True),
     ]
     assert time.monotonic() - began < 60
-    text = joined_answers(came)
+    text = join_answers(came)
     assert text.count("<<<") == 2 and "No answer from dead/c." in text
     assert {each.provenance.public_key for each in came if each.provenance} == {
         one.peer.public_key,

@@ -14,7 +14,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.federation.envelope import (
-    bytes_of_text,
+    decode_base64url,
     is_signed_by,
     load_instance_key,
     new_instance_key,
@@ -89,7 +89,7 @@ def test_a_signature_is_of_one_key_and_of_these_bytes_and_has_one_spelling():
     ):
         assert not is_signed_by(key.public, wrong, b"words")
         with pytest.raises(ValueError, match="base64url"):
-            bytes_of_text(wrong, 64)
+            decode_base64url(wrong, 64)
 
 
 def test_peers_are_read_from_a_file_and_found_by_name_and_by_key(tmp_path):
@@ -99,13 +99,13 @@ def test_peers_are_read_from_a_file_and_found_by_name_and_by_key(tmp_path):
     )
     peers = read_peers(tmp_path / "peers.json")
     assert (
-        list(peers) == [peers.named("north")]
-        and peers.with_key(key) is peers.named("north")
+        list(peers) == [peers.with_name("north")]
+        and peers.with_key(key) is peers.with_name("north")
         and peers.with_key("other") is None
     )
-    assert peers.named("north").at("/ask") == "https://north.example/kg/ask"
+    assert peers.with_name("north").url_for("/ask") == "https://north.example/kg/ask"
     with pytest.raises(UnknownName, match="north"):
-        peers.named("nort")
+        peers.with_name("nort")
 
 
 @every(

@@ -104,7 +104,7 @@ def test_this_computer_may_be_called_by_each_of_its_names(server, host):
 
 def test_names_of_a_proxy_are_told_by_its_owner():
     rules = GuardRules(names=("Experts.example",))
-    assert rules.may_be_called("experts.example:443") and not rules.may_be_called("other.example")
+    assert rules.accepts_host("experts.example:443") and not rules.accepts_host("other.example")
 
 
 @pytest.mark.parametrize(

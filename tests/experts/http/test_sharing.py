@@ -17,7 +17,7 @@ from kgot_lab.experts.chat.chat_events import ThoughtEvent
 from kgot_lab.experts.chat.consulting import Consultants
 from kgot_lab.experts.federation.delegation import ASK_PATH, Federation, delegate
 from kgot_lab.experts.federation.envelope import new_instance_key
-from kgot_lab.experts.federation.signing import NOT_IN_TIME, Peer, Peers, open_nonces
+from kgot_lab.experts.federation.signing import TIMED_OUT, Peer, Peers, open_nonces
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.trials.measures import assign_variant
@@ -192,7 +192,7 @@ def test_a_conversation_as_spans_has_three_for_each_answer_and_no_words(server):
 def garden(*models):
     """An service whose expert knows a garden alone."""
     service = expert_office(*models, expert=None)
-    service.graphs._more["garden"] = lambda: PropertyGraph.of(
+    service.graphs._factories["garden"] = lambda: PropertyGraph.of(
         [Node("m", ("plant",), {"name": "Moss", "description": "Has no roots"})], []
     )
     return service
@@ -265,10 +265,10 @@ def test_a_peer_that_does_not_say_what_it_offers_in_time_is_told_in_the_train_of
     assert (asked["instance"], asked["expert"], asked["reason"]) == (
         "cooks",
         COOK_ID,
-        NOT_IN_TIME,
+        TIMED_OUT,
     ) and done.text
     assert (
-        f"no answer from the expert {COOK_ID} of cooks: {NOT_IN_TIME}" in caplog.text
+        f"no answer from the expert {COOK_ID} of cooks: {TIMED_OUT}" in caplog.text
         and "prompt caching" not in caplog.text
     )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.trials.verdict import TrialPlan, mismatch_p, trial_verdict
+from kgot_lab.experts.trials.verdict import TrialPlan, mismatch_p_value, trial_verdict
 from notebooks.simulated_raters import NO_EFFECT, SimulatedVariant, simulated_outcomes
 
 BETTER = SimulatedVariant(up=0.9, judged=0.8)
@@ -168,10 +168,14 @@ def test_a_plan_that_promises_nothing_is_refused():
 
 
 def test_a_mismatch_needs_the_more_conversations_the_smaller_it_is():
-    assert mismatch_p(50, 50) == 1.0 and mismatch_p(60, 40) > 0.001 > mismatch_p(600, 400)
+    assert mismatch_p_value(50, 50) == 1.0 and mismatch_p_value(60, 40) > 0.001 > mismatch_p_value(600, 400)
     with pytest.raises(BadInput):
-        mismatch_p(-1, 3)
-    assert mismatch_p(0, 0) == 1.0 and mismatch_p(0, 400) < 1e-20 and mismatch_p(800, 200, (0.8, 0.2)) == 1.0
+        mismatch_p_value(-1, 3)
+    assert (
+        mismatch_p_value(0, 0) == 1.0
+        and mismatch_p_value(0, 400) < 1e-20
+        and mismatch_p_value(800, 200, (0.8, 0.2)) == 1.0
+    )
 
 
 def test_a_mismatch_may_be_looked_for_after_every_conversation():
@@ -180,6 +184,6 @@ def test_a_mismatch_may_be_looked_for_after_every_conversation():
         in_a, least = 0, 1.0
         for number in range(1, 301):
             in_a += chance.random() < 0.5
-            least = min(least, mismatch_p(in_a, number - in_a))
+            least = min(least, mismatch_p_value(in_a, number - in_a))
         false += least < 0.05
     assert false <= 26  # of 300 at a rate of .05: 15 and three deviations
