@@ -11,17 +11,17 @@ from kgot_lab.benchmark.comparison.losses import (
     FAILED,
     LOSSES,
     NEARLY,
-    RIGHT_STAGE,
+    RIGHT,
     LossesBySet,
-    counted_losses,
+    count_losses,
 )
-from kgot_lab.benchmark.comparison.results import Findings, Measured
+from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import Contest, ContestRound, Sentences, format_p, span
-from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.text.cleaning import counted
+from kgot_lab.evaluation.tables import format_decimal, format_signed
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
 NOT_YET = "not answered yet"
@@ -29,7 +29,7 @@ _EQUAL = 1e-9
 _SURE = 0.05  # how far likelihood and share right may lie apart and still be called about the same
 
 
-def contest(findings: Findings, systems: Mapping[str, str]) -> Contest:
+def contest(findings: ComparisonResults, systems: Mapping[str, str]) -> Contest:
     """Which of some systems is first in F1 on each set of the plan, over the questions that all of them have
     answered who answered any.
     """
@@ -38,7 +38,7 @@ def contest(findings: Findings, systems: Mapping[str, str]) -> Contest:
     )
 
 
-def progress_rows(findings: Findings) -> list[dict[str, Json]]:
+def progress_rows(findings: ComparisonResults) -> list[dict[str, Json]]:
     """A row for each system of the plan: how many questions of each set it has answered, of those it is to
     answer.
     """
@@ -55,9 +55,9 @@ def progress_rows(findings: Findings) -> list[dict[str, Json]]:
     return rows
 
 
-def score_rows(findings: Findings) -> list[dict[str, Json]]:
+def score_rows(findings: ComparisonResults) -> list[dict[str, Json]]:
     """A row for each system of the plan: its F1 on each set with the 95 % interval and the number of answers."""
-    rows = {(row.system, row.on): row for row in findings.measured}
+    rows = {(row.system, row.on): row for row in findings.system_scores}
     told: list[dict[str, Json]] = []
     for system in findings.plan["systems"]:
         found = {set: rows.get((system, set)) for set in findings.sets}
@@ -65,11 +65,11 @@ def score_rows(findings: Findings) -> list[dict[str, Json]]:
     return told
 
 
-def cost_rows(findings: Findings) -> list[dict[str, Json]]:
+def cost_rows(findings: ComparisonResults) -> list[dict[str, Json]]:
     """A row for each system of the plan: what an answer took on all sets, medians, and calls of the model on
     average.
     """
-    rows = {row.system: row for row in findings.measured if row.on == findings.sets[-1]}
+    rows = {row.system: row for row in findings.system_scores if row.on == findings.sets[-1]}
     told: list[dict[str, Json]] = []
     for system in findings.plan["systems"]:
         row = rows.get(system)
@@ -95,7 +95,7 @@ def cost_rows(findings: Findings) -> list[dict[str, Json]]:
     return told
 
 
-def gaps_told(findings: Findings, pairs: Sequence[tuple[str, str]]) -> Sentences:
+def gaps_told(findings: ComparisonResults, pairs: Sequence[tuple[str, str]]) -> Sentences:
     """A sentence for each pair and set: the difference of F1 on the questions that both answered, and what
     chance has to say of it.
 
@@ -110,9 +110,9 @@ def gaps_told(findings: Findings, pairs: Sequence[tuple[str, str]]) -> Sentences
     return Sentences(tuple(lines))
 
 
-def spending_told(findings: Findings, system: str, others: Sequence[str]) -> Sentences:
+def spending_told(findings: ComparisonResults, system: str, others: Sequence[str]) -> Sentences:
     """A sentence for each other system: how much evidence and time the first takes beside it, on all sets."""
-    rows = {row.system: row for row in findings.measured if row.on == findings.sets[-1]}
+    rows = {row.system: row for row in findings.system_scores if row.on == findings.sets[-1]}
     own = rows.get(system)
     if own is None:
         return Sentences(
@@ -121,19 +121,19 @@ def spending_told(findings: Findings, system: str, others: Sequence[str]) -> Sen
     return Sentences(tuple(_costs(own, rows.get(other), other) for other in others))
 
 
-def trust_told(findings: Findings, systems: Sequence[str]) -> Sentences:
+def trust_told(findings: ComparisonResults, systems: Sequence[str]) -> Sentences:
     """A sentence for each system: how likely it held its answers and how many were right, and what sorting
     them by likelihood gives.
     """
     return Sentences(tuple(_trust(findings, system) for system in systems))
 
 
-def losses_told(findings: Findings, stages: LossesBySet, systems: Sequence[str]) -> Sentences:
+def losses_told(findings: ComparisonResults, stages: LossesBySet, systems: Sequence[str]) -> Sentences:
     """A sentence for each system: at which stage it lost most of the answers whose traces are known, on all
     sets.
     """
     by_system = {
-        system: counts for set, system, counts in counted_losses(findings, stages) if set == findings.sets[-1]
+        system: counts for set, system, counts in count_losses(findings, stages) if set == findings.sets[-1]
     }
     lines = []
     for system in systems:
@@ -142,10 +142,8 @@ def losses_told(findings: Findings, stages: LossesBySet, systems: Sequence[str])
             why = "no trace of it was looked at yet" if system in findings.answers else NOT_YET
             lines.append(f"{system}: {why}.")
             continue
-        wrong = {
-            stage: counts[stage] for stage in LOSSES if stage not in (RIGHT_STAGE, NEARLY) and counts[stage]
-        }
-        known = f"{system}: of {counted(counts.total(), 'answer')} known, {counts[RIGHT_STAGE]} right and {counts[NEARLY]} nearly"
+        wrong = {stage: counts[stage] for stage in LOSSES if stage not in (RIGHT, NEARLY) and counts[stage]}
+        known = f"{system}: of {format_count(counts.total(), 'answer')} known, {counts[RIGHT]} right and {counts[NEARLY]} nearly"
         most = [stage for stage in wrong if wrong[stage] == max(wrong.values())]
         ends = [
             f"{FAILED} (it ended so)" if stage == FAILED else f"“{stage}” ({LOSSES[stage]})" for stage in most
@@ -162,7 +160,7 @@ def losses_told(findings: Findings, stages: LossesBySet, systems: Sequence[str])
 # --- parts ---
 
 
-def _round(findings: Findings, systems: Sequence[str], set: str) -> ContestRound:
+def _round(findings: ComparisonResults, systems: Sequence[str], set: str) -> ContestRound:
     there = [system for system in systems if findings.on(system, set)]
     gone = "".join(
         f"; {NOT_YET}: {', '.join(missing)}"
@@ -181,21 +179,25 @@ def _round(findings: Findings, systems: Sequence[str], set: str) -> ContestRound
     best = max(means.values())
     first = tuple(system for system in there if means[system] > best - _EQUAL)
     behind = max((mean for mean in means.values() if mean <= best - _EQUAL), default=best)
-    over = f"over the {counted(len(shared), 'question')} that {_listed(there)} have all answered"
+    over = f"over the {format_count(len(shared), 'question')} that {_listed(there)} have all answered"
     if len(first) > 1:
         return ContestRound(
-            set, first, 0.0, len(shared), f"{_listed(first)} are equal with {decimal(best)}, {over}{gone}."
+            set,
+            first,
+            0.0,
+            len(shared),
+            f"{_listed(first)} are equal with {format_decimal(best)}, {over}{gone}.",
         )
     after = next(system for system in there if abs(means[system] - behind) < _EQUAL)
-    told = f"{first[0]} is first with {decimal(best)}, {decimal(best - behind)} before {after}, {over}{gone}."
+    told = f"{first[0]} is first with {format_decimal(best)}, {format_decimal(best - behind)} before {after}, {over}{gone}."
     return ContestRound(set, first, best - behind, len(shared), told)
 
 
-def _f1(row: Measured) -> str:
-    return f"{decimal(row.f1.mean)} [{decimal(row.f1.low)}, {decimal(row.f1.high)}], n {row.n}"
+def _f1(row: SystemScores) -> str:
+    return f"{format_decimal(row.f1.mean)} [{format_decimal(row.f1.low)}, {format_decimal(row.f1.high)}], n {row.n}"
 
 
-def _gap(findings: Findings, system: str, other: str, set: str) -> str:
+def _gap(findings: ComparisonResults, system: str, other: str, set: str) -> str:
     pair = next(
         (each for each in findings.pairs if (each.system, each.other, each.on) == (system, other, set)), None
     )
@@ -208,10 +210,10 @@ def _gap(findings: Findings, system: str, other: str, set: str) -> str:
     gap = pair.difference
     beyond = "more, beyond chance" if gap.mean > 0 else "less, beyond chance"
     verdict = beyond if pair.p_holm < 0.05 else "the two cannot be told apart"
-    return f"{begun}{signed(gap.mean)} ({span(gap)}) on {counted(gap.n, 'question')}, p {format_p(pair.p_holm)} after Holm: {verdict}."
+    return f"{begun}{format_signed(gap.mean)} ({span(gap)}) on {format_count(gap.n, 'question')}, p {format_p(pair.p_holm)} after Holm: {verdict}."
 
 
-def _costs(own: Measured, other: Measured | None, name: str) -> str:
+def _costs(own: SystemScores, other: SystemScores | None, name: str) -> str:
     if other is None:
         return f"{own.system} beside {name}: {name} has answered no question yet."
     parts = list(_beside(own, other))
@@ -222,7 +224,7 @@ def _costs(own: Measured, other: Measured | None, name: str) -> str:
     )
 
 
-def _beside(own: Measured, other: Measured) -> Iterator[str]:
+def _beside(own: SystemScores, other: SystemScores) -> Iterator[str]:
     if own.evidence_tokens is not None and other.evidence_tokens is not None:
         share = (
             f", {own.evidence_tokens / other.evidence_tokens:.0%} of that" if other.evidence_tokens else ""
@@ -233,7 +235,7 @@ def _beside(own: Measured, other: Measured) -> Iterator[str]:
         yield f"{own.seconds:.0f} seconds instead of {other.seconds:.0f}, {own.seconds / other.seconds:.1f} times as long"
 
 
-def _trust(findings: Findings, system: str) -> str:
+def _trust(findings: ComparisonResults, system: str) -> str:
     likely, right = findings.sure(system, findings.sets[-1])
     if not likely:
         return f"{system}: {'no likelihood was told' if system in findings.answers else NOT_YET}."
@@ -241,13 +243,13 @@ def _trust(findings: Findings, system: str) -> str:
     apart = (
         "about as sure as it is right"
         if abs(sure - correct) <= _SURE
-        else f"too {'sure' if sure > correct else 'modest'} by {decimal(abs(sure - correct))}"
+        else f"too {'sure' if sure > correct else 'modest'} by {format_decimal(abs(sure - correct))}"
     )
     half = sorted(zip(likely, right, strict=True), reverse=True)[: max(1, len(likely) // 2)]
     surest = fmean(score for _, score in half)
     return (
-        f"{system} held its {counted(len(likely), 'answer')} {decimal(sure)} likely on average, and {decimal(correct)} are right: {apart}. "
-        f"Of its surer half {decimal(surest)} are right."
+        f"{system} held its {format_count(len(likely), 'answer')} {format_decimal(sure)} likely on average, and {format_decimal(correct)} are right: {apart}. "
+        f"Of its surer half {format_decimal(surest)} are right."
     )
 
 
@@ -307,7 +309,7 @@ class Duel:
 
 
 def duels(
-    findings: Findings,
+    findings: ComparisonResults,
     sets: Mapping[str, QuestionSet],
     stages: LossesBySet,
     rag: str = "rag",
@@ -399,13 +401,13 @@ class Repetition:
     seconds_now: float | None
 
     def __repr__(self) -> str:
-        asked = f"{self.system}: {counted(self.answers, 'question')} asked again, {self.same} answered and read the same to the letter"
+        asked = f"{self.system}: {format_count(self.answers, 'question')} asked again, {self.same} answered and read the same to the letter"
         if self.seconds_then is None or self.seconds_now is None:
             return f"{asked}."
         return f"{asked}; {self.seconds_now:.1f} seconds in the median now, {self.seconds_then:.1f} then."
 
 
-def repetition(findings: Findings, again: Findings, system: str) -> Repetition:
+def repetition(findings: ComparisonResults, again: ComparisonResults, system: str) -> Repetition:
     """A system's answers to the questions that two comparisons share, side by side; raises BadInput where
     they share none.
     """

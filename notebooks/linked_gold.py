@@ -10,7 +10,7 @@ from math import comb
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.retrieval.entity_linking import capitalised, title_graph
+from kgot_lab.retrieval.entity_linking import capitalised_names, title_graph
 from kgot_lab.types import Json
 
 
@@ -61,7 +61,7 @@ def linked_gold(data: Dataset) -> LinkedGold:
         of_linked=both / len(linked),
         of_touching=both / len(touching),
         names=sum(
-            len(set(capitalised(document.text))) for document in data.documents if document.id in needed
+            len(set(capitalised_names(document.text))) for document in data.documents if document.id in needed
         )
         / len(needed),
         links=len(touching) / len(needed),

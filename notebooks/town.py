@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from kgot_lab.benchmark.recall.growth import word
+from kgot_lab.benchmark.recall.growth import synthetic_word
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.sessions import ImportedFacts, WorldReview, hear, placed
@@ -19,7 +19,7 @@ from kgot_lab.errors import LLMError
 from kgot_lab.io.files import bundled
 from kgot_lab.llm.presets import FREE
 from kgot_lab.memory.extraction import Extraction, Extractor
-from kgot_lab.text.cleaning import fenced
+from kgot_lab.text.cleaning import fence_text
 from kgot_lab.types import LLM, Prompt, Reply, Triple, Usage
 
 LIKELY, UNLIKELY = 0.9, 0.1  # the confidence of facts that were read rightly, and of others
@@ -58,7 +58,9 @@ def _drawn(*where: str) -> float:
 
 def made_up(triple: Triple, seed: int) -> Triple:
     """Put a made-up name in the place of a fact's object: the same for each fact and seed."""
-    first, second = (word(int(140_608 * _drawn(str(seed), "name", part, str(triple)))) for part in "ab")
+    first, second = (
+        synthetic_word(int(140_608 * _drawn(str(seed), "name", part, str(triple)))) for part in "ab"
+    )
     return Triple(triple.subject, triple.relation, f"{first.capitalize()}x {second.capitalize()}x")
 
 
@@ -391,7 +393,7 @@ class SimulatedExtractor:
     def __call__(self, prompt: Prompt) -> Reply:
         asked = prompt.messages[-1].text
         for text, facts in self._said.items():
-            if asked.startswith(fenced(text, "a message")):
+            if asked.startswith(fence_text(text, "a message")):
                 reply = json.dumps(
                     {"triples": [self._noted(fact) for fact in self._found(text, facts)]}, ensure_ascii=False
                 )

@@ -9,7 +9,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.dense import best_sentence, dense
-from kgot_lab.retrieval.fusion import gathered, hit_rows, weighted
+from kgot_lab.retrieval.fusion import hit_rows, merge_rankings, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, HitColumns, Query, Ranking, ranked
 
@@ -90,8 +90,8 @@ def test_a_hit_that_is_no_document_is_refused_by_name():
 
 
 def test_nothing_is_gathered_from_nothing():
-    assert gathered([]) == ([], [])
-    assert gathered([ranking_of(())])[0] == []
+    assert merge_rankings([]) == ([], [])
+    assert merge_rankings([ranking_of(())])[0] == []
 
 
 def test_columns_and_hits_fuse_to_the_same_ranking():
@@ -196,7 +196,7 @@ def test_gathered_rows_lead_back_to_every_hit(seed):
         scores = np.sort(chance.normal(size=len(rows)))[::-1]
         hits = HitColumns(shared if seed % 2 or lane else [f"d{n}" for n in range(30)], rows, scores)
         rankings.append(ranking_of(tuple(hits) if seed % 3 == 0 and lane == 1 else hits))
-    ids, lists = gathered(rankings)
+    ids, lists = merge_rankings(rankings)
     assert set(ids) == {id for ranking in rankings for id in ranking.ids} and len(set(ids)) == len(ids)
     for ranking, (rows, scores) in zip(rankings, lists, strict=True):
         assert (

@@ -9,8 +9,8 @@ import gzip
 import pytest
 from support.every import every
 
-from kgot_lab.benchmark.questions.question import own_questions
-from kgot_lab.documents.files import text_from
+from kgot_lab.benchmark.questions.question import load_questions
+from kgot_lab.documents.files import extract_text
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import from_beir
 from kgot_lab.io.files import read_regular_text, wide_encoding
@@ -24,7 +24,7 @@ FILES = {
     "graph.jsonl": (GRAPH % "Ada", read_graph),
     "named.jsonl": (GRAPH % "Zoë", read_graph),
     "graph.ttl": ("<a:Ada> <a:knows> <a:Charles> .\n", read_graph),
-    "questions.jsonl": ('{"question": "Who?", "answer": "Ada"}\n', own_questions),
+    "questions.jsonl": ('{"question": "Who?", "answer": "Ada"}\n', load_questions),
     "settings.yaml": ("model: one\n", read_regular_text),
 }
 
@@ -83,7 +83,7 @@ def test_a_data_set_in_another_encoding_is_refused_by_name(tmp_path, encoding, e
 @every("encoding", WIDE)
 @every("extension", (".txt", ".md", ".csv", ".json"))
 def test_a_document_is_read_as_what_it_says(extension, encoding):
-    found = text_from(PLAIN.encode(encoding), extension)
+    found = extract_text(PLAIN.encode(encoding), extension)
     assert found.text == PLAIN
     assert found.remark == ("" if encoding in ("utf-16", "utf-32") else f"without a mark; read as {encoding}")
 
@@ -93,8 +93,8 @@ def test_a_document_that_no_rule_can_tell_is_refused(encoding):
     with pytest.raises(
         BadInput, match=r"in no character set that can be told: save it as UTF-8|binary, not text"
     ):
-        text_from(ASIAN.encode(encoding), ".txt")
+        extract_text(ASIAN.encode(encoding), ".txt")
 
 
 def test_a_document_in_windows_1252_is_still_read():
-    assert text_from("Zoë paid 5 € in Köln\n".encode("cp1252"), ".txt").text == "Zoë paid 5 € in Köln\n"
+    assert extract_text("Zoë paid 5 € in Köln\n".encode("cp1252"), ".txt").text == "Zoë paid 5 € in Köln\n"

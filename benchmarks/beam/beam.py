@@ -28,11 +28,11 @@ def measure(data: Path, vectors: Path | None, results: Path, *, locked: bool) ->
     from benchmarks.beam.chats import data_digest, read_chats
     from benchmarks.beam.measuring import measure_chats, plan_of_chats
     from kgot_lab.embedding.pretrained import MiniLM
-    from kgot_lab.embedding.vectors import Cached
+    from kgot_lab.embedding.vectors import CachedEmbedder
 
     chats = read_chats(data)
     require_embeddings()
-    embedder = Cached(MiniLM(), vectors)
+    embedder = CachedEmbedder(MiniLM(), vectors)
     with progress_bar("chats") as progress:
         measure_chats(
             results,

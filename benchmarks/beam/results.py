@@ -26,8 +26,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.significance import Estimate, counts, holm, interval, roc_area, sign_flip_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
+from kgot_lab.evaluation.significance import Estimate, holm, interval, roc_area, sign_flip_p, wins_ties_losses
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 
 _MEASURES = ("recall@5", "recall@10")
 _ALL = "all"
@@ -99,7 +99,7 @@ class ChatFindings:
             corrected |= dict(zip(family, holm([ps[each] for each in family]), strict=True))
         found = []
         for ability, row in rows.items():
-            wins, _, losses = counts(row)
+            wins, _, losses = wins_ties_losses(row)
             found.append(AbilityGap(ability, interval(row), ps[ability], corrected[ability], wins, losses))
         return found
 
@@ -196,7 +196,7 @@ def _recall_grid(found: ChatFindings, measure: str) -> Grid:
     rows = [
         (
             Cell(system, system == TURN_MEMORY),
-            *(Cell(decimal(found.share(system, ability, measure))) for ability in shown),
+            *(Cell(format_decimal(found.share(system, ability, measure))) for ability in shown),
         )
         for system in systems
     ]
@@ -209,15 +209,17 @@ def _abstention_grid(found: ChatFindings) -> Grid:
     rows = [(name, *found.abstention_area(name)) for name in names]
     title = f"Abstention, {found.part} chats: area under the curve by the first score (.500 tells nothing)"
     cells = tuple(
-        (Cell(name), Cell(decimal(area)), Cell(str(known)), Cell(str(unknown)))
+        (Cell(name), Cell(format_decimal(area)), Cell(str(known)), Cell(str(unknown)))
         for name, area, known, unknown in rows
     )
     return Grid(title, ("system", "area", "questions with an answer", "without"), cells)
 
 
 def _spanned(estimate: Estimate) -> str:
-    return f"{decimal(estimate.mean)} [{decimal(estimate.low)}, {decimal(estimate.high)}]"
+    return (
+        f"{format_decimal(estimate.mean)} [{format_decimal(estimate.low)}, {format_decimal(estimate.high)}]"
+    )
 
 
 def _gap(estimate: Estimate) -> str:
-    return f"{signed(estimate.mean)} [{signed(estimate.low)}, {signed(estimate.high)}]"
+    return f"{format_signed(estimate.mean)} [{format_signed(estimate.low)}, {format_signed(estimate.high)}]"

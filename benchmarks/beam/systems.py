@@ -11,7 +11,7 @@ from benchmarks.beam.chats import LongChat
 from benchmarks.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.retrieval.dense import dense
-from kgot_lab.retrieval.fusion import rrf, scores_of, weighted
+from kgot_lab.retrieval.fusion import ranking_scores, rrf, weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
@@ -62,7 +62,8 @@ def sure_of_words(words: Stage) -> Stage:
     are not surer.
     """
     return _scaled(
-        words, lambda ranking: float(scores_of(ranking)[0]) / max(1, len(searched_words(ranking.query.text)))
+        words,
+        lambda ranking: float(ranking_scores(ranking)[0]) / max(1, len(searched_words(ranking.query.text))),
     )
 
 
@@ -80,7 +81,7 @@ def _scaled(stage: Stage, sure: Callable[[Ranking], float]) -> Stage:
         found = stage(ranking)
         if not found.hits:
             return found
-        scores, ids = scores_of(found), found.ids
+        scores, ids = ranking_scores(found), found.ids
         return replace(found, hits=HitColumns(ids, np.arange(len(ids)), scores * (sure(found) / scores[0])))
 
     return Stage(stage.name, step)

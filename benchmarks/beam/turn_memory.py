@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from benchmarks.beam import remarks
 from benchmarks.beam.chats import ChatTurn
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.retrieval.fusion import by_range, columns
+from kgot_lab.retrieval.fusion import by_range, rows_and_scores
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import content_words
@@ -108,7 +108,7 @@ class TurnMemory:
         return Ranking(query, HitColumns(ids, places, max(float(cosines.max()), _LEAST) / (places + 1)))
 
     def _scored(self, question: str, cosines: _Scores) -> _Scores:
-        rows, found = columns(self._words.search(" ".join(content_words(question))), self._ids)
+        rows, found = rows_and_scores(self._words.search(" ".join(content_words(question))), self._ids)
         words = np.zeros(len(self._ids))
         words[rows] = found
         scores: _Scores = (by_range(words) + by_range(cosines)) / 2 - self.rules.reaction * self._reactions

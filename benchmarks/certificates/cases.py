@@ -20,7 +20,7 @@ from kgot_lab.benchmark.comparison.plan import DRAW_SEED, drawn_samples
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.errors import InsufficientData, require_count
 from kgot_lab.io.files import bundled
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Document, Triple
 
 CaseChange = Literal["whole", "without", "contradicted"]
@@ -121,15 +121,15 @@ def contradicting(
     figures, a name for a name. What is neither a name nor has a figure is not contradicted.
     """
     said, object = step.sentence, step.fact.object
-    if len(named_words(object)) > _WORDS or not (_form(object)[1] or any(map(str.isdigit, object))):
+    if len(name_tokens(object)) > _WORDS or not (_form(object)[1] or any(map(str.isdigit, object))):
         return None
     there = re.compile(rf"(?<!\w){re.escape(object)}(?!\w)", re.I)
-    taken = set(named_words(f"{question.text} {question.answer} {' '.join(question.aliases)} {said}"))
+    taken = set(name_tokens(f"{question.text} {question.answer} {' '.join(question.aliases)} {said}"))
     same = [each.fact.object for each in others if each.fact.relation == step.fact.relation]
     alike = [each.fact.object for each in others]
     for pool in (same, alike):
         fit = sorted(
-            {other for other in pool if _form(other) == _form(object) and not set(named_words(other)) & taken}
+            {other for other in pool if _form(other) == _form(object) and not set(name_tokens(other)) & taken}
         )
         if fit and there.search(said):
             other: str = drawn.choice(fit)

@@ -127,14 +127,14 @@ def main() -> None:
 
 def answer(trial: CertificateTrial, options: argparse.Namespace, *, simulated: bool) -> None:
     """Answer and certify what is missing."""
-    from kgot_lab.benchmark.questions.batch import alone_in
+    from kgot_lab.benchmark.questions.batch import lock_folder
 
     if options.model == "local":
         require_local_model()
     if not simulated:
         require_embeddings()
     require_sandbox()
-    with alone_in(trial.folder):
+    with lock_folder(trial.folder):
         for row in trial.answers(options.minutes):
             print(
                 f"{row.change:12} {row.set:12} {row.ruling:9} em {row.em:.0f} {row.id} -> {row.predicted[:40]!r}",

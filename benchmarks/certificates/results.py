@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 
 from benchmarks.certificates.cases import CASE_CHANGES
 from benchmarks.certificates.trial import CertifiedCase
-from kgot_lab.evaluation.significance import Estimate, risk_area, risk_curve, share
-from kgot_lab.evaluation.tables import Cell, Grid, decimal
+from kgot_lab.evaluation.significance import Estimate, proportion, risk_area, risk_curve
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.memory.claims.certificate import RULINGS
 from kgot_lab.types import Json
 
@@ -72,7 +72,11 @@ def alarm_rows(rows: Sequence[CertifiedCase]) -> list[AlarmRow]:
         ):
             for name, alarm in alarms.items() if some else ():
                 right, false = sum(alarm(row) for row, _ in some), sum(alarm(before) for _, before in some)
-                shares = share(right, len(some)), share(false, len(some)), share(right, right + false)
+                shares = (
+                    proportion(right, len(some)),
+                    proportion(false, len(some)),
+                    proportion(right, right + false),
+                )
                 found.append(AlarmRow(change, name, questions, *shares))
     return found
 
@@ -151,8 +155,8 @@ def _risks(rows: Sequence[CertifiedCase], of: str) -> Grid:
             (
                 Cell(f"{name}, by {order}"),
                 Cell(str(len(sure))),
-                *(Cell(decimal(risk)) for risk in shown),
-                Cell(decimal(risk_area(sure, right))),
+                *(Cell(format_decimal(risk)) for risk in shown),
+                Cell(format_decimal(risk_area(sure, right))),
             )
         )
     columns = (
@@ -180,5 +184,7 @@ def _ordered(rows: Sequence[CertifiedCase]) -> list[tuple[str, str, list[float],
 
 def _share(estimate: Estimate) -> str:
     return (
-        f"{decimal(estimate.mean)} [{decimal(estimate.low)}, {decimal(estimate.high)}]" if estimate.n else ""
+        f"{format_decimal(estimate.mean)} [{format_decimal(estimate.low)}, {format_decimal(estimate.high)}]"
+        if estimate.n
+        else ""
     )

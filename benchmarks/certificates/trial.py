@@ -24,7 +24,7 @@ from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.trace import made_by
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import name_tokens
 from kgot_lab.tools.search import FOLLOWED, search, words_and_meaning
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, Json, Ranking
@@ -142,13 +142,13 @@ class CertificateTrial:
             "loop",
             Equipment(self.llm, self.limits, lambda _: tools),
         )
-        if case.question.id in run.receipts and not (place / TRACES / trace_name(case.question.id)).exists():
+        if case.question.id in run.results and not (place / TRACES / trace_name(case.question.id)).exists():
             raise BadInput(
                 f"{place} has an answer to {case.question.id} without its trace, and a certificate needs that: name another folder"
             )
         for receipt in run.answers():
             return receipt, place
-        return run.receipts[case.question.id], place
+        return run.results[case.question.id], place
 
     def _tool(self, case: CertificateCase) -> Tool:
         documents, stage = self._searches[case.set]
@@ -189,11 +189,11 @@ def certified_case(case: CertificateCase, receipt: QuestionResult, certificate: 
     named: bool | None = None
     if case.about is not None:
         weak = [
-            set(named_words(" ".join(parts)))
+            set(name_tokens(" ".join(parts)))
             for *parts, state in facts
             if state in ("missing", "contested", "out of date")
         ]
-        ends = [set(named_words(end)) for end in (case.about.subject, case.about.object)]
+        ends = [set(name_tokens(end)) for end in (case.about.subject, case.about.object)]
         named = any(end <= words for words in weak for end in ends)
     return CertifiedCase(
         case.set, case.change, case.question.id, receipt.predicted, receipt.em, receipt.f1, receipt.likelihood, certificate.ruling,

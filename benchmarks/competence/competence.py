@@ -77,7 +77,7 @@ def bent() -> list[tuple[str, LoopSetting]]:
         solved_despite_votes,
     )  # fmt: skip
     from kgot_lab.loop.limits import REFERENCE
-    from kgot_lab.text.cleaning import counted
+    from kgot_lab.text.cleaning import format_count
 
     few = REFERENCE.but(steps=LONGER)  # as many turns as hops, so that reading is always forced
     return [
@@ -85,7 +85,7 @@ def bent() -> list[tuple[str, LoopSetting]]:
             (
                 "vote",
                 LoopSetting(
-                    counted(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_votes, LONGER, n)
+                    format_count(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_votes, LONGER, n)
                 ),
             )
             for n in (1, 3, 5)
@@ -97,11 +97,13 @@ def bent() -> list[tuple[str, LoopSetting]]:
             )
             for n in (3, 5, 7, 10)
         ),
-        *(("broken", LoopSetting(counted(n, "repair"), REFERENCE.but(repairs=n))) for n in (0, 1, 3)),
+        *(("broken", LoopSetting(format_count(n, "repair"), REFERENCE.but(repairs=n))) for n in (0, 1, 3)),
         *(
             (
                 "read",
-                LoopSetting(counted(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_reads, n)),
+                LoopSetting(
+                    format_count(n, "vote"), REFERENCE.but(votes=n), partial(solved_despite_reads, n)
+                ),
             )
             for n in (1, 3, 5)
         ),
@@ -109,7 +111,7 @@ def bent() -> list[tuple[str, LoopSetting]]:
             (
                 "read",
                 LoopSetting(
-                    counted(n, "forced read"),
+                    format_count(n, "forced read"),
                     few.but(forced_reads=n),
                     partial(solved_despite_forced_reads, n),
                 ),
@@ -248,7 +250,7 @@ def without_errors(most: int) -> list[dict[str, Any]]:
     from benchmarks.competence.simulated import Competence
     from benchmarks.competence.worlds import chain_world, world_on_file
     from kgot_lab.errors import UnknownName
-    from kgot_lab.evaluation.significance import share
+    from kgot_lab.evaluation.significance import proportion
     from kgot_lab.io.files import bundled
     from kgot_lab.loop.limits import LOCAL, REFERENCE
     from kgot_lab.retrieval.lexical import bm25
@@ -271,7 +273,7 @@ def without_errors(most: int) -> list[dict[str, Any]]:
             "local, 7 steps": LOCAL.but(steps=7),
         }.items():
             ends = simulated_ends(world.gold, tools, Competence(), limits)
-            solved = share(sum(end.right for end in ends), len(ends))
+            solved = proportion(sum(end.right for end in ends), len(ends))
             rows.append({"questions": name, "setting": setting, "k": k, **vars(solved)})
             print(rows[-1], flush=True)
     return rows
@@ -291,7 +293,7 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
         world_on_file,
     )
     from kgot_lab.errors import UnknownName
-    from kgot_lab.evaluation.significance import share
+    from kgot_lab.evaluation.significance import proportion
     from kgot_lab.io.files import bundled
     from kgot_lab.loop.limits import PATHS
     from kgot_lab.retrieval.lexical import bm25
@@ -332,7 +334,7 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
                     "questions": name,
                     "setting": setting,
                     "k": k,
-                    **vars(share(sum(end.right for end in ends), len(ends))),
+                    **vars(proportion(sum(end.right for end in ends), len(ends))),
                 }
             )
             print(rows[-1], flush=True)
@@ -362,7 +364,7 @@ def show(report: dict[str, Any]) -> None:
     """Print the tables and draw the figures."""
     from benchmarks.competence.competence_plot import competence_curves
     from benchmarks.competence.curves import curves_grid
-    from kgot_lab.evaluation.tables import Cell, Grid, decimal
+    from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 
     both = {name: as_curves(report[name]) for name in ("compared", "bent")}
     panels: dict[str, list[CompetenceCurve]] = {}
@@ -395,7 +397,7 @@ def show(report: dict[str, Any]) -> None:
     print(competence_curves([*both["compared"], *both["bent"]]).save(FIGURE))
     print(competence_curves(panels).save(PATHS_FIGURE))
     every = [*both["compared"], *both["bent"], *(curve for curves in panels.values() for curve in curves)]
-    print(f"largest distance from a formula: {decimal(_farthest(every))}")
+    print(f"largest distance from a formula: {format_decimal(_farthest(every))}")
 
 
 def _cells(row: dict[str, Any]) -> Sequence[str]:

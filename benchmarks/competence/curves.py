@@ -14,8 +14,8 @@ from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import ERROR_RATES, UNANSWERED, Competence, Simulated
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.grading import exact_match
-from kgot_lab.evaluation.significance import Estimate, share
-from kgot_lab.evaluation.tables import Cell, Grid, decimal
+from kgot_lab.evaluation.significance import Estimate, proportion
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.loop.controller import solve, think
 from kgot_lab.loop.events import Asked, Refused, Wrote
 from kgot_lab.loop.limits import Limits
@@ -101,7 +101,7 @@ class CompetenceCurve:
         }
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{point.rate:g}: {decimal(point.solved.mean)}" for point in self.points)
+        told = ", ".join(f"{point.rate:g}: {format_decimal(point.solved.mean)}" for point in self.points)
         return f"<simulated, {self.rate} errors, {self.setting}: {told}>"
 
 
@@ -140,7 +140,9 @@ def competence_curve(
         solved, wrong = (sum(end.right for end in ends), sum(end.answered and not end.right for end in ends))
         exact = setting.exact(value) if setting.exact else None
         calls = sum(end.calls for end in ends) / len(ends)
-        points.append(CurvePoint(value, share(solved, len(ends)), share(wrong, len(ends)), exact, calls))
+        points.append(
+            CurvePoint(value, proportion(solved, len(ends)), proportion(wrong, len(ends)), exact, calls)
+        )
     return CompetenceCurve(rate, setting.name, setting.limits, tuple(points))
 
 
@@ -152,12 +154,12 @@ def curves_grid(curves: Sequence[CompetenceCurve], title: str) -> Grid:
     rows: list[tuple[Cell, ...]] = []
     for curve in curves:
         shown = (
-            f"{decimal(each.solved.mean)} ({decimal(each.solved.low)} to {decimal(each.solved.high)})"
+            f"{format_decimal(each.solved.mean)} ({format_decimal(each.solved.low)} to {format_decimal(each.solved.high)})"
             for each in curve.points
         )
         rows.append((Cell(f"{curve.rate}, {curve.setting}"), *map(Cell, shown)))
         if any(point.exact is not None for point in curve.points):
-            exact = ("" if point.exact is None else decimal(point.exact) for point in curve.points)
+            exact = ("" if point.exact is None else format_decimal(point.exact) for point in curve.points)
             rows.append((Cell("    by formula"), *map(Cell, exact)))
         if any(point.calls is not None for point in curve.points):
             calls = ("" if point.calls is None else f"{point.calls:.1f}" for point in curve.points)

@@ -11,8 +11,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.loop.modes.paths.question_form import filled
 from kgot_lab.loop.render import relevance
 from kgot_lab.memory.extraction import SourcedSentence
-from kgot_lab.text.cleaning import whole
-from kgot_lab.text.words import named_words, sentences
+from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.words import name_tokens, sentences
 from kgot_lab.types import Document, Json, Triple
 
 
@@ -107,7 +107,9 @@ class GoldSet:
     by_hop: Mapping[tuple[str, ...], tuple[GoldStep, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        chains = {whole(chain.question.strip()): chain for chain in self.chains}  # as the loop says it
+        chains = {
+            replace_surrogates(chain.question.strip()): chain for chain in self.chains
+        }  # as the loop says it
         if len(chains) < len(self.chains):
             raise BadInput("two chains are of the same question, so its answer is not known")
         said: dict[str, dict[Triple, None]] = {}
@@ -118,7 +120,7 @@ class GoldSet:
             for step, resolved in zip(chain.steps, chain.resolved, strict=True):
                 # as gold names it, or its page
                 spelled = (resolved, step.of(step.fact.subject), step.of(step.title or step.fact.subject))
-                for asked in dict.fromkeys(map(named_words, spelled)):
+                for asked in dict.fromkeys(map(name_tokens, spelled)):
                     hops.setdefault(asked, []).append(step)
         object.__setattr__(self, "by_hop", {asked: tuple(steps) for asked, steps in hops.items()})
         object.__setattr__(self, "by_question", chains)
@@ -126,12 +128,12 @@ class GoldSet:
 
     def asks_so(self, question: str) -> bool:
         """Whether a question is one of the hops in its wording, of whatever name."""
-        return self._wordings.fullmatch(" ".join(named_words(question))) is not None
+        return self._wordings.fullmatch(" ".join(name_tokens(question))) is not None
 
     @cached_property
     def _wordings(self) -> re.Pattern[str]:
         """The hops of all chains with any name in the place of theirs."""
-        asked = {" ".join(named_words(step.of(_ANY))) for chain in self.chains for step in chain.steps}
+        asked = {" ".join(name_tokens(step.of(_ANY))) for chain in self.chains for step in chain.steps}
         return re.compile(
             "|".join(".+".join(map(re.escape, each.split(_ANY.casefold()))) for each in sorted(asked))
         )
@@ -180,7 +182,7 @@ def _named(question: str, document: Document) -> str:
     """
     if ">>" in question:
         return question.split(">>")[0].strip()
-    if set(named_words(document.title)) <= set(named_words(question)):
+    if set(name_tokens(document.title)) <= set(name_tokens(question)):
         return document.title
     names = re.findall(r"[A-Z][\w'.-]*(?:\s+(?:of|the|de|and|[A-Z0-9][\w'.-]*))*", question.partition(" ")[2])
     return max(names, key=len, default=document.title).strip()
@@ -201,11 +203,11 @@ def _saying(document: Document, answer: str, asked: str) -> str:
     """The sentence of a passage that holds an answer and most words of what is asked, "" if none holds the
     answer.
     """
-    wanted = f" {' '.join(named_words(answer))} "
+    wanted = f" {' '.join(name_tokens(answer))} "
     found = [
         text
         for text in sentences(" ".join(document.text.split()))
-        if wanted in f" {' '.join(named_words(text))} "
+        if wanted in f" {' '.join(name_tokens(text))} "
     ]
     scores = relevance(asked, found)
     return max(zip(scores, found, strict=True), key=lambda scored: scored[0], default=(0.0, ""))[1]
@@ -232,9 +234,9 @@ def _chain_of_triples(row: Mapping[str, Json], documents: Sequence[Document]) ->
     facts = [Triple(*evidence) for evidence in row["evidences"]]
     steps: list[GoldStep] = []
     for number, fact in enumerate(facts):
-        name = named_words(fact.subject)
+        name = name_tokens(fact.subject)
         # the subject's own page first
-        about = sorted(documents, key=lambda document: named_words(document.title) != name)
+        about = sorted(documents, key=lambda document: name_tokens(document.title) != name)
         said = (
             (document, _saying(document, fact.object, f"{fact.subject} {fact.relation}"))
             for document in about
@@ -242,6 +244,6 @@ def _chain_of_triples(row: Mapping[str, Json], documents: Sequence[Document]) ->
         document, sentence = next(((document, text) for document, text in said if text), (None, ""))
         if document is None or fact.subject == fact.object:
             return None
-        after = tuple(earlier for earlier in range(number) if named_words(facts[earlier].object) == name)
+        after = tuple(earlier for earlier in range(number) if name_tokens(facts[earlier].object) == name)
         steps.append(GoldStep(fact, sentence, document.title, after))
     return GoldChain(row["text"], tuple(steps), row["answer"], row["_id"])

@@ -20,7 +20,7 @@ from benchmarks.competence.draws import drawn_by_hash
 from benchmarks.competence.gold import GoldChain, GoldSet
 from benchmarks.competence.plain_facts import PLAIN_FACTS
 from benchmarks.competence.texts import NoGold, misread_names, told_answer
-from kgot_lab.benchmark.recall.growth import word
+from kgot_lab.benchmark.recall.growth import synthetic_word
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.llm.presets import FREE
 from kgot_lab.loop.events import ToolCall
@@ -29,7 +29,7 @@ from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.stores.sparql.dialect import SPARQL
-from kgot_lab.text.words import plain_answer
+from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Edge, Json, Prompt, Reply, Triple, Usage
 
 DIALECTS = (PYTHON, CYPHER, SPARQL, PLAIN_FACTS)
@@ -175,9 +175,9 @@ class Simulated:
     def _next(self, asking: Asking, prompt: Prompt) -> Json:
         assert prompt.schema is not None
         offered = prompt.schema["properties"]["about"]
-        wanted = {plain_answer(triple.subject) for triple in self._seen(asking).wanted}
+        wanted = {canonical_answer(triple.subject) for triple in self._seen(asking).wanted}
         names = offered["items"]["enum"]
-        chosen = [name for name in names if plain_answer(name) in wanted]
+        chosen = [name for name in names if canonical_answer(name) in wanted]
         return {"about": (chosen or names)[: offered["maxItems"] if chosen else 1]}
 
     def _statements(self, asking: Asking, _: Prompt) -> Json:
@@ -272,9 +272,9 @@ class Simulated:
     def _number(self, asking: Asking, _: Prompt) -> Json:
         seen = self._seen_in(asking.texts["question"], asking.texts["facts"])
         candidates = [
-            plain_answer(candidate) for candidate in re.split(r"\n\d+\. ", asking.texts["candidates"])
+            canonical_answer(candidate) for candidate in re.split(r"\n\d+\. ", asking.texts["candidates"])
         ]
-        best = plain_answer(seen.answer or UNANSWERED)
+        best = canonical_answer(seen.answer or UNANSWERED)
         return {"number": candidates.index(best) + 1 if best in candidates else 1}
 
     # --- reading texts ---
@@ -400,7 +400,7 @@ class _Seen:
 def made_up(triple: Triple, seed: int) -> Triple:
     """A fact with a made-up name in the place of its object: of each fact the same for a seed."""
     first, second = (
-        word(int(140_608 * drawn_by_hash(str(seed), "name", part, str(triple)))) for part in "ab"
+        synthetic_word(int(140_608 * drawn_by_hash(str(seed), "name", part, str(triple)))) for part in "ab"
     )
     return Triple(triple.subject, triple.relation, f"{first.capitalize()}x {second.capitalize()}x")
 

@@ -9,8 +9,8 @@ from benchmarks.competence.gold import GoldSet, GoldStep
 from kgot_lab.errors import LLMError
 from kgot_lab.loop.modes.paths.question_form import form_of
 from kgot_lab.loop.modes.paths.reading import checked_answer
-from kgot_lab.retrieval.entity_linking import CAPITALISED
-from kgot_lab.text.words import named_words, plain_answer
+from kgot_lab.retrieval.entity_linking import CAPITALISED_RUN
+from kgot_lab.text.words import canonical_answer, name_tokens
 
 _FIGURE = re.compile(r"\b\d{3,4}\b")
 
@@ -34,7 +34,7 @@ def told_answer(gold: GoldSet, question: str, text: str) -> str:
     lines = {" ".join(line.split()) for line in text.splitlines()}
     if chain := gold.by_question.get(question):
         return chain.answer if all(_told(step, lines) for step in chain.steps) else ""
-    if steps := gold.by_hop.get(named_words(question)):
+    if steps := gold.by_hop.get(name_tokens(question)):
         return next((step.fact.object for step in steps if _told(step, lines)), "")
     if gold.asks_so(question):
         return ""
@@ -50,12 +50,12 @@ def misread_names(gold: GoldSet, question: str, text: str, right: str) -> list[s
     """
     form = form_of(question)
     if form == "yes or no":
-        return ["no" if plain_answer(right) == "yes" else "yes"]
+        return ["no" if canonical_answer(right) == "yes" else "yes"]
     for names in (_of_facts(gold, text), _written(text)):
         fit = {
             name: None
             for name in names
-            if not checked_answer(question, name, text) and plain_answer(name) != plain_answer(right)
+            if not checked_answer(question, name, text) and canonical_answer(name) != canonical_answer(right)
         }
         if form == "choice":
             # which holds its name
@@ -79,5 +79,5 @@ def _of_facts(gold: GoldSet, text: str) -> Iterator[str]:
 
 
 def _written(text: str) -> Iterator[str]:
-    for pattern in (CAPITALISED, _FIGURE):
+    for pattern in (CAPITALISED_RUN, _FIGURE):
         yield from (found.group() for found in pattern.finditer(text))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_parts, gold_of_triples
-from kgot_lab.benchmark.recall.growth import word
+from kgot_lab.benchmark.recall.growth import synthetic_word
 from kgot_lab.errors import require_count
 from kgot_lab.types import Document, Json, Triple
 
@@ -154,7 +154,7 @@ def _rows(path: Path) -> list[Json]:
 
 def _name(number: int) -> str:
     """The name with a number: two made-up words that no other name has."""
-    return f"{word(2 * number).capitalize()} {word(2 * number + 1).capitalize()}"
+    return f"{synthetic_word(2 * number).capitalize()} {synthetic_word(2 * number + 1).capitalize()}"
 
 
 def _step(subject: str, relation: str, object: str, after: tuple[int, ...] = ()) -> GoldStep:

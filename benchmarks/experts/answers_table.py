@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from benchmarks.experts.gold import ExpertQuestion, NodeWords
 from benchmarks.experts.measuring import OF_CITATIONS, OF_WORDS, answer_measures
 from benchmarks.experts.replies import ARMS, Arm, KeptReply
-from kgot_lab.evaluation.significance import Estimate, counts, holm, interval, sign_flip_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.significance import Estimate, holm, interval, sign_flip_p, wins_ties_losses
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.types import Json
 
 MeasuredAnswers = Mapping[Arm, Mapping[str, Mapping[str, float]]]  # by arm, measure, id of the question
@@ -52,12 +52,12 @@ def words_grid(measured: MeasuredAnswers) -> Grid:
         gaps = [one - other for one, other in zip(left, right, strict=True)]
         p = sign_flip_p(gaps) if len(both) > 1 else 1.0
         ps.append(p)
-        won = "/".join(map(str, counts(gaps))) if len(both) > 1 else ""
+        won = "/".join(map(str, wins_ties_losses(gaps))) if len(both) > 1 else ""
         rows.append(
             [measure, str(len(both)), _spanned(left), _spanned(right), _spanned(gaps, sign=True), won]
         )
     cells = tuple(
-        (*map(Cell, row), Cell(decimal(p), p < 0.05)) for row, p in zip(rows, holm(ps), strict=True)
+        (*map(Cell, row), Cell(format_decimal(p), p < 0.05)) for row, p in zip(rows, holm(ps), strict=True)
     )
     columns = (
         "measure",
@@ -110,7 +110,7 @@ def answers_report(
 
 def _spanned(values: Sequence[float], *, sign: bool = False) -> str:
     """The mean of some values and its bootstrap interval, where there are two or more."""
-    shown = signed if sign else decimal
+    shown = format_signed if sign else format_decimal
     if not values:
         return "–"
     if len(values) < 2:

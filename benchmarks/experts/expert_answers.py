@@ -46,10 +46,10 @@ def ask(options: argparse.Namespace, path: Path) -> None:
     """Ask what is missing, and say what comes back."""
     from benchmarks.experts.asking import ExpertAnswers
     from benchmarks.experts.gold import expert_questions
-    from kgot_lab.benchmark.questions.batch import alone_in
+    from kgot_lab.benchmark.questions.batch import lock_folder
     from kgot_lab.llm import connect
 
-    with alone_in(path.parent):
+    with lock_folder(path.parent):
         answers = ExpertAnswers(
             expert_questions(options.split), connect(options.model), path, searching_with()
         )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from kgot_lab.errors import BadReply
-from kgot_lab.evaluation.significance import share
+from kgot_lab.evaluation.significance import proportion
 from kgot_lab.io.files import bundled
 from kgot_lab.kgos.extraction.concepts import FIELDS, Passage, PassageForm, read_relations, relations_prompt
 from kgot_lab.llm import connect
@@ -68,7 +68,7 @@ def told(
     written, wanted = sum(map(len, found)), sum(map(len, gold))
     shares = []
     for total in (written, wanted):
-        found_share = share(hits, total)
+        found_share = proportion(hits, total)
         shares.append(f"{found_share.mean:.3f} [{found_share.low:.3f}, {found_share.high:.3f}]")
     return f"| {name} | {written} | {hits} | {shares[0]} | {shares[1]} |"
 

@@ -15,12 +15,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Slice
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
 from kgot_lab.benchmark.comparison.plan import Design
-from kgot_lab.benchmark.comparison.results import Findings, Measured
+from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
 from kgot_lab.benchmark.comparison.systems import ABLATIONS
 from kgot_lab.evaluation.reports import format_p, span
-from kgot_lab.evaluation.tables import signed
+from kgot_lab.evaluation.tables import format_signed
 
 RESULTS = Path(__file__).parents[1] / "results"
 FOLDER, MEASURED = RESULTS / "best_sentences", RESULTS / "graph_pays"
@@ -41,33 +41,33 @@ def main() -> None:
         sentences = replace(ABLATIONS["twice-as-many-sentences"], questions=None)
         design = Design(systems={SYSTEM: sentences}, pairs=(), aims=())
         for due, receipt in ComparisonRun(design, FOLDER, connect("local")).answers(
-            Slice(limit=options.limit)
+            ComparisonSlice(limit=options.limit)
         ):
             print(f"{due.set:12} {receipt.id:30} {receipt.f1:.2f} {receipt.predicted[:40]!r}", flush=True)
     (FOLDER / "report.json").write_text(
-        json.dumps(report(Findings.of(FOLDER), Findings.of(MEASURED)), indent=1) + "\n"
+        json.dumps(report(ComparisonResults.of(FOLDER), ComparisonResults.of(MEASURED)), indent=1) + "\n"
     )
     print((FOLDER / "report.json").read_text())
 
 
-def beside(measured: Findings) -> Findings:
+def beside(measured: ComparisonResults) -> ComparisonResults:
     """What was measured before, with the one read in pairs with its rivals."""
-    return measured.compare_with(Findings.of(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
+    return measured.compare_with(ComparisonResults.of(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
 
 
-def report(sentences: Findings, measured: Findings) -> dict:
+def report(sentences: ComparisonResults, measured: ComparisonResults) -> dict:
     """By set: what one read scores and takes; and each rival less one read, paired over the questions that
     both answered.
     """
     told = {
         f"{row.system} - {SYSTEM}, F1, {row.on}, {row.difference.n} questions":
-            f"{signed(row.difference.mean)} ({span(row.difference)}), p {format_p(row.p)}, after Holm {format_p(row.p_holm)}"
+            f"{format_signed(row.difference.mean)} ({span(row.difference)}), p {format_p(row.p)}, after Holm {format_p(row.p_holm)}"
         for row in beside(measured).pairs
     }  # fmt: skip
-    return {SYSTEM: {row.on: _taken(row) for row in sentences.measured}, **told}
+    return {SYSTEM: {row.on: _taken(row) for row in sentences.system_scores}, **told}
 
 
-def _taken(row: Measured) -> dict[str, object]:
+def _taken(row: SystemScores) -> dict[str, object]:
     return {
         "n": row.n, "f1": round(row.f1.mean, 3), "95 %": f"{row.f1.low:.3f} to {row.f1.high:.3f}", "em": round(row.em.mean, 3),
         "prompt tokens": row.prompt_tokens, "evidence tokens": row.evidence_tokens, "calls": round(row.calls, 2), "seconds": row.seconds,

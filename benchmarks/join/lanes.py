@@ -32,9 +32,9 @@ from benchmarks.join.join_speed import join_machine
 from benchmarks.join.join_vectors import clustered, skeleton_vectors
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.growth import synthetic
-from kgot_lab.embedding.embedder import SignBits, descending, row_products
+from kgot_lab.embedding.embedder import SignBits, argsort_descending, row_products
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.entity_linking import Titles, title_graph
+from kgot_lab.retrieval.entity_linking import NameIndex, title_graph
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.pagerank import RandomWalk, first_hits, titles_in_question
 from kgot_lab.similarity.blocks import SIDE, Effort
@@ -74,7 +74,7 @@ def words(size: int) -> list[dict[str, Any]]:
         ways: dict[str, Work] = {"lane": stage.search} | by_numba(data.documents)
         sorts: dict[str, Work] = {
             "stable sort": lambda text, found=found: np.argsort(-found[text], kind="stable"),
-            "our sort": lambda text, found=found: descending(found[text]),
+            "our sort": lambda text, found=found: argsort_descending(found[text]),
         }
         row = {
             "set": name,
@@ -122,7 +122,7 @@ def threads(size: int) -> list[dict[str, Any]]:
 def walk(size: int) -> list[dict[str, Any]]:
     """PageRank from the seeds of synthetic questions, and from chance seeds of a graph with hubs."""
     data = synthetic(size, 20)
-    lane, titles, graph = bm25(data.documents) % 1_000, Titles(data.documents), title_graph(data.documents)
+    lane, titles, graph = bm25(data.documents) % 1_000, NameIndex(data.documents), title_graph(data.documents)
     seeds, asked = (first_hits(5), titles_in_question(titles)), []
     for query in data.queries:
         start: dict[int, float] = {}
@@ -159,8 +159,8 @@ def spread(graph: PropertyGraph, asked: Sequence[Any], error: float) -> dict[str
     agreed = {10: 0.0, 100: 0.0}
     for start in asked:
         rows, shares = steps.reached(*start, error)
-        found, exact = rows[descending(shares)], over_all(start)
-        best = descending(exact)
+        found, exact = rows[argsort_descending(shares)], over_all(start)
+        best = argsort_descending(exact)
         for k in agreed:  # passages with equal shares may change places
             agreed[k] += (
                 float(np.isclose(exact[found[:k]], exact[best[: len(found[:k])]], rtol=0, atol=1e-12).sum())
@@ -198,11 +198,11 @@ def near(size: int) -> list[dict[str, Any]]:
     def exact(query: Any) -> Any:
         cosines = row_products(vectors, query)
         found = np.flatnonzero(cosines >= np.partition(cosines, -10)[-10])
-        return found[descending(cosines[found])][:10]
+        return found[argsort_descending(cosines[found])][:10]
 
     def by_signs(query: Any, candidates: int) -> Any:
         found = bits.nearest(query, candidates)
-        return found[descending(row_products(vectors[found], query))][:10]
+        return found[argsort_descending(row_products(vectors[found], query))][:10]
 
     with threadpool_limits(1, user_api="blas"):
         for candidates in (500, 2_000):

@@ -14,7 +14,7 @@ from benchmarks.kgos.queries import QueryHalf, cookbook_data, cookbook_queries
 from benchmarks.kgos.systems import LEARNED_FUSION, THREE_WEIGHTS, KgosLanes, kgos_systems
 from kgot_lab.benchmark.recall.filling import earlier, fill
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.vectors import Remembered
+from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import PLAN, Report, report
 from kgot_lab.evaluation.results import Plan
@@ -36,7 +36,7 @@ def write_before(folder: Path, vectors: Embedder) -> None:
 
     What is there is left alone; raises BadInput where it says something else than the program does now.
     """
-    graph, remembered = cookbook(), Remembered(vectors)
+    graph, remembered = cookbook(), InMemoryVectors(vectors)
     KGOS_PLAN.write_down(folder / PLAN)
     if not (folder / SETTLED).exists():
         settled = _settled(graph, remembered, learnt(graph, remembered))
@@ -44,14 +44,14 @@ def write_before(folder: Path, vectors: Embedder) -> None:
     settled_before(folder, graph, remembered)
 
 
-def learnt(graph: PropertyGraph, remembered: Remembered) -> LearnedFusion:
+def learnt(graph: PropertyGraph, remembered: InMemoryVectors) -> LearnedFusion:
     """The fusion of the telling lanes, learnt on the tuning half."""
     data = cookbook_data("tuning", cookbook_queries("tuning"), graph)
-    remembered.remember([query.text for query in data.queries])
+    remembered.add_texts([query.text for query in data.queries])
     return learn_fusion(KgosLanes(graph, remembered).telling, data.queries, data.qrels)
 
 
-def settled_before(folder: Path, graph: PropertyGraph, vectors: Remembered) -> LearnedFusion:
+def settled_before(folder: Path, graph: PropertyGraph, vectors: InMemoryVectors) -> LearnedFusion:
     """The fusion that was written down before; raises BadInput where nothing was, or where claims, systems or
     data are others by now.
     """
@@ -81,10 +81,10 @@ def measure_half(
     The vector of a query is computed before the clock runs. Raises BadInput as `settled_before` does, for
     either half.
     """
-    graph, remembered = cookbook(), Remembered(vectors)
+    graph, remembered = cookbook(), InMemoryVectors(vectors)
     fusion = settled_before(folder, graph, remembered)
     data = cookbook_data(half, cookbook_queries(half), graph)
-    remembered.remember([query.text for query in data.queries])
+    remembered.add_texts([query.text for query in data.queries])
     fill(folder, data, kgos_systems(graph, remembered, fusion), KGOS_PLAN, tell)
 
 
@@ -99,7 +99,7 @@ def half_report(folder: Path, half: QueryHalf) -> Report:
     return report(runs, data, Plan.load(folder / PLAN))
 
 
-def _settled(graph: PropertyGraph, vectors: Remembered, fusion: LearnedFusion) -> dict[str, Json]:
+def _settled(graph: PropertyGraph, vectors: InMemoryVectors, fusion: LearnedFusion) -> dict[str, Json]:
     """All that is settled before the locked half is opened, but for the plan."""
     frozen = json.loads(bundled("cookbook/FROZEN.json").read_text(encoding="utf-8"))
     names = [*kgos_systems(graph, vectors), LEARNED_FUSION]

@@ -26,8 +26,8 @@ from benchmarks.kgos.queries import CookbookQuery, QueryHalf, cookbook_queries
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import format_p
-from kgot_lab.evaluation.significance import counts, holm, interval, share, sign_flip_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.significance import holm, interval, proportion, sign_flip_p, wins_ties_losses
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.io.files import write_whole
 
 _OUTSIDE = "outside"  # what the ids of questions from outside begin with
@@ -85,18 +85,18 @@ def accuracy_grid(queries: Sequence[CookbookQuery], said: Sequence[IntentSaid], 
         some = [query for query in queries if query.intent != NO_INTENT]
         named = interval(_values(right_intents(each, some)))
         outside = [label for id, label in each.labels.items() if id.startswith(_OUTSIDE)]
-        alarms = share(sum(label != NO_INTENT for label in outside), len(outside))
+        alarms = proportion(sum(label != NO_INTENT for label in outside), len(outside))
         gap = own[each.system] - own[BY_WORDS]
         against = (
             ""
             if each.system == BY_WORDS
-            else f"{signed(interval(gap).mean)} ({'/'.join(map(str, counts(gap)))})"
+            else f"{format_signed(interval(gap).mean)} ({'/'.join(map(str, wins_ties_losses(gap)))})"
         )
         p = "" if each.system == BY_WORDS else format_p(ps[each.system])
         cells = (
             each.system,
             *(
-                f"{decimal(one.mean)} [{decimal(one.low)}, {decimal(one.high)}]"
+                f"{format_decimal(one.mean)} [{format_decimal(one.low)}, {format_decimal(one.high)}]"
                 for one in (mean, fair, named, alarms)
             ),
         )

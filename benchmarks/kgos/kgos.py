@@ -34,12 +34,14 @@ def public_verdicts() -> dict[str, str]:
     """What the claims came to on the three public sets together, by their texts; from the receipts of the
     recall benchmark.
     """
-    from kgot_lab.benchmark.recall.claims import verdicts
+    from kgot_lab.benchmark.recall.claims import judge_claims
     from kgot_lab.benchmark.recall.datasets import load_dataset
-    from kgot_lab.evaluation.reports import derive
+    from kgot_lab.evaluation.reports import derive_reports
 
-    reports = [report for report in derive(RECALL, load_dataset) if report.dataset.name != "musique-steps"]
-    return {row.claim.text: row.verdict for row in verdicts(reports).rows if row.dataset == "all"}
+    reports = [
+        report for report in derive_reports(RECALL, load_dataset) if report.dataset.name != "musique-steps"
+    ]
+    return {row.claim.text: row.verdict for row in judge_claims(reports).rows if row.dataset == "all"}
 
 
 def kgos_page(half: QueryHalf) -> str:

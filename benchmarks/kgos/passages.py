@@ -15,13 +15,13 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import fill, receipt
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.vectors import Remembered
+from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.results import Plan, load_receipt
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.io.files import read_regular_text, write_whole
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion, learned
 from kgot_lab.retrieval.stage import Stage
@@ -97,11 +97,14 @@ def transfer_grid(some: list[Transfer]) -> Grid:
             Cell(each.learnt_on),
             Cell(f"{each.tried_on}{', locked' * (each.learnt_on == each.tried_on)}"),
         ]
-        cells += [Cell(str(len(each.gaps[DENSE]))), Cell(decimal(each.mean))]
+        cells += [Cell(str(len(each.gaps[DENSE]))), Cell(format_decimal(each.mean))]
         for name, corrected in ps.items():
             gap = interval(each.gaps[name])
             cells.append(
-                Cell(f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]", corrected[row] < 0.05)
+                Cell(
+                    f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]",
+                    corrected[row] < 0.05,
+                )
             )
         lines.append(tuple(cells))
     columns = ("learnt on", "tried on", "n", "recall@5", *(f"less {name}" for name in (DENSE, *RIVALS)))
@@ -110,8 +113,8 @@ def transfer_grid(some: list[Transfer]) -> Grid:
 
 
 def _lanes(dataset: Dataset, vectors: Embedder) -> tuple[Dataset, dict[str, Stage]]:
-    remembered = Remembered(vectors)
-    remembered.remember([query.text for query in dataset.queries])
+    remembered = InMemoryVectors(vectors)
+    remembered.add_texts([query.text for query in dataset.queries])
     made = systems(dataset, remembered)
     return dataset, {name: made[name]() for name in PASSAGE_LANES}
 

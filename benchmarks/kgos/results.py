@@ -14,10 +14,10 @@ from benchmarks.kgos.lenient import ANY_5, LENIENT_5, STRICT_5, TYPE_5, leniency
 from benchmarks.kgos.passages import transfer_grid, transfers
 from benchmarks.kgos.queries import QueryHalf, cookbook_queries
 from benchmarks.kgos.systems import FOUR_WEIGHTS
-from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, Verdict, verdicts
+from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, Verdict, judge_claims
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.significance import Estimate, interval, intervals
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.kgos.methods.intents import classify_intent
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.retrieval.lexical import INTENT_VERBS
@@ -54,7 +54,7 @@ def passage_grid(folder: Path, recall: Path) -> Grid:
 
 def kgos_verdicts(report: Report) -> tuple[Verdict, ...]:
     """The verdicts on the claims of pairs, in their order, p-values corrected over all of them."""
-    return verdicts([report], claims=KGOS_CLAIMS).rows
+    return judge_claims([report], claims=KGOS_CLAIMS).rows
 
 
 def claims_grid(report: Report, public: Mapping[str, str]) -> Grid:
@@ -64,7 +64,12 @@ def claims_grid(report: Report, public: Mapping[str, str]) -> Grid:
     lines = []
     for row in kgos_verdicts(report):
         elsewhere = public.get(_ELSEWHERE.get(row.claim.text, row.claim.text), "")
-        cells = (row.claim.said, gap_told(row.difference), decimal(row.p_holm), decimal(row.detectable))
+        cells = (
+            row.claim.said,
+            gap_told(row.difference),
+            format_decimal(row.p_holm),
+            format_decimal(row.detectable),
+        )
         lines.append(
             (
                 Cell(row.claim.text),
@@ -111,7 +116,7 @@ def levels_grid(report: Report, half: QueryHalf) -> Grid:
         cells = [Cell(system)]
         for figure, name in ((strict, STRICT_5), (lenient, LENIENT_5)):
             own = interval(list(scores.per_query(name).values()))
-            cells += [Cell(decimal(figure)), Cell(mean_told(own)), Cell(level_said(figure, own))]
+            cells += [Cell(format_decimal(figure)), Cell(mean_told(own)), Cell(level_said(figure, own))]
         lines.append(tuple(cells))
     columns = ("system", "document, strict", "here, strict", "", "document, lenient", "here, lenient", "")
     return Grid(
@@ -138,9 +143,9 @@ def reached_grid(report: Report, half: QueryHalf) -> Grid:
         figures = [
             mean_told(own[0]),
             mean_told(own[1]),
-            decimal(own[2].mean),
-            decimal(own[3].mean),
-            *map(decimal, parts),
+            format_decimal(own[2].mean),
+            format_decimal(own[3].mean),
+            *map(format_decimal, parts),
         ]
         lines.append((Cell(run.system), *map(Cell, figures), Cell(f"{1000 * run.latency.median:.2f}")))
     columns = (
@@ -201,7 +206,7 @@ def kgos_sentences(folder: Path, half: QueryHalf) -> list[str]:
         reached = level_said(LEVELS_SAID[system][0], strict), level_said(LEVELS_SAID[system][1], lenient)
         levels.append(
             f"{system} reaches {mean_told(strict)} strictly where the document has .885 ({reached[0]}), and {mean_told(lenient)} "
-            f"leniently where it has 1.000 ({reached[1]}); accepted nodes of the same types drawn by lot would give {decimal(lot.mean)}"
+            f"leniently where it has 1.000 ({reached[1]}); accepted nodes of the same types drawn by lot would give {format_decimal(lot.mean)}"
         )
     verbs = sum(
         not INTENT_VERBS.keys().isdisjoint(searched_words(query.text)) for query in report.dataset.queries
@@ -221,12 +226,12 @@ def kgos_sentences(folder: Path, half: QueryHalf) -> list[str]:
 
 def mean_told(own: Estimate) -> str:
     """A mean and its interval."""
-    return f"{decimal(own.mean)} [{decimal(own.low)}, {decimal(own.high)}]"
+    return f"{format_decimal(own.mean)} [{format_decimal(own.low)}, {format_decimal(own.high)}]"
 
 
 def gap_told(gap: Estimate) -> str:
     """A mean difference and its interval."""
-    return f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
+    return f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]"
 
 
 def markdown_of(title: str, lines: Sequence[str], grids: Sequence[Grid]) -> str:

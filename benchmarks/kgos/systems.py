@@ -12,7 +12,7 @@ import numpy as np
 
 from kgot_lab.benchmark.recall.systems import shuffled
 from kgot_lab.embedding.embedders import embedder
-from kgot_lab.embedding.vectors import Remembered
+from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
@@ -25,7 +25,7 @@ from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import hybrid, rrf, weighted
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learned
 from kgot_lab.retrieval.lexical import INTENT_VERBS, best_first, bm25
-from kgot_lab.retrieval.neighbours import around, jaccard
+from kgot_lab.retrieval.neighbours import boosted_neighbours, jaccard
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
@@ -34,7 +34,7 @@ _ENDS, _LONGEST = 5, 4  # keyword matches between which paths are looked for, an
 
 
 def kgos_systems(
-    graph: PropertyGraph, vectors: Remembered, fusion: LearnedFusion | None = None
+    graph: PropertyGraph, vectors: InMemoryVectors, fusion: LearnedFusion | None = None
 ) -> Mapping[str, Callable[[], Stage]]:
     """What builds each system, by name; the learned fusion is there once it has been learnt.
 
@@ -76,7 +76,7 @@ def kgos_systems(
 class KgosLanes:
     """The single lanes over a graph, each made when it is first asked for."""
 
-    def __init__(self, graph: PropertyGraph, vectors: Remembered) -> None:
+    def __init__(self, graph: PropertyGraph, vectors: InMemoryVectors) -> None:
         self.graph, self.index, self._vectors = graph, index_of(graph), vectors
 
     @cached_property
@@ -85,12 +85,14 @@ class KgosLanes:
 
     @cached_property
     def around(self) -> Stage:
-        return around(self.graph, self.index.substrings)
+        return boosted_neighbours(self.graph, self.index.substrings)
 
     @cached_property
     def boosted(self) -> Stage:
         """The graph lane of the hybrid: what the ten best by meaning and words are linked to."""
-        return around(self.graph, weighted((0.40, self.meaning), (0.45, self.index.text), scale="maximum"))
+        return boosted_neighbours(
+            self.graph, weighted((0.40, self.meaning), (0.45, self.index.text), scale="maximum")
+        )
 
     @cached_property
     def three(self) -> Stage:

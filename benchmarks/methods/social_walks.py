@@ -22,7 +22,7 @@ from benchmarks.methods.social_walkers import (
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, csr, frozen
 from kgot_lab.kgos.methods.traversal import trace_path
-from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
+from kgot_lab.retrieval.neighbours import Links, StepIndices, distinct_integers, neighbour_steps
 
 SIX = "these six walks together"
 
@@ -46,7 +46,7 @@ class OurWalker(Walker):
         return self._ends([person]).tolist()  # type: ignore[no-any-return]
 
     def _ends(self, seeds: list[int]) -> Ints:
-        return self.links.indices[neighbour_places(self.links, np.array(seeds, np.int32))[0]]
+        return self.links.indices[neighbour_steps(self.links, np.array(seeds, np.int32))[0]]
 
     def hops(self, seeds: list[int], most: int) -> PeopleFound:
         if most == 1:  # nobody knows himself, so that nothing has to be remembered
@@ -64,8 +64,8 @@ class OurWalker(Walker):
     def closure(self, seeds: list[int]) -> PeopleFound:
         seen, level = np.zeros(len(self.graph), bool), np.array(seeds, np.int64)
         while len(level):
-            level = each_once(
-                self.depends.indices[neighbour_places(self.depends, level.astype(np.int32))[0]], len(seen)
+            level = distinct_integers(
+                self.depends.indices[neighbour_steps(self.depends, level.astype(np.int32))[0]], len(seen)
             )
             level = level[~seen[level]]
             seen[level] = True
@@ -86,7 +86,7 @@ class OurWalker(Walker):
         return int(np.count_nonzero(np.asarray(self.degrees()) >= MANY))
 
 
-def _reached(ends: Csr, seeds: list[int], most: int, size: int) -> Places:
+def _reached(ends: Csr, seeds: list[int], most: int, size: int) -> StepIndices:
     """The nodes within some edges of one of the seeds; each seed walks on its own, as a number times the size
     is added to its rows.
     """
@@ -94,8 +94,8 @@ def _reached(ends: Csr, seeds: list[int], most: int, size: int) -> Places:
     seen, reached, level = np.zeros(len(seeds) * size, bool), np.zeros(size, bool), own
     seen[own] = True
     for _ in range(most):
-        places, owners = neighbour_places(ends, (level % size).astype(np.int32))
-        level = each_once((level - level % size)[owners] + ends.indices[places], len(seen))
+        places, owners = neighbour_steps(ends, (level % size).astype(np.int32))
+        level = distinct_integers((level - level % size)[owners] + ends.indices[places], len(seen))
         level = level[~seen[level]]
         seen[level] = reached[level % size] = True
     return np.flatnonzero(reached)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.questions.answers_on_file import rows_on_file
-from kgot_lab.benchmark.comparison.losses import MISREAD, NEARLY, NOT_FOUND, RIGHT_STAGE, stage_before_reading
+from kgot_lab.benchmark.comparison.losses import MISREAD, NEARLY, NOT_FOUND, RIGHT, stage_before_reading
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.grading import holds
@@ -15,7 +15,7 @@ from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.retrieve import row_text
 from kgot_lab.loop.trace import load_run
 
-STAGES = (RIGHT_STAGE, NEARLY, "a yes or no", NOT_FOUND, "not written", "not read", MISREAD)
+STAGES = (RIGHT, NEARLY, "a yes or no", NOT_FOUND, "not written", "not read", MISREAD)
 
 
 def stage_of_loss(question: Question, events: tuple[Event, ...], f1: float, em: float) -> str:

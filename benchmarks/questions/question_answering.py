@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.questions.answering import answer_missing, closed_book, kgot_loop, rag
 from benchmarks.questions.answers_on_file import answers_file, answers_table
-from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
+from kgot_lab.benchmark.questions.sets import hotpotqa, hotpotqa_split
 from kgot_lab.cli.requirements import require_embeddings, require_local_model, require_sandbox
 from kgot_lab.llm import connect
 
@@ -55,7 +55,7 @@ def run(part: str, systems: list[str], limit: int) -> None:
     }
     for system in systems:
         head = {"system": system, "split": part, **facts}
-        questions = [by_id[id] for id in question_split()[part][:limit]]
+        questions = [by_id[id] for id in hotpotqa_split()[part][:limit]]
         for result in answer_missing(receipt(part, system), makers[system](), questions, head):
             said = f"{by_id[result.id].text[:70]!r} -> {result.answer[:40]!r} ({result.gold})"
             print(f"{system:12} f1 {result.f1:.2f} {result.seconds:6.1f} s  {said}", flush=True)

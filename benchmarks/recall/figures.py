@@ -7,7 +7,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
+from kgot_lab.evaluation.significance import (
+    Numbers,
+    holm,
+    interval,
+    sign_flip_p,
+    smallest_detectable,
+    wins_ties_losses,
+)
 from kgot_lab.types import Json
 
 Row = dict[str, Json]
@@ -28,7 +35,7 @@ def gap_estimated(gap: Numbers) -> Row:
     """The same of paired differences, with p, the smallest one that would have been seen, and wins, ties and
     losses.
     """
-    wins, ties, losses = counts(gap)
+    wins, ties, losses = wins_ties_losses(gap)
     tests = {"p": round(sign_flip_p(gap), 4), "detectable": round(smallest_detectable(gap), 4)}
     return {**estimated(gap), **tests, "wins": wins, "ties": ties, "losses": losses}
 

@@ -12,7 +12,7 @@ from kgot_lab.benchmark.recall.filling import fill, receipt
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import content_id
-from kgot_lab.evaluation.reports import PLAN, Report, derive
+from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
 from kgot_lab.evaluation.results import Plan, fingerprints, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.io.files import bundled
@@ -46,7 +46,7 @@ def compare_with_published(folder: Path, embedder: Embedder) -> list[Report]:
             )
     made = systems(dataset, embedder)
     fill(folder, dataset, {system: made[system] for system in BESIDE_PUBLISHED}, PUBLISHED, keep=_DEEP)
-    return derive(folder, load_dataset)
+    return derive_reports(folder, load_dataset)
 
 
 def published() -> dict[tuple[int, str], tuple[Ranking, ...]]:

@@ -17,16 +17,16 @@ from pathlib import Path
 
 from benchmarks.recall.published import compare_with_published
 from kgot_lab.benchmark.recall.bench import DATASETS, BenchmarkProgress
-from kgot_lab.benchmark.recall.claims import verdicts
+from kgot_lab.benchmark.recall.claims import judge_claims
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.growth import SyntheticVectors, held_bytes, synthetic
 from kgot_lab.benchmark.recall.systems import gate_decisions, systems
 from kgot_lab.cli.bench import measure_scaling, run_reports, scaling_grid, write_reports
 from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.vectors import Remembered, minilm
+from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.evaluation.failures import failures
-from kgot_lab.evaluation.reports import Report, derive
+from kgot_lab.evaluation.reports import Report, derive_reports
 from kgot_lab.evaluation.results import circumstances
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.types import Json
@@ -46,9 +46,9 @@ def measure() -> None:
     if not GATE.exists():
         decisions = {}
         for name in DATASETS:
-            remembered = Remembered(minilm())
+            remembered = InMemoryVectors(minilm())
             dataset = load_dataset(name)
-            remembered.remember([query.text for query in dataset.develop.queries])
+            remembered.add_texts([query.text for query in dataset.develop.queries])
             decisions[name] = gate_decisions(dataset, remembered)
         GATE.write_text(json.dumps(decisions, indent=1) + "\n", encoding="utf-8")
     if not INDEXING.exists():
@@ -67,8 +67,8 @@ def indexing(
     Systems share parts, so the sum over systems is more than all of them take together.
     """
     dataset, rows = load_dataset(name), list[dict[str, Json]]()
-    remembered = Remembered(embedder)
-    remembered.remember([query.text for query in dataset.queries])
+    remembered = InMemoryVectors(embedder)
+    remembered.add_texts([query.text for query in dataset.queries])
     warm = systems(synthetic(16, 4), SyntheticVectors())
     for done, system in enumerate(wanted := list(systems(dataset, remembered))):
         progress(done, len(wanted), f"indexing {name} for {system}")
@@ -90,8 +90,8 @@ def show(reports: list[Report]) -> None:
     """Print every table."""
     for report in reports:
         print(report, end="\n\n")
-    print(verdicts([report for report in reports if report.dataset.name != "musique-steps"]), end="\n\n")
-    for report in derive(PUBLISHED, load_dataset):
+    print(judge_claims([report for report in reports if report.dataset.name != "musique-steps"]), end="\n\n")
+    for report in derive_reports(PUBLISHED, load_dataset):
         print(report, end="\n\n")
     for report in reports:
         told = [run for run in report.runs if run.system in (report.plan.expected, report.plan.baseline)]
@@ -152,7 +152,7 @@ def main() -> None:
         measure()
     if wanted.scale:
         measure_scaling(SCALE, None)
-    reports = derive(RECALL, load_dataset)
+    reports = derive_reports(RECALL, load_dataset)
     write_reports(reports, RECALL)
     show(reports)
 

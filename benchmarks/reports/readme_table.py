@@ -21,16 +21,16 @@ from benchmarks.standard_sets.standard import NO_LINKS, STANDARD_SYSTEMS, TRAIL
 from benchmarks.structure.answered import graded
 from benchmarks.structure.tables import FITTED, AnswersOfSystems, best_control, gaps, kept
 from kgot_lab.benchmark.comparison.plan import ALL_SETS
-from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.recall.bench import bench_families, family_table
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import receipt
 from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
-from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.io.files import bundled
 
 ROOT = Path(__file__).parents[2]
@@ -76,8 +76,8 @@ class Result:
         cells = (
             self.asked,
             self.data,
-            decimal(self.without),
-            decimal(self.with_it),
+            format_decimal(self.without),
+            format_decimal(self.with_it),
             span(self.gain),
             locked,
             self.said,
@@ -87,10 +87,10 @@ class Result:
 
 def span(gap: Estimate) -> str:
     """A mean and its interval."""
-    return f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
+    return f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]"
 
 
-def answers(asked: str, system: str, rival: str, findings: Findings | None = None) -> Result:
+def answers(asked: str, system: str, rival: str, findings: ComparisonResults | None = None) -> Result:
     """A system of the comparison against another, on the questions of three sets that it is to answer, as far
     as both have.
     """
@@ -121,9 +121,9 @@ def answers(asked: str, system: str, rival: str, findings: Findings | None = Non
 
 
 @cache
-def pays() -> Findings:
+def pays() -> ComparisonResults:
     """The receipts of the comparison of systems with and without a graph."""
-    return Findings.of(ROOT / "benchmarks" / "results" / "graph_pays")
+    return ComparisonResults.of(ROOT / "benchmarks" / "results" / "graph_pays")
 
 
 def found(asked: str, name: str, told: str, other: str = BASELINE) -> Result:
@@ -232,7 +232,7 @@ def families() -> str:
 
 def all_families() -> str:
     """The same with every column, and once more at recall@10 on all questions, dev split included."""
-    reports = derive(FAMILIES, load_dataset)
+    reports = derive_reports(FAMILIES, load_dataset)
     return "\n\n".join([family_table(reports).markdown, family_table(reports, "recall@10", "all").markdown])
 
 
@@ -241,21 +241,23 @@ def answering() -> str:
     one, two = answers("", "paths", "rag"), found("", "2wiki-1000", "2WikiMultiHopQA")
     return (
         f"Answers: on {one.data.partition(':')[0]}, a model of 1.5 billion parameters that reads one short graph path at "
-        f"a time reaches F1 {decimal(one.with_it)}, with five passages in the prompt (RAG) {decimal(one.without)}: "
-        f"{span(one.gain)}.\nPassages: the learned multi-hop retriever (`trail`) reaches recall@5 {decimal(two.with_it)} on "
-        f"{two.data.partition(':')[0]}, hybrid retrieval {decimal(two.without)}."
+        f"a time reaches F1 {format_decimal(one.with_it)}, with five passages in the prompt (RAG) {format_decimal(one.without)}: "
+        f"{span(one.gain)}.\nPassages: the learned multi-hop retriever (`trail`) reaches recall@5 {format_decimal(two.with_it)} on "
+        f"{two.data.partition(':')[0]}, hybrid retrieval {format_decimal(two.without)}."
     )
 
 
 def doubts() -> str:
     """What a sceptic would say, with its numbers."""
-    found = Findings.of(ABLATIONS)
+    found = ComparisonResults.of(ABLATIONS)
     linked, unlinked = (found.on(system, ALL_SETS) for system in ("paths", "no-links"))
     both = [key for key in linked if key in unlinked]
     same = sum(linked[key].f1 == unlinked[key].f1 for key in both)
-    with_links, without = (decimal(mean([some[key].f1 for key in both])) for some in (linked, unlinked))
+    with_links, without = (
+        format_decimal(mean([some[key].f1 for key in both])) for some in (linked, unlinked)
+    )
     told = likened("", "storyanalogy-mc", "StoryAnalogy")
-    story = f"accuracy {decimal(told.without)} to {decimal(told.with_it)}"
+    story = f"accuracy {format_decimal(told.without)} to {format_decimal(told.with_it)}"
     (two, seen_two, of_two), (chain, seen_chain, of_chain) = map(untouched, ("2wiki-1000", "musique-498"))
     return "\n".join(
         [
@@ -276,7 +278,7 @@ def untouched(name: str) -> tuple[str, int, int]:
     asked = json.loads(bundled(f"{name}/split.json").read_text(encoding="utf-8"))["locked"]
     seen = dataset.locked & set(asked)
     scores = score(load_receipt(receipt(folder, dataset, TRAIL)), dataset.qrels, ["recall@5"])
-    return decimal(scores.only(dataset.locked - seen).mean("recall@5")), len(seen), len(dataset.locked)
+    return format_decimal(scores.only(dataset.locked - seen).mean("recall@5")), len(seen), len(dataset.locked)
 
 
 def notebooks() -> str:

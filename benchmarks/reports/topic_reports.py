@@ -19,11 +19,11 @@ from benchmarks.questions.lost_answers import STAGES
 from benchmarks.questions.question_answering import receipt, table
 from benchmarks.stores.tables import store_bars, store_tables
 from benchmarks.structure.report import structure_summary as accuracies
-from kgot_lab.benchmark.recall.claims import verdicts
+from kgot_lab.benchmark.recall.claims import judge_claims
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.evaluation.reports import Report, derive
+from kgot_lab.evaluation.reports import Report, derive_reports
 from kgot_lab.evaluation.significance import Estimate, holm, interval
-from kgot_lab.evaluation.tables import decimal, format_p_value, signed
+from kgot_lab.evaluation.tables import format_decimal, format_p_value, format_signed
 
 RESULTS = Path(__file__).parents[1] / "results"
 WALKS = (
@@ -39,7 +39,7 @@ SHOWN = ("bm25", "embeddings", "convex", "rrf", "rrf of six", "kg-os hybrid", "g
 @cache
 def recall_reports() -> list[Report]:
     """The reports of the recall benchmark, derived from its run files."""
-    return derive(RESULTS / "recall", load_dataset)
+    return derive_reports(RESULTS / "recall", load_dataset)
 
 
 # --- the reports ---
@@ -161,7 +161,10 @@ def recall(reports: list[Report]) -> str:
                 cells += ["", ""]
                 continue
             row, shut = report.row(system), report.row(system, part="locked")
-            cells += [f"{decimal(row.mean)} [{decimal(row.low)}, {decimal(row.high)}]", decimal(shut.mean)]
+            cells += [
+                f"{format_decimal(row.mean)} [{format_decimal(row.low)}, {format_decimal(row.high)}]",
+                format_decimal(shut.mean),
+            ]
         lines.append(f"| {system} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -196,7 +199,7 @@ def gains(reports: list[Report]) -> str:
 
 def claims(reports: list[Report]) -> str:
     """The claims of the KG-OS document on the three sets together, and where one set says something else."""
-    rows = verdicts(multi_hop(reports)).rows
+    rows = judge_claims(multi_hop(reports)).rows
     lines = [
         "| claim of KG-OS, 301 questions together | recall@5, difference | p (Holm) | verdict | sets apart |",
         "|---|---:|---:|---|---|",
@@ -247,7 +250,7 @@ def multi_hop(reports: list[Report]) -> list[Report]:
 
 def span(gap: Estimate) -> str:
     """A mean and its interval."""
-    return f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
+    return f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]"
 
 
 def walks() -> str:
@@ -272,10 +275,10 @@ def walks() -> str:
     gains = {(row["dataset"], row["part"]): row for row in found["primary"]}
     for name in dict.fromkeys(row["dataset"] for row in found["primary"]):
         shown = [
-            f"{signed(row['mean'])} [{signed(row['low'])}, {signed(row['high'])}]"
+            f"{format_signed(row['mean'])} [{format_signed(row['low'])}, {format_signed(row['high'])}]"
             for row in (gains[name, "all"], gains[name, "locked"])
         ]
-        cells = [*(decimal(means[name, system]) for system in names), *shown]
+        cells = [*(format_decimal(means[name, system]) for system in names), *shown]
         lines.append(f"| {name} ({gains[name, 'all']['n']}) | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -25,7 +25,7 @@ from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.render import fit
-from kgot_lab.retrieval.neighbours import around, boost, jaccard
+from kgot_lab.retrieval.neighbours import boost, boosted_neighbours, jaccard
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.sandbox.process import Sandbox
 from kgot_lab.stores import InMemory
@@ -70,7 +70,7 @@ def lanes() -> dict[str, Callable[[], object]]:
     )
     hits = ranked(Query("?"), dict(zip(ids, chance.random(len(ids)).tolist(), strict=True)))
     base = Stage("hits", lambda ranking: hits)
-    stages = (base >> boost(graph, 0.2), around(graph, base), jaccard(graph, base))
+    stages = (base >> boost(graph, 0.2), boosted_neighbours(graph, base), jaccard(graph, base))
     return {stage.name: lambda stage=stage: stage.search("?") for stage in stages}  # type: ignore[misc]
 
 

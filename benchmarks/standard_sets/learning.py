@@ -8,7 +8,7 @@ from collections.abc import Callable
 from benchmarks.standard_sets.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
 from kgot_lab.benchmark.recall.datasets import load_dataset, untitled
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.vectors import Remembered
+from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
@@ -39,7 +39,7 @@ def learnt_scorers(embedder: Embedder, progress: LearningProgress) -> dict[str, 
     """The scorers learnt on all develop questions, by the file they belong in: that of a trail, and the
     control that looks at no names.
     """
-    found = learnt_choices(develop_parts(), Remembered(embedder), progress)
+    found = learnt_choices(develop_parts(), InMemoryVectors(embedder), progress)
     return {LEARNT_WEIGHTS: fit_scorer(found), WITHOUT_LINKS: fit_scorer(found, without=BY_NAMES)}
 
 
@@ -48,7 +48,7 @@ def crossed(embedder: Embedder, progress: LearningProgress) -> dict[str, dict[st
     stay together.
     """
     parts, found = develop_parts(), dict[str, dict[str, float]]()
-    remembered = Remembered(embedder)
+    remembered = InMemoryVectors(embedder)
     halves = [
         [part.only([query.id for query in part.queries if half_of(part, query.id) == half]) for part in parts]
         for half in (0, 1)

@@ -12,10 +12,10 @@ from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import query_parts
-from kgot_lab.evaluation.reports import PLAN, Report, derive
+from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
 from kgot_lab.evaluation.results import EMBEDDER_HASH
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 
 # a trail with the weights of the package
 EMBEDDER_SYSTEMS = ("embeddings", BASELINE, "follow, sentences", TRAIL)
@@ -33,7 +33,7 @@ def embedder_tables(folder: Path) -> list[Grid]:
         raise BadInput(f"{folder.name} has no receipts of the bundled embedder to compare with")
     others = sorted(inner for inner in folder.iterdir() if (inner / PLAN).exists() and inner != bundled_one)
     found = [
-        {report.dataset.name: report for report in derive(inner, load_dataset)}
+        {report.dataset.name: report for report in derive_reports(inner, load_dataset)}
         for inner in (bundled_one, *others)
     ]
     grids = []
@@ -72,11 +72,18 @@ def _reached_by(reports: Sequence[Report]) -> Grid:
             cells = [embedder_of(report), system]
             for part in (_LOCKED, _DEVELOP):
                 row = report.row(system, _MEASURE, part)
-                cells += [decimal(row.mean), f"{decimal(row.low)} to {decimal(row.high)}"]
+                cells += [
+                    format_decimal(row.mean),
+                    f"{format_decimal(row.low)} to {format_decimal(row.high)}",
+                ]
             gained = ["", "", ""]
             if report is not first and system in first.scores:
                 gap, p = gap_between(report, first, system, _LOCKED)
-                gained = [signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", format_p_value(p)]
+                gained = [
+                    format_signed(gap.mean),
+                    f"{format_signed(gap.low)} to {format_signed(gap.high)}",
+                    format_p_value(p),
+                ]
             rows.append(tuple(map(Cell, [*cells, *gained])))
     counted = {part: first.row(BASELINE, _MEASURE, part).n for part in (_LOCKED, _DEVELOP)}
     columns = (
@@ -105,7 +112,7 @@ def _kinds_by(reports: Sequence[Report]) -> Grid:
     for report in reports:
         for system in _ordered(report):
             means = [report.scores[system].only(ids).mean(_MEASURE) for ids in kinds.values()]
-            rows.append(tuple(map(Cell, [embedder_of(report), system, *map(decimal, means)])))
+            rows.append(tuple(map(Cell, [embedder_of(report), system, *map(format_decimal, means)])))
     columns = ("embedder", "system", *(f"{kind} ({len(ids)})" for kind, ids in kinds.items()))
     return Grid(f"{dataset.name}: recall@5 by kind of question, locked", columns, tuple(rows))
 

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.experts.replies import whole_lines
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 
 FOLDER = Path(__file__).parents[1] / "results" / "standard_sets"
 HOPS, MEASURED = FOLDER / "hops.jsonl", FOLDER / "split.json"
@@ -38,14 +38,14 @@ def splits_grid(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Grid:
         groups = load_dataset(name).groups
         plain = ways[UNSPLIT]
         for way, reached in ways.items():
-            cells = [name, way, str(len(reached)), decimal(float(np.mean(list(reached.values()))))]
+            cells = [name, way, str(len(reached)), format_decimal(float(np.mean(list(reached.values()))))]
             if way != UNSPLIT:
                 gaps = [reached[query] - plain[query] for query in plain]
                 some = [groups.get(query, query) for query in plain]
                 gap = grouped_interval(gaps, some)
                 cells += [
-                    signed(gap.mean),
-                    f"{signed(gap.low)} to {signed(gap.high)}",
+                    format_signed(gap.mean),
+                    f"{format_signed(gap.low)} to {format_signed(gap.high)}",
                     format_p_value(grouped_p(gaps, some)),
                 ]
             rows.append(tuple(map(Cell, [*cells, *[""] * (7 - len(cells))])))

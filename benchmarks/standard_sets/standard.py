@@ -17,11 +17,11 @@ from kgot_lab.benchmark.recall.filling import fill, receipt
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset, query_parts
-from kgot_lab.evaluation.reports import PLAN, Report, derive
+from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
 from kgot_lab.evaluation.results import Plan, fingerprints, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, grouped_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 from kgot_lab.retrieval.entity_linking import title_graph
 
 WITH_TITLES = ("2wiki-1000", "musique-498", "hotpotqa", "musique")
@@ -98,7 +98,7 @@ def measure_standard(
             said = "published by Newiz430/Psi-RAG, five deep"
             run = Run(RIVAL, said, name, 5, dict(published_thousand()), unknown, {}, fingerprints(dataset))
             save_receipt(run, receipt(folder, dataset, RIVAL))
-    return derive(folder, load_dataset)
+    return derive_reports(folder, load_dataset)
 
 
 def standard_tables(
@@ -130,11 +130,11 @@ def _reached(reports: Mapping[str, Report], part: str) -> Grid:
             Cell(f"{len(report.dataset.documents):,}"),
         ]
         means = {system: report.row(system, part=part).mean for system in STANDARD_SYSTEMS}
-        cells += [Cell(decimal(mean), mean == max(means.values())) for mean in means.values()]
+        cells += [Cell(format_decimal(mean), mean == max(means.values())) for mean in means.values()]
         row = report.row(TRAIL, part=part)
         cells += [
-            Cell(f"{decimal(row.low)} to {decimal(row.high)}"),
-            Cell(decimal(report.row(TRAIL, "all@5", part).mean)),
+            Cell(f"{format_decimal(row.low)} to {format_decimal(row.high)}"),
+            Cell(format_decimal(report.row(TRAIL, "all@5", part).mean)),
         ]
         rows.append(tuple(cells))
     what = "questions that nothing was tuned or learnt on" if part == _LOCKED else f"{part} questions"
@@ -149,12 +149,12 @@ def _differences(reports: Mapping[str, Report]) -> Grid:
         for measure in ("recall@1", "recall@5"):
             for other in others:
                 gap, p, (wins, ties, losses) = paired(report, TRAIL, other, measure, _LOCKED)
-                span = f"{signed(gap.low)} to {signed(gap.high)}"
+                span = f"{format_signed(gap.low)} to {format_signed(gap.high)}"
                 cells = (
                     name,
                     measure,
                     other,
-                    signed(gap.mean),
+                    format_signed(gap.mean),
                     span,
                     format_p_value(p),
                     f"{wins}/{ties}/{losses}",
@@ -195,10 +195,12 @@ def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
             gaps = [own[query] - rival[query] for query in some]
             groups = [report.dataset.groups.get(query, query) for query in some]
             gap = grouped_interval(gaps, groups)
-            means = (decimal(float(np.mean([values[query] for query in some]))) for values in (own, rival))
+            means = (
+                format_decimal(float(np.mean([values[query] for query in some]))) for values in (own, rival)
+            )
             spans = (
-                signed(gap.mean),
-                f"{signed(gap.low)} to {signed(gap.high)}",
+                format_signed(gap.mean),
+                f"{format_signed(gap.low)} to {format_signed(gap.high)}",
                 format_p_value(grouped_p(gaps, groups)),
             )
             rows.append(tuple(map(Cell, (what + f": {kind}" * bool(kind), str(len(some)), *means, *spans))))
@@ -220,7 +222,7 @@ def _by_kind(report: Report) -> Grid:
         cells = [Cell(run.system)]
         for kind in kinds:
             some = report.scores[run.system].only([id for id in ids if report.dataset.types[id] == kind])
-            cells += [Cell(decimal(some.mean("recall@5"))), Cell(decimal(some.mean("all@5")))]
+            cells += [Cell(format_decimal(some.mean("recall@5"))), Cell(format_decimal(some.mean("all@5")))]
         rows.append(tuple(cells))
     return Grid(f"{report.dataset.name}: recall@5 by kind of question, locked", tuple(columns), tuple(rows))
 
@@ -230,7 +232,7 @@ def _beside(reports: Mapping[str, Report]) -> Grid:
         (
             figure.dataset,
             f"{figure.system} (published)",
-            decimal(figure.recall),
+            format_decimal(figure.recall),
             "",
             figure.models,
             figure.over,
@@ -243,12 +245,12 @@ def _beside(reports: Mapping[str, Report]) -> Grid:
                 row = reports[name].row(system, part="all")
                 whose = "their run, our scoring" if system == RIVAL else "ours"
                 models = "7B embedder, 70B model, 8B reranker" if system == RIVAL else "22M embedder"
-                span = f"{decimal(row.low)} to {decimal(row.high)}"
+                span = f"{format_decimal(row.low)} to {format_decimal(row.high)}"
                 rows.append(
                     (
                         name,
                         f"{system} ({whose})",
-                        decimal(row.mean),
+                        format_decimal(row.mean),
                         span,
                         models,
                         f"{len(reports[name].dataset.documents):,}",

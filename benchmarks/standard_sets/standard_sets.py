@@ -16,7 +16,7 @@ from benchmarks.standard_sets.standard import measure_standard, standard_tables
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.io.files import write_whole
 
 FOLDER = Path(__file__).parents[1] / "results" / "standard_sets"
@@ -30,7 +30,7 @@ def main() -> None:
     )
     parser.add_argument("--table", action="store_true", help="derive the tables from the receipts")
     if parser.parse_args().table:
-        reports = derive(FOLDER, load_dataset)
+        reports = derive_reports(FOLDER, load_dataset)
     else:
         with progress_bar("standard sets") as progress:
             reports = measure_standard(FOLDER, minilm(), progress)

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.structure.analogy_pairs import AnalogyPairs, IdPair, pair
 from benchmarks.structure.systems import System, checked_scores
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.significance import Estimate, Numbers, share
+from kgot_lab.evaluation.significance import Estimate, Numbers, proportion
 
 _KEEP = 2_000
 
@@ -59,7 +59,11 @@ def quality(edges: Iterable[Drawn], pairs: AnalogyPairs) -> Quality:
     found = _judged(edges, pairs)
     right = sum(each in pairs.analogous for each in found)
     return Quality(
-        len(found), right, share(right, len(found)), right / max(1, len(pairs.analogous)), pairs.prevalence
+        len(found),
+        right,
+        proportion(right, len(found)),
+        right / max(1, len(pairs.analogous)),
+        pairs.prevalence,
     )
 
 

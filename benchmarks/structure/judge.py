@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.experts.replies import whole_lines
 from kgot_lab.evaluation.significance import interval
-from kgot_lab.evaluation.tables import Cell, Grid, decimal
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.types import Json
 
 RESULT = Path(__file__).parents[1] / "results" / "structure" / "judge.jsonl"
@@ -54,7 +54,7 @@ def _reached(right: Sequence[float]) -> tuple[str, str, str]:
     if not right:
         return "0", "", ""
     own = interval(right)
-    return str(own.n), decimal(own.mean), f"{decimal(own.low)} to {decimal(own.high)}"
+    return str(own.n), format_decimal(own.mean), f"{format_decimal(own.low)} to {format_decimal(own.high)}"
 
 
 def _share(flags: Iterable[Json]) -> str:

@@ -21,8 +21,8 @@ from benchmarks.structure.tables import (
     kept,
     worst_cells,
 )
-from kgot_lab.evaluation.significance import Numbers, interval, share
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.significance import Numbers, interval, proportion
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 
 # named beforehand, and whether fitted controls count against it
 _EXPECTED = {"aligned": False, "fitted surface + aligned": True}
@@ -49,14 +49,14 @@ def _searches(folder: Path) -> Iterator[Grid]:
             found = np.array([row["map"] for row in own])
             gap, mean = interval(found - base), interval(found)
             means = [
-                decimal(float(np.mean([row[measure] for row in own])))
+                format_decimal(float(np.mean([row[measure] for row in own])))
                 for measure in ("mrr", "recall@1", "recall@10")
             ]
             locked = [row["map"] for row in own if row["locked"]]
-            span = f"{decimal(mean.low)} to {decimal(mean.high)}"
-            apart = decimal(float(np.mean(locked))) if locked else ""
-            against = f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
-            cells = (system, own[0]["kind"], decimal(mean.mean), span, *means, apart, against)
+            span = f"{format_decimal(mean.low)} to {format_decimal(mean.high)}"
+            apart = format_decimal(float(np.mean(locked))) if locked else ""
+            against = f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]"
+            cells = (system, own[0]["kind"], format_decimal(mean.mean), span, *means, apart, against)
             lines.append(tuple(map(Cell, cells)))
         columns = (
             "system",
@@ -80,9 +80,9 @@ def _edges(folder: Path) -> Iterator[Grid]:
         lines = []
         for row in some:
             right, drawn = len(row["right"]), row["edges"]
-            sure = share(right, drawn)
+            sure = proportion(right, drawn)
             prevalence = row["analogous"] / row["pairs"]
-            span = f"{decimal(sure.low)} to {decimal(sure.high)}"
+            span = f"{format_decimal(sure.low)} to {format_decimal(sure.high)}"
             rule = ", ".join(map(str, row.get("thresholds", [])))
             cells = (
                 row["system"],
@@ -90,9 +90,9 @@ def _edges(folder: Path) -> Iterator[Grid]:
                 rule,
                 f"{drawn:,}",
                 f"{right:,}",
-                decimal(sure.mean),
+                format_decimal(sure.mean),
                 span,
-                decimal(right / row["analogous"]),
+                format_decimal(right / row["analogous"]),
                 f"{sure.mean / prevalence:.1f}",
             )
             lines.append(tuple(map(Cell, cells)))
@@ -129,20 +129,20 @@ def _mappings(folder: Path) -> Grid:
         found = np.array([row["right"] for row in own])
         mean, gap = interval(found), interval(found - base)
         locked = [row["right"] for row in own if row["locked"]]
-        apart = decimal(float(np.mean(locked))) if locked else ""
+        apart = format_decimal(float(np.mean(locked))) if locked else ""
         cells = (
             system,
             own[0]["kind"],
-            decimal(mean.mean),
-            f"{decimal(mean.low)} to {decimal(mean.high)}",
+            format_decimal(mean.mean),
+            f"{format_decimal(mean.low)} to {format_decimal(mean.high)}",
             apart,
-            f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]",
+            f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]",
         )
         lines.append(tuple(map(Cell, cells)))
     by_lot = float(np.mean([1 / row["terms"] for row in by["surface"]]))
     columns = ("system", "kind", "right", "95 %", "locked", "minus surface")
     return Grid(
-        f"scan-analogies: {len(base)} pairs of systems, words mapped one to one; by lot {decimal(by_lot)}",
+        f"scan-analogies: {len(base)} pairs of systems, words mapped one to one; by lot {format_decimal(by_lot)}",
         columns,
         tuple(lines),
     )
@@ -191,12 +191,12 @@ def _errors(system: str, sets: list[AnswersOfSystems]) -> Grid:
                 lured += int(scores.argmax() == near.argmax())
                 alike.append(float(near[question.answer]))
         right = [float(said["surface"].scores[question.id][question.answer]) for question in some.questions]
-        shares = [decimal(places.count(place) / len(places)) for place in (1, 2, 3, 4)]
+        shares = [format_decimal(places.count(place) / len(places)) for place in (1, 2, 3, 4)]
         wrong = max(1, len(alike))
         means = (
-            decimal(lured / wrong),
-            decimal(float(np.mean(alike)) if alike else 0.0),
-            decimal(float(np.mean(right))),
+            format_decimal(lured / wrong),
+            format_decimal(float(np.mean(alike)) if alike else 0.0),
+            format_decimal(float(np.mean(right))),
         )
         rows.append(tuple(map(Cell, (some.name, *shares, *means))))
     columns = (
@@ -261,7 +261,7 @@ def structure_summary(folder: Path) -> str:
     for some, said in sets:
         if len(some.cells) == 4:
             continue
-        means = [decimal(graded(said[name], some).mean("accuracy")) for name in names]
+        means = [format_decimal(graded(said[name], some).mean("accuracy")) for name in names]
         rival = best_control(some, said, fitted=True)
         found = gaps(some, graded(said[names[-1]], some), graded(said[rival], some))
         whole, locked = (_told(found[part]) if len(found[part]) > 1 else "" for part in ("all", "locked"))
@@ -281,4 +281,4 @@ def structure_summary(folder: Path) -> str:
 def _told(gap: Numbers) -> str:
     """A mean difference and its interval."""
     own = interval(gap)
-    return f"{signed(own.mean)} [{signed(own.low)}, {signed(own.high)}]"
+    return f"{format_signed(own.mean)} [{format_signed(own.low)}, {format_signed(own.high)}]"

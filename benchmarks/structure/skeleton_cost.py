@@ -19,7 +19,7 @@ from statistics import fmean
 from benchmarks.structure.analogies import CHOICES, choices
 from kgot_lab.analogy.skeleton_makers import RULES, SKELETON_EXAMPLES
 from kgot_lab.io.files import bundled
-from kgot_lab.text.cleaning import tokens
+from kgot_lab.text.cleaning import estimate_tokens
 
 
 def main() -> None:
@@ -31,12 +31,14 @@ def main() -> None:
     parser.add_argument("--output", type=float, metavar="PRICE", help="price of a million tokens written")
     wanted = parser.parse_args()
     lines = gzip.decompress(bundled("skeletons/local-model.jsonl.gz").read_bytes()).splitlines()[1:]
-    written = fmean(tokens(json.loads(line)["skeleton"]) for line in lines)
-    prompt = tokens(RULES) + sum(tokens(f"Text: {text}") + tokens(made) for text, made in SKELETON_EXAMPLES)
+    written = fmean(estimate_tokens(json.loads(line)["skeleton"]) for line in lines)
+    prompt = estimate_tokens(RULES) + sum(
+        estimate_tokens(f"Text: {text}") + estimate_tokens(made) for text, made in SKELETON_EXAMPLES
+    )
     print(f"prompt {prompt} tokens, a skeleton {written:.0f} on average of {len(lines)}")
     for name in CHOICES:
         texts = choices(name).texts
-        own = sum(map(tokens, texts))
+        own = sum(map(estimate_tokens, texts))
         read, said = len(texts) * prompt + own, len(texts) * written
         cost = (
             ""

@@ -14,8 +14,15 @@ import numpy as np
 from benchmarks.structure.analogies import CHOICES, Choices, choices
 from benchmarks.structure.answered import Answers, by_group, graded, load_answers, load_choices
 from kgot_lab.evaluation.measures import Scores
-from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
+from kgot_lab.evaluation.significance import (
+    Numbers,
+    holm,
+    interval,
+    sign_flip_p,
+    smallest_detectable,
+    wins_ties_losses,
+)
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 
 # a set of questions, and what each system said of them
 AnswersOfSystems = tuple[Choices, Mapping[str, Answers]]
@@ -60,14 +67,14 @@ def accuracies(some: Choices, said: Mapping[str, Answers]) -> Grid:
     rows = []
     for name, scores in sorted(scored.items(), key=lambda each: -each[1].mean("accuracy")):
         own = interval(list(scores.per_query("accuracy").values()))
-        parts = [decimal(scores.only(ids).mean("accuracy")) if ids else "" for ids in parts_of(some)]
-        inside = [decimal(scores.only(ids).mean("accuracy")) for ids in cells.values()]
-        taken = [decimal(scores.mean(kind)) for kind in kinds]
+        parts = [format_decimal(scores.only(ids).mean("accuracy")) if ids else "" for ids in parts_of(some)]
+        inside = [format_decimal(scores.only(ids).mean("accuracy")) for ids in cells.values()]
+        taken = [format_decimal(scores.mean(kind)) for kind in kinds]
         first = (
             Cell(name),
             Cell(said[name].kind),
-            Cell(decimal(own.mean), own.mean >= best),
-            Cell(f"{decimal(own.low)} to {decimal(own.high)}"),
+            Cell(format_decimal(own.mean), own.mean >= best),
+            Cell(f"{format_decimal(own.low)} to {format_decimal(own.high)}"),
         )
         rows.append((*first, *map(Cell, [*parts, *inside, *taken])))
     sizes = [f"{cell} ({len(ids)})" for cell, ids in cells.items()]
@@ -131,16 +138,16 @@ def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Gri
         own, locked = interval(found["all"]), found["locked"]
         sure = own.low > 0
         apart = (
-            f"{signed(locked.mean())} [{signed(interval(locked).low)}, {signed(interval(locked).high)}]"
+            f"{format_signed(locked.mean())} [{format_signed(interval(locked).low)}, {format_signed(interval(locked).high)}]"
             if len(locked) > 1
             else ""
         )
-        wins, ties, losses = counts(found["all"])
+        wins, ties, losses = wins_ties_losses(found["all"])
         cells = (
-            some.name, rival, decimal(one.mean("accuracy")), decimal(other.mean("accuracy")), signed(own.mean),
-            f"{signed(own.low)} to {signed(own.high)}", format_p_value(p), format_p_value(corrected),
+            some.name, rival, format_decimal(one.mean("accuracy")), format_decimal(other.mean("accuracy")), format_signed(own.mean),
+            f"{format_signed(own.low)} to {format_signed(own.high)}", format_p_value(p), format_p_value(corrected),
             format_p_value(sign_flip_p(found["groups"])), apart,
-            f"{wins}/{ties}/{losses}", decimal(smallest_detectable(found["all"])),
+            f"{wins}/{ties}/{losses}", format_decimal(smallest_detectable(found["all"])),
         )  # fmt: skip
         rows.append(tuple(Cell(text, sure and number == 4) for number, text in enumerate(cells)))
     columns = (
@@ -176,7 +183,8 @@ def worst_cells(sets: Sequence[AnswersOfSystems]) -> Grid:
             cell = next(cell for cell, ids in some.cells.items() if ids == worst)
             cells.append(
                 Cell(
-                    f"{decimal(own.mean)} [{decimal(own.low)}, {decimal(own.high)}] {cell}", own.low > CHANCE
+                    f"{format_decimal(own.mean)} [{format_decimal(own.low)}, {format_decimal(own.high)}] {cell}",
+                    own.low > CHANCE,
                 )
             )
         rows.append(tuple(cells))

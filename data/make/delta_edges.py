@@ -43,7 +43,7 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.systems import mean_score, systems
 from kgot_lab.cli.requirements import require_skeletons
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.vectors import Remembered, minilm
+from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import title_graph
@@ -93,8 +93,8 @@ def tried(data: Dataset, options: dict[str, Sequence[Edge]], embedder: Embedder)
     """What each choice of edges does to the recall@5 of a walk over titles, and how many gold passages of a
     question it joins.
     """
-    remembered = Remembered(embedder)
-    remembered.remember([query.text for query in data.queries])
+    remembered = InMemoryVectors(embedder)
+    remembered.add_texts([query.text for query in data.queries])
     reached = mean_score(data, "recall@5")
     rows: list[Json] = [
         {

@@ -21,7 +21,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgot_lab.evaluation.dataset import linked_by, musique_steps
+from kgot_lab.evaluation.dataset import connected_components, musique_steps
 
 DATA = Path(__file__).parent.parent
 LOCKED = 40
@@ -99,7 +99,7 @@ def cut_for_search() -> dict[str, dict[str, list[str]]]:
     }
     cut = {}
     for folder, held in shares.items():
-        group_of = linked_by(held)
+        group_of = connected_components(held)
         used = {group_of[id] for id in held if folder == "2wiki-1000" and int(id[1:]) < USED}
         rest = {id: group for id, group in group_of.items() if group not in used}
         parts = {"develop": [id for id in held if id not in rest], "locked": []}

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from kgot_lab.analogy.linguistic import Analysis, Sentence, analyse
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, judged
-from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, embeddable, unit
+from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 
 _Numbers = NDArray[np.int64]
 Vector = NDArray[np.float64]
@@ -86,7 +86,7 @@ class Aligner:
 
         Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
         """
-        fresh = [text for text in dict.fromkeys(embeddable(texts)) if text not in self._units]
+        fresh = [text for text in dict.fromkeys(checked_texts(texts)) if text not in self._units]
         found = analyse(fresh, connectives=self._connectives)
         lines = sorted(
             {
@@ -97,7 +97,7 @@ class Aligner:
         )
         rows = {line: row for row, line in enumerate(lines)}
         vectors = (
-            unit(self._embedder.embed(lines), self._embedder.name)
+            normalise_rows(self._embedder.embed(lines), self._embedder.name)
             if lines
             else np.zeros((0, self._embedder.dimension), np.float32)
         )
@@ -117,7 +117,7 @@ class Aligner:
         alignment of Needleman and Wunsch (1970) without a gap cost. Negative similarities count as 0. The
         score is symmetric. It is 0 if a text has no unit, and 1 for the same text.
         """
-        source, candidates = whole(source), embeddable(candidates)
+        source, candidates = replace_surrogates(source), checked_texts(candidates)
         self.prepare([source, *candidates])
         one, others = self._units[source], [self._units[text] for text in candidates]
         scores = np.zeros(len(candidates))
@@ -132,7 +132,7 @@ class Aligner:
 
     def align(self, source: str, target: str) -> Alignment:
         """Align two texts and return the pairs of sentences and events, the implied roles and the verdict."""
-        source, target = embeddable([source, target])
+        source, target = checked_texts([source, target])
         score = float(self.similarity(source, [target])[0])
         (one, other), ours, theirs = (
             analyse([source, target], connectives=self._connectives),

@@ -17,10 +17,10 @@ from kgot_lab.analogy.calibration import (
     expected_precision,
 )
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, unit
+from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, normalise_rows
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.pass_through import COMPUTED, TEXTS
+from kgot_lab.retrieval.pass_through import COMPUTED, TEXT_PROPERTIES
 from kgot_lab.similarity.blocks import USUAL, Effort
 from kgot_lab.similarity.delta import (
     BANDS,
@@ -152,7 +152,7 @@ def vectors(embedder: Embedder, texts: Sequence[str], skeletons: Sequence[str]) 
         raise BadInput(
             f"{embedder.name}: {len(bad)} of {len(place)} vectors hold NaN or infinity; the first is that of {bad[0][:80]!r}"
         )
-    matrix = unit(matrix, embedder.name)
+    matrix = normalise_rows(matrix, embedder.name)
     return matrix[_rows(place, texts)], matrix[_rows(place, skeletons)]
 
 
@@ -167,7 +167,8 @@ def _groups(texts: Sequence[str]) -> NDArray[np.int64]:
 
 def _text(node: Node) -> str:
     return next(
-        (str(node.properties[key]) for key in TEXTS if str(node.properties.get(key) or "").strip()), ""
+        (str(node.properties[key]) for key in TEXT_PROPERTIES if str(node.properties.get(key) or "").strip()),
+        "",
     )
 
 

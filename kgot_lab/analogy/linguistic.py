@@ -13,7 +13,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any
 
-from kgot_lab.embedding.embedder import embeddable
+from kgot_lab.embedding.embedder import checked_texts
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 
 # Semantic roles: events in a sentence, and the mapping of role fillers between two texts.
@@ -290,7 +290,7 @@ def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis
     With `connectives` these words are kept, to measure the effect of removing them. The parser is trained on
     English. Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
     """
-    kept = embeddable(texts)
+    kept = checked_texts(texts)
     if too_long := next((text for text in kept if len(text) > _LONGEST), None):
         raise BadInput(
             f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_LONGEST:,}"

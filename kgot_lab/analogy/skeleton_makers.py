@@ -15,7 +15,7 @@ from kgot_lab.analogy.skeletons import LeakCheck, Skeletons, one_line
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.io.files import write_whole
 from kgot_lab.llm.recorded import prompt_to_json
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
 
 LONGEST = 60  # maximum words of a model's skeleton
@@ -279,4 +279,4 @@ def _line(reply: str) -> str:
 
 
 def _sha256(text: str) -> str:
-    return hashlib.sha256(whole(text).encode()).hexdigest()
+    return hashlib.sha256(replace_surrogates(text).encode()).hexdigest()

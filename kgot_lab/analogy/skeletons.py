@@ -17,7 +17,7 @@ from typing import Protocol
 
 from kgot_lab.embedding.vectors import CacheFile, CacheTable, text_key
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import POSSESSIVE, stem
 
 # Leakage: domain words of a text that remain in its skeleton.
@@ -319,7 +319,7 @@ def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
 
     Raises BadInput if it returns more or fewer, or an empty one.
     """
-    made = maker([whole(text) for text in texts])
+    made = maker([replace_surrogates(text) for text in texts])
     if len(made) != len(texts):
         raise BadInput(
             f"{maker.name} made {len(made)} skeletons of {len(texts)} texts; a maker gives one for each"
@@ -328,14 +328,14 @@ def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
         raise BadInput(
             f"{maker.name} found nothing to tell in it: nothing but nouns, perhaps, or a language that it does not read"
         )
-    return [whole(one_line(skeleton)) for skeleton in made]
+    return [replace_surrogates(one_line(skeleton)) for skeleton in made]
 
 
 class _Kept:
     """The store of skeletons."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._file = CacheFile(folder, _SKELETONS, called="skeleton", without="skeletons are made anew")
+        self._file = CacheFile(folder, _SKELETONS, label="skeleton", fallback="skeletons are made anew")
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the stored skeletons with these keys."""

@@ -29,7 +29,7 @@ from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, checked_documents
@@ -258,7 +258,9 @@ def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Seq
     if not run.events:
         return run
     begun, another = started(run.events), "name another file for this one"
-    if begun.question != whole(question.strip()) or begun.attachments != tuple(map(whole, names)):
+    if begun.question != replace_surrogates(question.strip()) or begun.attachments != tuple(
+        map(replace_surrogates, names)
+    ):
         asked = " about ".join(filter(None, (repr(begun.question), ", ".join(begun.attachments))))
         raise TraceError(f"{trace} holds the run of another question, {asked}: {another}")
     if run.finished:

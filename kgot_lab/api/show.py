@@ -27,7 +27,7 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import Pair
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.analogy import Texts, structure
 from kgot_lab.viz.editing import edit
@@ -77,11 +77,12 @@ def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
     """
     require_count(limit, 1, "limit")
     rows = [tuple(map(cell, row)) for row in found.rows()]
-    answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), harmless(found.title))
+    answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), printable_line(found.title))
     return Table(
-        (answer, Sheet(("why",), tuple((harmless(line),) for line in found.why), len(found.why), "Why"))[
-            : 1 + bool(found.why)
-        ]
+        (
+            answer,
+            Sheet(("why",), tuple((printable_line(line),) for line in found.why), len(found.why), "Why"),
+        )[: 1 + bool(found.why)]
     )
 
 

@@ -51,7 +51,7 @@ from kgot_lab.errors import (
     mask_secrets,
 )
 from kgot_lab.llm.keys import load_env
-from kgot_lab.text.cleaning import as_typed, harmless
+from kgot_lab.text.cleaning import decode_argument, printable_line
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
 
@@ -192,7 +192,7 @@ def ask(
     """Answer a question with a graph grown from your documents, or with an existing graph."""
     from kgot_lab.cli.configuration import read_configuration
 
-    question = as_typed(question, "the question")
+    question = decode_argument(question, "the question")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
     flags = options.configuration_flags(sources, models, limits, graph, results)
@@ -424,9 +424,9 @@ def _examine_file(file: Path, *, salvage: bool) -> None:
     health = check_file(file)
     if salvage and not health.whole:
         salvaged = salvage_file(file)
-        typer.echo(harmless(f"{salvaged.told}; the damaged file is kept as {salvaged.kept}"))
+        typer.echo(printable_line(f"{salvaged.told}; the damaged file is kept as {salvaged.kept}"))
         health = check_file(file)
-    typer.echo(harmless(str(health)))
+    typer.echo(printable_line(str(health)))
     if not health.whole:
         raise typer.Exit(1)
 

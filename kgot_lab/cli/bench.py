@@ -17,10 +17,10 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, option, with_options
 from kgot_lab.errors import BadInput, NotInstalled, require_amount, require_count, short_repr
 from kgot_lab.io.files import write_whole
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 
 if TYPE_CHECKING:
-    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Due, Slice
+    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice, PendingQuestion
     from kgot_lab.benchmark.comparison.plan import Design
     from kgot_lab.benchmark.recall.bench import BenchmarkProgress
     from kgot_lab.benchmark.recall.growth import GrowthRow
@@ -82,7 +82,7 @@ def bench_questions(
     All systems answer the first question of each set, then all the second, so any stop leaves them
     comparable.
     """
-    from kgot_lab.benchmark.comparison.comparison_run import Slice, count_replies, turns
+    from kgot_lab.benchmark.comparison.comparison_run import ComparisonSlice, count_replies, questions_in_turn
     from kgot_lab.benchmark.comparison.plan import Design, check_comparison, develop_samples
     from kgot_lab.benchmark.comparison.systems import ABLATION_PAIRS, ABLATIONS
 
@@ -103,9 +103,9 @@ def bench_questions(
     design = Design(develop_samples(), develop=True) if scope.develop else Design()
     if scope.ablate:
         design = replace(design, systems=ABLATIONS, pairs=ABLATION_PAIRS, aims=())
-    chosen = Slice(only, sets, scope.limit)
+    chosen = ComparisonSlice(only, sets, scope.limit)
     # before a model is connected: what is named must be there
-    asked = _RequestedAnswers(chosen, scope.minutes, len(list(turns(design, chosen))))
+    asked = _RequestedAnswers(chosen, scope.minutes, len(list(questions_in_turn(design, chosen))))
     on_file = count_replies(reuse, design.samples)
     _report_missing_systems(design, only)
     if estimate:
@@ -114,7 +114,7 @@ def bench_questions(
         return
     terminal.check_writable(folder / "plan.json")
     if reuse:
-        terminal.say(f"{counted(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
+        terminal.say(f"{format_count(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
     _answer_missing(design, folder, asked, use)
 
 
@@ -126,7 +126,7 @@ def _refuse_with_table(given: dict[str, object]) -> None:
 def _report_missing_systems(design: Design, only: Sequence[str]) -> None:
     """Say which systems are left out because this version has no such preset."""
     for name, system in design.systems.items():
-        if not system.exists_whole and not only:
+        if not system.has_preset and not only:
             terminal.say(f"note: {name} is left out, since this version has no preset {system.preset!r}")
 
 
@@ -134,29 +134,29 @@ def _report_missing_systems(design: Design, only: Sequence[str]) -> None:
 class _RequestedAnswers:
     """The requested answers, their number, and the time limit."""
 
-    chosen: Slice
+    chosen: ComparisonSlice
     minutes: float | None
     total: int
 
 
 def _answer_missing(design: Design, folder: Path, asked: _RequestedAnswers, use: _ModelOptions) -> None:
     """Answer what is missing, and say how to resume if it is stopped."""
-    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing
-    from kgot_lab.benchmark.questions.batch import alone_in
+    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing_answers
+    from kgot_lab.benchmark.questions.batch import lock_folder
 
-    with alone_in(folder):
+    with lock_folder(folder):
         sitting = ComparisonRun(design, folder, use.connect(), use.unsafe, use.reuse or ())
         sitting.keep_plan()
         terminal.say(_forecast(design, folder, asked.chosen))
         try:
             with terminal.report_interruption(folder):
-                failed = _answer_all(sitting, asked, len(missing(design, folder, asked.chosen)))
+                failed = _answer_all(sitting, asked, len(missing_answers(design, folder, asked.chosen)))
         finally:
             if use.reuse:
                 terminal.say(
-                    f"{counted(sitting.reused, 'reply', 'replies')} taken from file instead of asking again"
+                    f"{format_count(sitting.reused, 'reply', 'replies')} taken from file instead of asking again"
                 )
-        still = len(missing(design, folder, asked.chosen)) - len(failed)
+        still = len(missing_answers(design, folder, asked.chosen)) - len(failed)
         if still < asked.total:
             _show_results(folder)
         if still:
@@ -168,15 +168,17 @@ def _answer_missing(design: Design, folder: Path, asked: _RequestedAnswers, use:
         raise typer.Exit(1)
 
 
-def _answer_all(sitting: ComparisonRun, asked: _RequestedAnswers, left: int) -> list[Due]:
+def _answer_all(sitting: ComparisonRun, asked: _RequestedAnswers, left: int) -> list[PendingQuestion]:
     """Show a progress bar while answering, and return the questions that ended in an error."""
     done = asked.total - left
-    failed: list[Due] = []
+    failed: list[PendingQuestion] = []
     with terminal.progress_bar("answers") as progress:
 
-        def report(due: Due, event: Event) -> None:
+        def report(due: PendingQuestion, event: Event) -> None:
             progress(
-                done, asked.total, f"{due.set} {harmless(due.question.id)}, {due.system}, step {event.step}"
+                done,
+                asked.total,
+                f"{due.set} {printable_line(due.question.id)}, {due.system}, step {event.step}",
             )
 
         for due, receipt in sitting.answers(asked.chosen, asked.minutes, report):
@@ -191,24 +193,24 @@ def _answer_all(sitting: ComparisonRun, asked: _RequestedAnswers, left: int) -> 
     return failed
 
 
-def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
-    from kgot_lab.benchmark.comparison.comparison_run import expected_rest, forecast_grid
+def _forecast(design: Design, folder: Path, chosen: ComparisonSlice) -> str:
+    from kgot_lab.benchmark.comparison.comparison_run import estimate_remaining, forecast_grid
 
-    rows = expected_rest(design, folder, chosen)
+    rows = estimate_remaining(design, folder, chosen)
     return forecast_grid(rows).text if rows else "nothing is left to answer"
 
 
 def _show_results(folder: Path) -> None:
     """Print the results so far and write them to files."""
-    from kgot_lab.benchmark.comparison.losses import keep_losses, losses, losses_grid
-    from kgot_lab.benchmark.comparison.results import Findings, comparison_grids
+    from kgot_lab.benchmark.comparison.losses import collect_losses, losses_grid, save_losses
+    from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
 
-    findings = Findings.of(folder)
+    findings = ComparisonResults.of(folder)
     grids = comparison_grids(findings)
     if not findings.answers:
         raise BadInput(f"no question is answered yet in {folder}")
-    if stages := losses(folder, findings):
-        keep_losses(folder, stages)
+    if stages := collect_losses(folder, findings):
+        save_losses(folder, stages)
         grids.append(losses_grid(findings, stages))
     write_whole(folder / "results.md", "\n\n".join(grid.markdown for grid in grids) + "\n", "the results")
     write_whole(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
@@ -324,12 +326,12 @@ def bench(
 def _compare_families(folder: Path, names: Sequence[str], embedder: str | None, table: bool) -> str:
     """Measure the five families, or recompute their table, and write it to the folder."""
     from kgot_lab.benchmark.recall.bench import bench_families
-    from kgot_lab.embedding.embedders import embedder_named
+    from kgot_lab.embedding.embedders import embedder_by_name
 
     folder = _FAMILY_FOLDER if folder == _RECALL_FOLDER else folder
     check_installed()
     with terminal.progress_bar("the five families") as progress:
-        vectors = None if table else embedder_named(embedder or "minilm")
+        vectors = None if table else embedder_by_name(embedder or "minilm")
         options: dict[str, Any] = {"names": names, "embedder": vectors, "table": table}
         made = _report_stop(folder, lambda: bench_families(folder, progress=progress, **options))
     write_whole(folder / "summary.md", made.markdown + "\n", "the table")
@@ -371,15 +373,15 @@ def run_reports(
 ) -> list[Report]:
     """Run what is missing, and write the reports on the results. Raises NotInstalled before anything runs."""
     check_installed()
-    from kgot_lab.benchmark.recall.bench import DATASETS, benchmark
-    from kgot_lab.embedding.embedders import embedder_named
+    from kgot_lab.benchmark.recall.bench import DATASETS, run_benchmark
+    from kgot_lab.embedding.embedders import embedder_by_name
     from kgot_lab.evaluation.results import Plan
     from kgot_lab.io.dask_workers import workers_at
 
     given = Plan.load(plan) if plan else None
 
     with terminal.progress_bar("the benchmark") as progress, terminal.progress_bar("vectors") as embedding:
-        vectors = embedder_named(
+        vectors = embedder_by_name(
             embedder or "minilm",
             progress=lambda done, total: _show_embedding_progress(embedding, done, total),
         )
@@ -390,14 +392,14 @@ def run_reports(
                 "develop": develop,
                 "plan": given,
             }
-            reports = benchmark(folder, vectors, progress=progress, client=client, **chosen)
+            reports = run_benchmark(folder, vectors, progress=progress, client=client, **chosen)
     write_reports(reports, folder)
     return reports
 
 
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
     """Write the reports in every format, with the verdicts on claims if all systems were run."""
-    from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, verdicts
+    from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, judge_claims
     from kgot_lab.viz.html import write_recall_page
 
     whole = [report for report in reports if report.dataset.name != _STEP_QUESTIONS]
@@ -406,7 +408,7 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
         for report in whole
         if all({claim.better, claim.worse} <= set(report.scores) for claim in PUBLISHED_CLAIMS)
     ]
-    claims = [verdicts(complete).markdown()] if complete else []
+    claims = [judge_claims(complete).markdown()] if complete else []
     heads = [report.csv().split("\n", 1) for report in reports]
     for ending, text in {
         "md": "\n\n".join([*(report.markdown() for report in reports), *claims]),

@@ -14,7 +14,7 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
     from kgot_lab.experts.learning.reviewing import ReviewQueue
@@ -130,7 +130,7 @@ def list_experts(
         as_json,
         lambda row: f"{row['name']}: {_format_scores(row['scores'])}  {row['description']}".rstrip(),
     )
-    terminal.say(counted(len(rows), "expert"))
+    terminal.say(format_count(len(rows), "expert"))
 
 
 @experts.command("publish")
@@ -221,7 +221,7 @@ def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSO
             for each in valid_tokens(tables)
         ]
     print_rows(rows, as_json, lambda row: f"{row['tenant']}  {row['role']}  {row['made']}")
-    terminal.say(counted(len(rows), "token"))
+    terminal.say(format_count(len(rows), "token"))
 
 
 def revoke_tenant(
@@ -235,7 +235,7 @@ def revoke_tenant(
         held = revoke_tokens(tables, tenant)
     if not held:
         raise BadInput(f"{tenant} has no token that holds: kgot-lab experts tokens lists those that do")
-    typer.echo(f"{counted(held, 'token')} of {tenant} withdrawn")
+    typer.echo(f"{format_count(held, 'token')} of {tenant} withdrawn")
 
 
 @contextmanager
@@ -300,4 +300,4 @@ def show_drift(
         ),
     )
     watched = sum(report.watched for report in reports.values())
-    terminal.say(f"{counted(len(rows), 'value')} contradicted of {watched:,} that people spoke of")
+    terminal.say(f"{format_count(len(rows), 'value')} contradicted of {watched:,} that people spoke of")

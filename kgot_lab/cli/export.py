@@ -9,7 +9,7 @@ import typer
 from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.terminal import require_distinct_paths, say
 from kgot_lab.errors import BadInput
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 
 
 def export(
@@ -76,7 +76,7 @@ def list_namespaces(
         return
     found = namespaces(address)
     for name, size in found.items():
-        typer.echo(f"{harmless(name):40}  {size.nodes:9,} nodes  {size.edges:9,} edges")
+        typer.echo(f"{printable_line(name):40}  {size.nodes:9,} nodes  {size.edges:9,} edges")
     if not found:
         typer.echo("no namespace yet")
 
@@ -118,7 +118,7 @@ def show_marks(
     handed, damaged = [], 0
     once = {path.resolve(): path for path in reversed(files)}
     if len(once) < len(files):
-        say(f"note: {counted(len(files) - len(once), 'file')} given again, and counted once")
+        say(f"note: {format_count(len(files) - len(once), 'file')} given again, and counted once")
     for path in reversed(once.values()):
         require_distinct_paths(handed_in=path, csv=as_csv)
         try:
@@ -137,5 +137,5 @@ def show_marks(
         say(NO_CHEATING_PROTECTION)
     if damaged:
         raise BadInput(
-            f"{counted(damaged, 'file')} of {len(handed) + damaged} could not be taken into account"
+            f"{format_count(damaged, 'file')} of {len(handed) + damaged} could not be taken into account"
         )

@@ -17,7 +17,7 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 
 NEWS, BRIEFINGS = "news.jsonl", "briefings"
 
@@ -156,7 +156,7 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
         typer.echo(
             "\n".join(
                 map(
-                    harmless,
+                    printable_line,
                     f"{row['user']}, {'sent' if row['sent_at'] else 'not sent'}: {row['text']}\n".split("\n"),
                 )
             )

@@ -16,7 +16,7 @@ import typer
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, mask_secrets
-from kgot_lab.text.cleaning import as_typed, counted, harmless
+from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
 from kgot_lab.types import Triple
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def list_facts(
     with opened_memory(context) as claims:
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims.as_of(at, at if at is not None else claims.now())
-        name = None if about is None else as_typed(about, "the name")
+        name = None if about is None else decode_argument(about, "the name")
         facts = (
             beliefs.facts()
             if name is None
@@ -129,7 +129,7 @@ def list_facts(
         return f"{row['id'][:ID_PREFIX_LENGTH]}  {row['confidence']:.2f}  {format_fact_row(row)}  [{', '.join(row['sources'])}]"
 
     print_rows(rows, as_json, line)
-    terminal.say(counted(len(rows), "fact"))
+    terminal.say(format_count(len(rows), "fact"))
 
 
 @memories.command("why")
@@ -159,19 +159,19 @@ def explain_fact(
         typer.echo(json.dumps({**fact_to_json(meant), "holds": bool(rows), "claims": rows, "answers": told}))
         return
     typer.echo(
-        harmless(
+        printable_line(
             f"{meant}" + ("" if rows else "   (does not hold)" if known else "   (nothing is known of it)")
         )
     )
     for row in rows:
         read = f", read by {row['said_by']}" if row["said_by"] else ""
         typer.echo(
-            harmless(
+            printable_line(
                 f"  {row['source']} “{row['sentence']}” ({row['confidence']:.2f}{read}, known since {row['since'][:16]})"
             )
         )
     for each in answers:
-        typer.echo(harmless(f"  an answer rests on it: {each.id} {each.text}"))
+        typer.echo(printable_line(f"  an answer rests on it: {each.id} {each.text}"))
 
 
 @memories.command("retract")
@@ -253,7 +253,7 @@ def erase_claims(
         what = f"the fact {meant}" if meant is not None else f"the source {named}"
         runs = _learning_runs(claims, claims.from_source(named) if meant is None else claims.claims_on(meant))
         if not yes and not typer.confirm(
-            harmless(f"Erase {what} from {mask_secrets(context.obj)} for good?"), err=True
+            printable_line(f"Erase {what} from {mask_secrets(context.obj)} for good?"), err=True
         ):
             raise BadInput("nothing was erased")
         told = (
@@ -268,7 +268,7 @@ def erase_claims(
         "answers": told.answers,
         "runs": runs,
     }
-    said = f"erased: {counted(told.facts, 'fact')}, {counted(told.claims, 'claim')}, {counted(told.answers, 'answer')}"
+    said = f"erased: {format_count(told.facts, 'fact')}, {format_count(told.claims, 'claim')}, {format_count(told.answers, 'answer')}"
     typer.echo(json.dumps(result) if as_json else said)
     if runs:
         terminal.say(
@@ -295,7 +295,7 @@ def _find_fact(claims: Claims, text: str) -> Triple:
     """
     from kgot_lab.memory.claims.claim import fact_id
 
-    text = as_typed(text, "the fact").strip()
+    text = decode_argument(text, "the fact").strip()
     if drawn := _DRAWN_FACT.fullmatch(text):
         return Triple(drawn[1], drawn[2], drawn[3])
     parts = [part.strip() for part in text.split("|")]
@@ -338,7 +338,7 @@ def _find_source(claims: Claims, text: str) -> str:
 
     Raises BadInput for an unknown one, with its passages or similar names.
     """
-    name, known = as_typed(text, "the source"), claims.sources()
+    name, known = decode_argument(text, "the source"), claims.sources()
     if name in known:
         return name
     passages = [source for source in known if source.startswith(f"{name}#")]
@@ -379,8 +379,8 @@ def effect_lines(told: Fallen) -> Iterator[str]:
     number = f"change {told.change}: " if told.change is not None else ""
     yield f"{number}{told}"
     for what, facts in (("fell", told.facts), ("holds", told.risen)):
-        yield from (harmless(f"  {what}: {fact}") for fact in facts)
-    yield from (harmless(f"  an answer rested on it: {each.id} {each.text}") for each in told.answers)
+        yield from (printable_line(f"  {what}: {fact}") for fact in facts)
+    yield from (printable_line(f"  an answer rested on it: {each.id} {each.text}") for each in told.answers)
 
 
 def fact_to_json(fact: Triple) -> dict[str, str]:
@@ -403,7 +403,7 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[s
         typer.echo(json.dumps(rows))
         return
     for row in rows:
-        typer.echo(harmless(line(row)))
+        typer.echo(printable_line(line(row)))
 
 
 # `kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: whether the evidence of answers holds.
@@ -431,7 +431,7 @@ def certify_run(
         typer.echo(json.dumps(told))
         return
     for line in terminal.certificate_lines(told):
-        typer.echo(harmless(line))
+        typer.echo(printable_line(line))
 
 
 def list_answers(
@@ -459,9 +459,9 @@ def list_answers(
         return
     for row in rows:
         for line in terminal.certificate_lines(row):
-            typer.echo(harmless(line))
+            typer.echo(printable_line(line))
     by = [
         f"{sum(row['ruling'] == ruling for row in rows)} {ruling}"
         for ruling in ("passes", "hedged", "withheld")
     ]
-    terminal.say(f"{counted(len(rows), 'answer')}: {', '.join(by)}")
+    terminal.say(f"{format_count(len(rows), 'answer')}: {', '.join(by)}")

@@ -15,7 +15,7 @@ from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.io.files import write_whole
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.questions.batch import QuestionRun
@@ -141,10 +141,10 @@ def _answer(
     budget: Budget,
 ) -> None:
     """Answer the selected questions in their folder, after all checks that need no model."""
-    from kgot_lab.benchmark.questions.batch import alone_in
-    from kgot_lab.benchmark.questions.kit import WebSources, all_that_work, web_tools
-    from kgot_lab.benchmark.questions.plan import Answerers, check_run, prepared
-    from kgot_lab.benchmark.questions.sets import opened_questions
+    from kgot_lab.benchmark.questions.batch import lock_folder
+    from kgot_lab.benchmark.questions.kit import WebSources, all_working_tools, web_tools
+    from kgot_lab.benchmark.questions.plan import AnswerSettings, check_run, prepare_run
+    from kgot_lab.benchmark.questions.sets import open_questions
 
     chosen, registry = configuration.tools, configuration.models
     pages = str(Path(chosen.mirror).resolve()) if chosen.mirror else ""
@@ -153,13 +153,17 @@ def _answer(
     question_setup.check_engine(chosen)
     terminal.check_writable(place / "plan.json")
     tools = web_tools(web)
-    with opened_questions(name) as whole, alone_in(place), TemporaryDirectory(prefix="kgot_lab_") as unpacked:
+    with (
+        open_questions(name) as whole,
+        lock_folder(place),
+        TemporaryDirectory(prefix="kgot_lab_") as unpacked,
+    ):
         selection.of(whole)
         read = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
         unsafe = configuration.store.unsafe
         if chosen.vision_model or not limits.few_tools:
-            tools = all_that_work(tools, limits, Path(unpacked), unsafe=unsafe, web=chosen.web)
-        by = Answerers(
+            tools = all_working_tools(tools, limits, Path(unpacked), unsafe=unsafe, web=chosen.web)
+        by = AnswerSettings(
             how.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=read, tools=tools,
             web=web,
         )  # fmt: skip
@@ -170,7 +174,7 @@ def _answer(
             terminal.connect_model(each, models=registry) if each else None for each in names
         )
         by = replace(by, planning=planning, execution=execution, grader=grader, vision=vision)
-        ready = prepared(whole, selection, by, place, budget)
+        ready = prepare_run(whole, selection, by, place, budget)
         _answer_all(ready, how.parallel)
         _show_results(ready.run, how.as_json)
         if failed := [receipt.id for receipt in _selected_results(ready.run) if receipt.error]:
@@ -200,13 +204,13 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
 
     Whatever stops it, the totals are written and the command that resumes is printed.
     """
-    from kgot_lab.benchmark.questions.report import note_untraced, rest_of, write_totals
+    from kgot_lab.benchmark.questions.report import estimate_rest, note_untraced, write_totals
 
     run, spending = ready.run, ready.spending
     missing, total = len(run.missing()), len(run.questions.questions)
     if missing < total:
         terminal.say(f"{total - missing} of {total} questions are answered already, in {run.folder}")
-    for what, cost in rest_of(run).items():
+    for what, cost in estimate_rest(run).items():
         terminal.say(f"estimate, for {what}: {cost}")
     try:
         with (
@@ -216,7 +220,7 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             done = total - missing
 
             def report(question: Question, event: Event) -> None:
-                what = f"{harmless(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                what = f"{printable_line(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
                 progress(done, total, what)
 
             for receipt in run.answers(parallel, report):
@@ -234,16 +238,16 @@ def _format_result(receipt: QuestionResult) -> str:
     answer.
     """
     if receipt.error:
-        return f"{harmless(receipt.id)}: {harmless(receipt.error)}"
+        return f"{printable_line(receipt.id)}: {printable_line(receipt.error)}"
     graded = f" (the grader said {short_repr(receipt.span)})" if receipt.grade else ""
-    told = f"{harmless(short_repr(receipt.predicted))}; right is {harmless(short_repr(receipt.gold))}"
-    return f"{harmless(receipt.id)}: {receipt.end}{graded}, {told}"
+    told = f"{printable_line(short_repr(receipt.predicted))}; right is {printable_line(short_repr(receipt.gold))}"
+    return f"{printable_line(receipt.id)}: {receipt.end}{graded}, {told}"
 
 
 def _selected_results(run: QuestionRun) -> list[QuestionResult]:
     """Return the results of the selected questions."""
     chosen = {question.id for question in run.questions.questions}
-    return [receipt for id, receipt in run.receipts.items() if id in chosen]
+    return [receipt for id, receipt in run.results.items() if id in chosen]
 
 
 def _show_results(run: QuestionRun, as_json: bool) -> None:

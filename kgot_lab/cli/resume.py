@@ -29,7 +29,7 @@ from kgot_lab.errors import (
     TraceLocked,
 )
 from kgot_lab.io.files import read_regular_text
-from kgot_lab.text.cleaning import as_typed, harmless
+from kgot_lab.text.cleaning import decode_argument, printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
@@ -226,7 +226,7 @@ def fork_run(
         for number, each in enumerate(run.events):
             if changeable(each):
                 told = f"{caption(each)}: {' '.join(change_of(run.events, number).split())[:80]}"
-                typer.echo(f"{number:5}  {changeable(each):9}  {harmless(told)}")
+                typer.echo(f"{number:5}  {changeable(each):9}  {printable_line(told)}")
         return
     change, change_file = changed.change, changed.change_file
     if (change is None) == (change_file is None):
@@ -241,7 +241,7 @@ def fork_run(
     if not 0 <= event < len(run.events) or not changeable(run.events[event]):
         raise BadInput(f"event {event} cannot be changed: kgot-lab fork {trace} --list shows which can")
     assert change is not None
-    change = as_typed(change, "the change")
+    change = decode_argument(change, "the change")
     if change == change_of(run.events, event):
         raise BadInput(f"event {event} says just that already: nothing would be changed")
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
@@ -273,7 +273,7 @@ def fork_run(
             if number >= unchanged:
                 terminal.show_event(each)
     made = recorded_fork(run, load_run(path))
-    typer.echo(harmless(repr(replace(made, stopped="".join(missing)))))
+    typer.echo(printable_line(repr(replace(made, stopped="".join(missing)))))
     terminal.say(
         f"the fork is in {path}" + ("" if made.answer else f". Go on with a model in place of MODEL: {again}")
     )

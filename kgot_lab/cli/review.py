@@ -25,7 +25,7 @@ from kgot_lab.cli.memory import (
 )
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.text.cleaning import as_typed, counted, harmless
+from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.memory.claims.claim import Cardinality, Queued
@@ -58,9 +58,11 @@ def list_waiting(
         if claim is None:
             rows = [*map(_row, reviewer.queue)]
             print_rows(rows, as_json, _format_row)
-            terminal.say(f"{counted(len(rows), 'claim')} to decide on" if rows else reviewer.nothing_waits)
+            terminal.say(
+                f"{format_count(len(rows), 'claim')} to decide on" if rows else reviewer.nothing_waits
+            )
             return
-        id = reviewer.waiting(as_typed(claim, "the id"))
+        id = reviewer.waiting(decode_argument(claim, "the id"))
         queued = next(each for each in reviewer.queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
     others = {
@@ -87,12 +89,12 @@ def decide_claim(
         )
     with opened_memory(context) as claims:
         reviewer = _reviewer(claims, by)
-        id = reviewer.waiting(as_typed(claim, "the id"))
+        id = reviewer.waiting(decode_argument(claim, "the id"))
         told = reviewer.decide(
             id,
             verdict,
             confidence=confidence,
-            object=None if object is None else as_typed(object, "the object"),
+            object=None if object is None else decode_argument(object, "the object"),
         )
         fact = claims.claim(id).fact
     if as_json:
@@ -100,7 +102,7 @@ def decide_claim(
             json.dumps({"claim": id, **fact_to_json(fact), "verdict": verdict, **effects_to_json(told)})
         )
         return
-    typer.echo(harmless(f"{_VERDICT_DONE[verdict]}: {fact}"))
+    typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {fact}"))
     typer.echo("\n".join(effect_lines(told)))
 
 
@@ -116,7 +118,7 @@ def review_claims(context: typer.Context, by: str = BY_OPTION) -> None:
             _review_loop(reviewer)
         finally:  # also after Ctrl-C
             terminal.say(
-                f"{counted(len(reviewer.decided), 'decision')} on file, {counted(len(reviewer.queue), 'claim')} to decide on"
+                f"{format_count(len(reviewer.decided), 'decision')} on file, {format_count(len(reviewer.queue), 'claim')} to decide on"
             )
 
 
@@ -153,7 +155,7 @@ def _apply_key(reviewer: Reviewer, key: str, queued: Queued) -> None:
     elif key == "u":
         again = reviewer.undo()
         typer.echo(
-            harmless(f"taken back: {again.fact} waits again")
+            printable_line(f"taken back: {again.fact} waits again")
             if again
             else "no decision of yours to take back"
         )
@@ -165,7 +167,7 @@ def _apply_key(reviewer: Reviewer, key: str, queued: Queued) -> None:
 
 def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) -> None:
     told = reviewer.decide(queued.claim.id, verdict, **instead)
-    typer.echo(harmless(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
+    typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
     typer.echo("\n".join(effect_lines(told)))
     reviewer.reload()
 
@@ -176,7 +178,7 @@ def _override(reviewer: Reviewer, queued: Queued) -> None:
         if object := typer.prompt(
             "another object (empty: another confidence)", default="", show_default=False
         ):
-            _decide(reviewer, queued, "override", object=as_typed(object, "the object"))
+            _decide(reviewer, queued, "override", object=decode_argument(object, "the object"))
         elif given := typer.prompt(
             "another confidence, 0 to 1 (empty: neither)", default="", show_default=False
         ):
@@ -209,7 +211,7 @@ def _read_key() -> str:
 def _reviewer(claims: Claims, by: str) -> Reviewer:
     from kgot_lab.memory.claims.ledger import Reviewer
 
-    return Reviewer(claims, as_typed(by, "--by"))
+    return Reviewer(claims, decode_argument(by, "--by"))
 
 
 def _loaded_reviewer(claims: Claims, by: str) -> Reviewer:
@@ -262,7 +264,7 @@ def _fact_lines(what: str, facts: Sequence[Triple]) -> Iterator[str]:
 
 
 def _truncate(text: str) -> str:
-    line = harmless(text)
+    line = printable_line(text)
     return (
         line
         if len(line) <= _MAX_CHARACTERS
@@ -300,11 +302,11 @@ def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> N
     def line(row: dict[str, Any]) -> str:
         if row["declared"]:
             return f"{row['relation']}: declared {row['declared']}"
-        return f"{row['relation']}: {row['suggested']}? {row['several']} of {counted(row['subjects'], 'subject')} with several objects"
+        return f"{row['relation']}: {row['suggested']}? {row['several']} of {format_count(row['subjects'], 'subject')} with several objects"
 
     print_rows(rows, as_json, line)
     terminal.say(
-        f"{counted(len(rows), 'relation')}; what is suggested counts for nothing before it is declared"
+        f"{format_count(len(rows), 'relation')}; what is suggested counts for nothing before it is declared"
     )
 
 
@@ -320,7 +322,7 @@ def declare_relation(
     A single relation has one object at a time: the later fact is the answer, and the earlier stays on record.
     """
     with opened_memory(context) as claims:
-        name = as_typed(relation, "the relation")
+        name = decode_argument(relation, "the relation")
         change = claims.declare(name, cast("Cardinality", cardinality), by=by)
         known = any(fact.relation == name for fact in claims.recorded_facts())
     _print_change(change, as_json, f"{name} is {cardinality}")
@@ -339,7 +341,9 @@ def show_changes(
     with opened_memory(context) as claims:
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims if at is None else claims.as_of(at)
-        periods = beliefs.changes_of(as_typed(subject, "the subject"), as_typed(relation, "the relation"))
+        periods = beliefs.changes_of(
+            decode_argument(subject, "the subject"), decode_argument(relation, "the relation")
+        )
         now = at if at is not None else claims.now()
     rows = [
         {
@@ -410,14 +414,14 @@ def unmerge_name(
 ) -> None:
     """Undo the merge of a name."""
     with opened_memory(context) as claims:
-        name = as_typed(other, "the name")
+        name = decode_argument(other, "the name")
         change = claims.unmerge(name, by=by)
     _print_change(change, as_json, f"{name} is read as itself")
 
 
 def _require_name(claims: Claims, text: str) -> str:
     """Return a name that occurs in some fact. Raises BadInput for any other, which is probably a typo."""
-    name = as_typed(text, "the name")
+    name = decode_argument(text, "the name")
     if not any(name in (fact.subject, fact.object) for fact in claims.recorded_facts()):
         raise BadInput(
             f"no fact names {name!r}, so nothing was changed: `kgot-lab memory FILE facts` shows the names"
@@ -430,7 +434,7 @@ def _print_change(change: int | None, as_json: bool, told: str) -> None:
         typer.echo(json.dumps({"change": change}))
     else:
         typer.echo(
-            harmless(
+            printable_line(
                 f"change {change}: {told}" if change is not None else f"nothing was changed: {told} already"
             )
         )

@@ -21,7 +21,7 @@ from uuid import uuid4
 import typer
 
 from kgot_lab.errors import BadInput, LabError, OverBudget, UnknownName, mask_secrets
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.recall.bench import BenchmarkProgress
@@ -48,7 +48,7 @@ def say(text: str) -> None:
     from kgot_lab.llm.keys import mask_known_keys
 
     with suppress(OSError):  # without a terminal, the work still completes
-        typer.echo("\n".join(map(harmless, mask_known_keys(mask_secrets(text)).split("\n"))), err=True)
+        typer.echo("\n".join(map(printable_line, mask_known_keys(mask_secrets(text)).split("\n"))), err=True)
 
 
 def format_failures(failed: int, damaged: int, what: str) -> str:
@@ -56,7 +56,7 @@ def format_failures(failed: int, damaged: int, what: str) -> str:
 
     Of the `failed` answers, `damaged` have a trace that cannot be read.
     """
-    ended = f"{counted(failed, what)} ended in an error"
+    ended = f"{format_count(failed, what)} ended in an error"
     if failed > damaged:
         again = f"asks for {'it' if failed == 1 else 'them'} again"
         ended += f"; the same command {again}{f', but for the damaged {damaged}' if damaged else ''}"
@@ -493,12 +493,12 @@ def show_answer(
             )
         )
         return
-    answer = "\n        ".join(map(harmless, final.text.splitlines()))
+    answer = "\n        ".join(map(printable_line, final.text.splitlines()))
     typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if final.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for told in list(certificate_lines(certified))[2:]:
-            typer.echo(harmless(told))
+            typer.echo(printable_line(told))
     if final.evidence:
         typer.echo(
             "It was read from these facts of the graph:"
@@ -508,21 +508,21 @@ def show_answer(
     for number, fact in enumerate(final.evidence):
         supports = final.supports[number] if number < len(final.supports) else ()
         words, said = format_fact(str(fact), supports)
-        typer.echo("  " + harmless(words if words == str(fact) else " ".join([words, *said])))
+        typer.echo("  " + printable_line(words if words == str(fact) else " ".join([words, *said])))
         for support in supports if words == str(fact) else ():
             title = found[support.source].title if support.source in found else ""
             where = (title, f"[{support.source}]" if support.source else "")
-            typer.echo(harmless(" ".join(["     ", f"“{support.sentence}”", *filter(None, where)])))
+            typer.echo(printable_line(" ".join(["     ", f"“{support.sentence}”", *filter(None, where)])))
     if passages:
         typer.echo(
             "taken from:\n"
             + "\n".join(
-                f"  {harmless(document.title or document.id)} [{harmless(document.id)}]"
+                f"  {printable_line(document.title or document.id)} [{printable_line(document.id)}]"
                 for document in passages
             )
         )
     for told in [] if learnt is None else learnt_lines(learnt):
-        typer.echo(harmless(told))
+        typer.echo(printable_line(told))
     tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
     if costs.untold:
         told = f"{tokens} and those" if total.prompt_tokens else "tokens"
@@ -555,7 +555,7 @@ def learnt_lines(learnt: LearntRun) -> Iterator[str]:
     told = learnt.learnt
     more = ((told.known, "known"), (told.queued, "to review"), (told.left, "left out, as retracted"))
     said = ", ".join(f"{number} {what}" for number, what in more if number)
-    yield f"memory: {counted(told.new, 'new claim')}{f' ({said})' if said else ''}; {counted(learnt.held, 'fact')} in all"
+    yield f"memory: {format_count(told.new, 'new claim')}{f' ({said})' if said else ''}; {format_count(learnt.held, 'fact')} in all"
 
 
 def write_page(events: Sequence[Event], html: Path | None, certificate: Certificate | None = None) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.io.files import NO_FILES, require_narrow
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
     from kgot_lab.stores.log import Salvaged
@@ -213,14 +213,14 @@ def _log(path: Path) -> str:
     writes = sum(1 for _ in history(path))
     if found.torn:
         raise StoreDamaged(
-            f"{found.torn}; the {counted(writes, 'write')} before it are whole, and the next to open it goes on from there"
+            f"{found.torn}; the {format_count(writes, 'write')} before it are whole, and the next to open it goes on from there"
         )
     old = (
         ""
         if found.version > 1
         else "; an old log, without a chain: a removed line would not show (compact() gives it one)"
     )
-    return f"{counted(writes, 'write')}, all of them{old}"
+    return f"{format_count(writes, 'write')}, all of them{old}"
 
 
 def _graph(path: Path) -> str:
@@ -230,7 +230,7 @@ def _graph(path: Path) -> str:
     found = search_file(path)
     if found.damage:
         raise StoreDamaged(f"{found.damage}: {SALVAGE} {path}")
-    held = f"{counted(found.nodes, 'node')}, {counted(found.edges, 'edge')}"
+    held = f"{format_count(found.nodes, 'node')}, {format_count(found.edges, 'edge')}"
     told = "every row is as it was written" if found.has_sums else _ONLY_READ
     log = "" if found.has_log else " (a log beside it that was taken away, FILE-wal, would not show)"
     names = "; it has other names (hard links), and stores open none such" if path.stat().st_nlink > 1 else ""
@@ -251,11 +251,11 @@ def _memory(path: Path) -> str:
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("facts", "changes")
         )
-    return f"{counted(facts, 'fact')} noted, {counted(changes, 'change')}; {_ONLY_READ}"
+    return f"{format_count(facts, 'fact')} noted, {format_count(changes, 'change')}; {_ONLY_READ}"
 
 
 def _vectors(path: Path) -> str:
-    from kgot_lab.embedding.vectors import VECTOR_CHECK, vector_check
+    from kgot_lab.embedding.vectors import CHECKSUM_BYTES, vector_checksum
     from kgot_lab.io.sqlite_snapshot import private_copy
 
     with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
@@ -265,13 +265,13 @@ def _vectors(path: Path) -> str:
         rows = broken = 0
         for key, blob in connection.execute("SELECT key, CAST(vector AS BLOB) FROM vectors"):
             rows += 1
-            broken += not isinstance(blob, bytes) or blob[-VECTOR_CHECK:] != vector_check(
-                key, blob[:-VECTOR_CHECK]
+            broken += not isinstance(blob, bytes) or blob[-CHECKSUM_BYTES:] != vector_checksum(
+                key, blob[:-CHECKSUM_BYTES]
             )
     if broken:
         told = "are not as they were written: they are computed again when they are needed"
-        raise StoreDamaged(f"{broken:,} of {counted(rows, 'vector')} {told}")
-    return f"{counted(rows, 'vector')}, each as it was written"
+        raise StoreDamaged(f"{broken:,} of {format_count(rows, 'vector')} {told}")
+    return f"{format_count(rows, 'vector')}, each as it was written"
 
 
 def _trace(path: Path) -> str:
@@ -286,7 +286,7 @@ def _trace(path: Path) -> str:
     torn = "; its last line was cut short" if lines[-1].strip() else ""
     known = "" if '"check":"' in lines[0] else f"; {_ONLY_READ}"
     apart = "" if (parted := parted_at(run.events)) is None else f"; {not_following(parted)}"
-    return f"{counted(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
+    return f"{format_count(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
 
 
 def _tape(path: Path) -> str:
@@ -322,7 +322,7 @@ def _ledger(path: Path) -> str:
 def _receipts(path: Path) -> str:
     from kgot_lab.benchmark.questions.question_result import read_results
 
-    return f"those of {counted(len(read_results(path)), 'question')}; {_ONLY_READ}"
+    return f"those of {format_count(len(read_results(path)), 'question')}; {_ONLY_READ}"
 
 
 _LOG, _GRAPH, _VECTORS = "a log of diffs", "a graph in SQLite", "a cache of vectors"

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from kgot_lab.errors import BadInput
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 # Windows device names, reserved in any folder
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
@@ -79,7 +79,7 @@ def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> t
     return tuple(sorted(file for file in into.rglob("*") if file.is_file()))
 
 
-def unpacked_before(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
+def find_unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
     """Return the files of a zip file in a folder that it was unpacked into earlier.
 
     Raises BadInput if the folder holds anything else.
@@ -137,7 +137,7 @@ def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
     if not infos:
         raise BadInput("the zip file is empty")
     if len(infos) > limits.files:
-        raise BadInput(f"the zip file holds {counted(len(infos), 'file')}; the most is {limits.files:,}")
+        raise BadInput(f"the zip file holds {format_count(len(infos), 'file')}; the most is {limits.files:,}")
     if sum(info.file_size for info in infos) > limits.total_bytes:
         raise BadInput(f"the zip file unpacks to more than {limits.total_bytes / 1e6:,.0f} MB")
     for info in infos:

@@ -138,7 +138,7 @@ class Converter:
 
 
 @cache
-def converter_of(process_id: int) -> Converter:
+def process_converter(process_id: int) -> Converter:
     """Return the converter of this process. A fork has another process id and so gets its own."""
     return Converter()
 
@@ -198,7 +198,7 @@ class Text:
     remark: str = ""
 
 
-def text_of(path: Path) -> Text:
+def read_document_text(path: Path) -> Text:
     """Read the text of a file: plain text unchanged, PDF, HTML, Word, PowerPoint and Excel as Markdown.
 
     Conversion runs in a separate process with limits of time and memory. Raises BadInput with the reason if
@@ -210,10 +210,10 @@ def text_of(path: Path) -> Text:
     except OSError as error:
         plain = error.errno in (errno.EFBIG, errno.EINVAL)  # the message is ours
         raise BadInput(str(error.strerror) if plain else f"cannot be opened ({error.strerror})") from error
-    return text_from(data, path.suffix.lower())
+    return extract_text(data, path.suffix.lower())
 
 
-def text_from(data: bytes, extension: str, charset: str = "") -> Text:
+def extract_text(data: bytes, extension: str, charset: str = "") -> Text:
     """Return the text in a file's data, given its extension. `charset` is the declared character set.
 
     Raises as text_of does.
@@ -235,7 +235,7 @@ def _converted(data: bytes, extension: str, charset: str) -> Text:
         raise BadInput("not a PDF, whatever its name says")
     if importlib.util.find_spec("markitdown") is None:
         raise NotInstalled("lab", f"markitdown, which reads {extension} files")
-    found = converter_of(os.getpid()).convert(data, extension)
+    found = process_converter(os.getpid()).convert(data, extension)
     if "extra" in found:
         raise NotInstalled(found["extra"], f"what reads {extension} files")
     if "error" in found:

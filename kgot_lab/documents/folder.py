@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from kgot_lab.documents.conversion import CONVERTED
-from kgot_lab.documents.files import PLAIN, text_of
+from kgot_lab.documents.files import PLAIN, read_document_text
 from kgot_lab.errors import BadInput, require
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Document
 
 # Splitting of texts into passages at the ends of paragraphs, lines or sentences.
@@ -30,7 +30,7 @@ _HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
 _GLUE = ("\n\n", "\n", " ", " ")
 
 
-def passages(text: str, words: int = _WORDS) -> list[str]:
+def split_passages(text: str, words: int = _WORDS) -> list[str]:
     """Split a text into passages of at most `words` words, at the coarsest boundary that works.
 
     Only white space is lost.
@@ -108,7 +108,7 @@ class Remark:
     reason: str
 
     def __str__(self) -> str:
-        return harmless(f"{self.path}: {self.reason}")
+        return printable_line(f"{self.path}: {self.reason}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,7 +156,7 @@ def read_documents(folder: str | Path) -> Library:
         try:
             if refusal:
                 raise BadInput(refusal)
-            found = text_of(path)
+            found = read_document_text(path)
         except BadInput as error:
             skipped.append(Remark(name, str(error)))
             continue
@@ -165,7 +165,8 @@ def read_documents(folder: str | Path) -> Library:
         title = first_heading(found.text) or found.title[:200] or PurePosixPath(name).stem
         body = without_heading(found.text)
         documents += [
-            Document(f"{name}#{number}", text, title) for number, text in enumerate(passages(body), start=1)
+            Document(f"{name}#{number}", text, title)
+            for number, text in enumerate(split_passages(body), start=1)
         ]
     if not documents:
         reasons = "; ".join(map(str, skipped[:5])) or "it is empty"

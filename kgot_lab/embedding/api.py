@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.embedding.embedder import Matrix, embeddable, unit
+from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
 from kgot_lab.llm.keys import key_for
@@ -69,7 +69,7 @@ class API:
 
         Raises BadInput for blank texts.
         """
-        texts = embeddable(texts)
+        texts = checked_texts(texts)
         blank = [row for row, text in enumerate(texts) if not text.strip()]
         if blank:
             raise BadInput(
@@ -77,7 +77,7 @@ class API:
             )
         vectors = [np.zeros((0, self.dimension), np.float32)] if not texts else []
         for start in range(0, len(texts), self._batch):
-            vectors.append(unit(self._vectors(texts[start : start + self._batch]), self.name))
+            vectors.append(normalise_rows(self._vectors(texts[start : start + self._batch]), self.name))
         return np.concatenate(vectors)
 
     def close(self) -> None:

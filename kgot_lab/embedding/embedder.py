@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput, describe_value
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 
 Matrix = NDArray[np.float32]
 
@@ -48,17 +48,17 @@ def checked_embedder(
         )
 
 
-def embeddable(texts: Sequence[str]) -> list[str]:
+def checked_texts(texts: Sequence[str]) -> list[str]:
     """Return the texts as an embedder can read them.
 
     Raises BadInput for one text in place of a list.
     """
     if isinstance(texts, str):
         raise BadInput(f"give a list of texts, not one text: embed([{texts[:40]!r}])")
-    return [whole(text) for text in texts]
+    return [replace_surrogates(text) for text in texts]
 
 
-def unit(vectors: ArrayLike, source: str) -> Matrix:
+def normalise_rows(vectors: ArrayLike, source: str) -> Matrix:
     """Normalise rows to length 1, in 32 bits. A row of zeros is unchanged.
 
     Raises BadInput, which names the row, for NaN or infinity, and for vectors that are not a table of
@@ -88,7 +88,7 @@ def unit(vectors: ArrayLike, source: str) -> Matrix:
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-def descending(scores: NDArray[Any]) -> NDArray[np.int64]:
+def argsort_descending(scores: NDArray[Any]) -> NDArray[np.int64]:
     """Return the indices that sort scores in descending order, with ties in input order, shape (n,).
 
     No score may be NaN. Equals `np.argsort(-scores, kind="stable")`, in a half to a quarter of the time

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.embedding.api import API
-from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
+from kgot_lab.embedding.embedder import Embedder, Matrix, checked_texts, normalise_rows
 from kgot_lab.embedding.fitted import infonce, lsa
 from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama, quiet_loading
-from kgot_lab.embedding.vectors import Cached, StoredVectors, minilm
+from kgot_lab.embedding.vectors import CachedEmbedder, StoredVectors, minilm
 from kgot_lab.errors import (
     BadInput,
     ModelMissing,
@@ -79,7 +79,7 @@ _PLAIN = {name: EMBEDDERS[name] for name in ("all-minilm", _MODEL, "wordllama")}
 _PATIENCE = 10.0  # timeout of the hub, in seconds
 
 
-def embedder_named(name: str, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
+def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
     """Create an embedder by its name in `kgot-lab bench --embedder`, with slow ones cached for the user.
 
     "minilm", "wordllama", "all-minilm", "sentence-transformers". "sentence-transformers:MODEL" takes a name
@@ -98,12 +98,12 @@ def embedder_named(name: str, *, progress: Callable[[int, int], object] | None =
     if name == "minilm":
         return minilm(progress=progress)
     if kind == _SERVER or (rest and kind in {*ENDPOINTS, "http", "https"}):
-        return Cached(API(_server_model(name)), progress=progress)
+        return CachedEmbedder(API(_server_model(name)), progress=progress)
     if name in _PLAIN:
         made = _PLAIN[name]()
-        return Cached(made, progress=progress) if isinstance(made, SentenceTransformers) else made
+        return CachedEmbedder(made, progress=progress) if isinstance(made, SentenceTransformers) else made
     if (kind == _MODEL and rest) or (name and Path(name).is_dir()):
-        return Cached(SentenceModel(rest if kind == _MODEL else name), progress=progress)
+        return CachedEmbedder(SentenceModel(rest if kind == _MODEL else name), progress=progress)
     known = [
         "minilm",
         *_PLAIN,
@@ -146,8 +146,9 @@ class SentenceModel:
         """Encode texts as unit vectors, shape (len(texts), dimension)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
-        return unit(
-            self._model.encode(embeddable(texts), batch_size=self._batch, show_progress_bar=False), self.name
+        return normalise_rows(
+            self._model.encode(checked_texts(texts), batch_size=self._batch, show_progress_bar=False),
+            self.name,
         )
 
     def __repr__(self) -> str:

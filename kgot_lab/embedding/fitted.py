@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embedder import Matrix, embeddable, unit
+from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, InsufficientData, NotInstalled
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Document, checked_documents, full_text
 
 
@@ -26,7 +26,7 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     """
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
-    texts = [whole(full_text(document)) for document in checked_documents(documents)]
+    texts = [replace_surrogates(full_text(document)) for document in checked_documents(documents)]
     try:
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -79,7 +79,9 @@ class LSA:
         """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
-        return unit(self._directions.transform(self._words.transform(embeddable(texts))), self.name)
+        return normalise_rows(
+            self._directions.transform(self._words.transform(checked_texts(texts))), self.name
+        )
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions of {len(self._words.vocabulary_):,} words>"
@@ -116,7 +118,7 @@ def infonce(
     `progress(done, total)` counts epochs. Raises InsufficientData unless two documents have words.
     """
     documents = checked_documents(documents)
-    texts = [_sentences(whole(full_text(document))) for document in documents]
+    texts = [_sentences(replace_surrogates(full_text(document))) for document in documents]
     texts = [sentences for sentences in texts if sum(map(len, sentences)) >= 2]
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
@@ -211,11 +213,11 @@ class InfoNCE:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
-        words = [self.places(_words(text)) for text in embeddable(texts)]
+        words = [self.places(_words(text)) for text in checked_texts(texts)]
         vectors = np.zeros((len(words), self.dimension), np.float32)
         for start in range(0, len(words), 256):
             vectors[start : start + 256] = self.bags(words[start : start + 256]).times(self.weights)
-        return unit(vectors, self.name)
+        return normalise_rows(vectors, self.name)
 
     def places(self, words: Iterable[str]) -> _Words:
         """Return the indices of the words in the vocabulary."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.embedding.embedder import Matrix, embeddable, unit
+from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, is_out_of_memory
 from kgot_lab.io.files import bundled
 
@@ -49,7 +49,7 @@ class MiniLM:
         """Encode texts as unit vectors, shape (len(texts), 384)."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         # a batch would start threads, which are unsafe with forks
-        pieces = [self._tokenizer.encode(text).ids for text in embeddable(texts)]
+        pieces = [self._tokenizer.encode(text).ids for text in checked_texts(texts)]
         lots, session = list(_batches([len(ids) for ids in pieces], self._batch)), self._session
         with ThreadPoolExecutor(
             self._threads
@@ -60,7 +60,7 @@ class MiniLM:
                 strict=True,
             ):
                 vectors[rows] = found
-        return unit(vectors, self.name)
+        return normalise_rows(vectors, self.name)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -150,8 +150,9 @@ class SentenceTransformers:
         """Encode texts as unit vectors, shape (len(texts), 384)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
-        return unit(
-            self._model.encode(embeddable(texts), batch_size=self._batch, show_progress_bar=False), self.name
+        return normalise_rows(
+            self._model.encode(checked_texts(texts), batch_size=self._batch, show_progress_bar=False),
+            self.name,
         )
 
     @cached_property
@@ -195,14 +196,14 @@ class WordLlama:
 
         A text without a token gets zeros.
         """
-        texts = embeddable(texts)
+        texts = checked_texts(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
         # sorted by length, to reduce padding
         order = sorted(
             (row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row])
         )
         rows[order] = self._model.embed([texts[row] for row in order])
-        return unit(rows, self.name)
+        return normalise_rows(rows, self.name)
 
     @cached_property
     def _model(self) -> Any:

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
+from kgot_lab.embedding.embedder import Embedder, Matrix, checked_texts, normalise_rows
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.io.files import bundled, write_whole
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 
 # Cached vectors, keyed by a hash of the text.
 
@@ -50,10 +50,10 @@ class CacheFile:
     It is optional: a failure gives one warning. A broken file is moved aside and a new one started.
     """
 
-    def __init__(self, folder: Path | None, table: CacheTable, *, called: str, without: str) -> None:
+    def __init__(self, folder: Path | None, table: CacheTable, *, label: str, fallback: str) -> None:
         self._folder, self._table = folder, table
         # for warnings: the name of the cache, and what happens without it
-        self._called, self._without = (called, without)
+        self._called, self._without = (label, fallback)
         self._told = set[str]()  # problems already warned about
 
     @property
@@ -131,21 +131,21 @@ def _cache_folder() -> Path:
 
 
 CACHE_NAME = "embeddings-3.sqlite"  # version 2 had no checksums
-VECTOR_CHECK = 8  # bytes
+CHECKSUM_BYTES = 8  # bytes
 _VECTORS = CacheTable(CACHE_NAME, "vectors", "vector", "BLOB", "CAST(vector AS BLOB)")
 
 
-def vector_check(key: bytes, vector: bytes) -> bytes:
+def vector_checksum(key: bytes, vector: bytes) -> bytes:
     """Return the checksum stored after a vector: the first 8 bytes of the SHA-256 of its key and data."""
-    return hashlib.sha256(key + vector).digest()[:VECTOR_CHECK]
+    return hashlib.sha256(key + vector).digest()[:CHECKSUM_BYTES]
 
 
 def text_key(digest: str, text: str) -> bytes:
     """Return the SHA-256 of the embedder's digest and the text, the key of a vector."""
-    return hashlib.sha256(f"{digest}\0{whole(text)}".encode()).digest()
+    return hashlib.sha256(f"{digest}\0{replace_surrogates(text)}".encode()).digest()
 
 
-class Cached:
+class CachedEmbedder:
     """An embedder with a cache in an SQLite file that several programs may share.
 
     Texts are computed in batches, longest first, and stored at once, so an interruption loses little.
@@ -164,7 +164,7 @@ class Cached:
         progress: Callable[[int, int], object] | None = None,
     ) -> None:
         self._embedder, self._progress = embedder, progress
-        self._file = CacheFile(folder, _VECTORS, called="embedding", without="vectors are computed")
+        self._file = CacheFile(folder, _VECTORS, label="embedding", fallback="vectors are computed")
 
     @property
     def name(self) -> str:
@@ -180,7 +180,7 @@ class Cached:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), dimension)."""
-        keys = [text_key(self.digest, text) for text in embeddable(texts)]
+        keys = [text_key(self.digest, text) for text in checked_texts(texts)]
         wanted = dict(zip(keys, texts, strict=True))
         known = self._read(list(wanted))
         missing = sorted(
@@ -214,7 +214,7 @@ class Cached:
         whole = {
             key: blob[:size]
             for key, blob in rows
-            if isinstance(blob, bytes) and blob[size:] == vector_check(key, blob[:size])
+            if isinstance(blob, bytes) and blob[size:] == vector_checksum(key, blob[:size])
         }
         matrix = np.frombuffer(b"".join(whole.values()), np.float32).reshape(-1, self.dimension)
         sound = np.abs(np.einsum("ij,ij->i", matrix, matrix) - 1) < 2e-3
@@ -222,13 +222,13 @@ class Cached:
 
     def _write(self, fresh: Mapping[bytes, Matrix]) -> None:
         blobs = ((key, vector.astype(np.float32).tobytes()) for key, vector in fresh.items())
-        self._file.write([(key, blob + vector_check(key, blob)) for key, blob in blobs])
+        self._file.write([(key, blob + vector_checksum(key, blob)) for key, blob in blobs])
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions, cached>"
 
 
-class Remembered:
+class InMemoryVectors:
     """An embedder that keeps the vectors of texts given to `remember` in memory.
 
     With it a benchmark times only search.
@@ -238,7 +238,7 @@ class Remembered:
         self.name, self.digest, self.dimension = embedder.name, embedder.digest, embedder.dimension
         self._embedder, self._known = embedder, dict[str, Matrix]()
 
-    def remember(self, texts: Sequence[str]) -> None:
+    def add_texts(self, texts: Sequence[str]) -> None:
         """Compute and keep the vectors of texts."""
         self._known |= dict(zip(texts, self._embedder.embed(texts), strict=True))
 
@@ -251,7 +251,7 @@ class Remembered:
         return self._embedder.embed(texts)
 
 
-__all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
+__all__ = ["CachedEmbedder", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
 # data sets shipped with MiniLM's vectors
 SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", "musique-498")
@@ -267,7 +267,7 @@ def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object]
     for name in SHIPPED:
         with suppress(UnknownName):
             paths.append(bundled(f"{name}/vectors.npz"))
-    return Shelf(Cached(MiniLM(), folder, progress=progress), *paths)
+    return Shelf(CachedEmbedder(MiniLM(), folder, progress=progress), *paths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +323,7 @@ class Vectors:
             raise BadInput(
                 f"{path.name} has {matrix.shape} numbers for {len(ids)} texts; {(len(ids), embedder.dimension)} were expected"
             )
-        return Vectors(ids, keys, unit(matrix, path.name), embedder.name, embedder.digest)
+        return Vectors(ids, keys, normalise_rows(matrix, path.name), embedder.name, embedder.digest)
 
 
 class Stocked:
@@ -371,7 +371,7 @@ class Shelf:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), dimension)."""
-        wanted = {text_key(self.digest, text) for text in embeddable(texts)}
+        wanted = {text_key(self.digest, text) for text in checked_texts(texts)}
         for path, keys in self._keys.items():
             if path not in self._opened and not wanted.isdisjoint(keys):
                 self._opened.add(path)
@@ -404,7 +404,7 @@ class Shelf:
 
 def _filled(embedder: Embedder, texts: Sequence[str], stock: Mapping[bytes, Matrix]) -> Matrix:
     """Return the vectors of texts from stock, and compute the missing ones."""
-    keys = [text_key(embedder.digest, text) for text in embeddable(texts)]
+    keys = [text_key(embedder.digest, text) for text in checked_texts(texts)]
     vectors = np.zeros((len(texts), embedder.dimension), np.float32)
     missing = [row for row, key in enumerate(keys) if key not in stock]
     for row, key in enumerate(keys):
@@ -462,7 +462,7 @@ class StoredVectors:
         """
         if isinstance(ids, str):
             raise BadInput(f"the ids are a list, one for each row of the vectors, not one text: [{ids!r}]")
-        ids, matrix = tuple(ids), unit(vectors, model or "the stored vectors")
+        ids, matrix = tuple(ids), normalise_rows(vectors, model or "the stored vectors")
         if len(ids) != len(matrix):
             raise BadInput(f"{len(ids)} ids do not fit {len(matrix)} vectors; give one id for each row")
         if len(set(ids)) < len(ids):

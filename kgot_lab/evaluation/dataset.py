@@ -71,7 +71,7 @@ class Dataset:
         return f"<{'; '.join((f'{self.name}: {counts}', *self.notes))}>"
 
 
-def linked_by(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
+def connected_components(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
     """Map each item to the least id of its connected component.
 
     Two items are connected if they share a value, directly or through others.

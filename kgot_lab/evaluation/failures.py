@@ -10,7 +10,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 
 _UNTYPED = "(no type)"
 _SHOWN = 50  # questions in a repr; `questions` has all
@@ -110,9 +110,9 @@ class Failures:
         failed = [question for question in self.questions if question.missed]
         lines = [self.grid().text]
         for question in failed[:_SHOWN]:
-            lines.append(f"\n{harmless(question.text)} [{harmless(question.type)}]")
+            lines.append(f"\n{printable_line(question.text)} [{printable_line(question.type)}]")
             for system, missed in question.missed.items():
-                lines.append(f"  {system} missed {harmless('; '.join(missed.missing))}")
+                lines.append(f"  {system} missed {printable_line('; '.join(missed.missing))}")
         return "\n".join(
             [*lines, *([f"\n… and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else [])]
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgot_lab.evaluation.significance import ROUNDS, Estimate, share
+from kgot_lab.evaluation.significance import ROUNDS, Estimate, proportion
 from kgot_lab.types import LLM, Message, Prompt
 
 CORRECT, INCORRECT, NOT_ATTEMPTED, UNCLEAR = GRADES = ("correct", "incorrect", "not attempted", "unclear")
@@ -109,10 +109,10 @@ def graded_scores(grades: Iterable[str], *, rounds: int = ROUNDS, seed: int = 0)
         else np.quantile([_harmonic(c, c + w, n) for c, w, _ in drawn], (0.025, 0.975))
     )
     correct, not_attempted, incorrect, unclear = (
-        share(counts[name], n) for name in (CORRECT, NOT_ATTEMPTED, INCORRECT, UNCLEAR)
+        proportion(counts[name], n) for name in (CORRECT, NOT_ATTEMPTED, INCORRECT, UNCLEAR)
     )
     f1 = Estimate(mean, float(low), float(high), n)
-    return GradedScores(correct, not_attempted, incorrect, unclear, share(right, attempted), f1)
+    return GradedScores(correct, not_attempted, incorrect, unclear, proportion(right, attempted), f1)
 
 
 def _harmonic(right: int, attempted: int, n: int) -> float:

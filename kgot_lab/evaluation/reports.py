@@ -19,8 +19,8 @@ from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, Plan, fingerprints, load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparison, Comparisons, Estimate, compare, holm, intervals_of
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell, signed
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell, format_decimal, format_signed
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Json
 
 # prefixes that a spreadsheet reads as a formula (OWASP, CSV injection)
@@ -108,9 +108,9 @@ class Report:
             cells = [Cell(run.system)]
             for measure in measures:
                 row = rows[run.system, measure]
-                cells.append(Cell(decimal(row.mean), math.isclose(row.mean, best[measure])))
+                cells.append(Cell(format_decimal(row.mean), math.isclose(row.mean, best[measure])))
                 if measure.removesuffix(LENIENT) == self.plan.primary:
-                    cells.append(Cell(f"{decimal(row.low)} to {decimal(row.high)}"))
+                    cells.append(Cell(f"{format_decimal(row.low)} to {format_decimal(row.high)}"))
             lines.append((*cells, *(_times(run) if timed else ())))
         n = next(iter(rows.values())).n
         title = (
@@ -126,7 +126,7 @@ class Report:
 
     def latex(self) -> str:
         """Render the tables as LaTeX, for the booktabs package."""
-        return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {harmless(self._told)}"]) + "\n"
+        return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {printable_line(self._told)}"]) + "\n"
 
     def csv(self) -> str:
         """Render the rows as CSV, with columns for the embedder of each system and for the plan.
@@ -267,7 +267,7 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
     return Report(dataset, plan, tuple(ordered), scores, tuple(rows), comparisons)
 
 
-def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
+def derive_reports(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
     """Recompute every report from a folder of stored results, without a model or network.
 
     The folder holds plan.json and one folder for each data set, with a results file for each system. `load`
@@ -383,17 +383,17 @@ def gain(report: Report, system: str, part: str = "all") -> str:
         return ""
     difference = report.comparisons[part][system].difference
     # no line breaks in a cell
-    return f"{signed(difference.mean)} ({span(difference)})".replace(" ", "\u00a0")
+    return f"{format_signed(difference.mean)} ({span(difference)})".replace(" ", "\u00a0")
 
 
 def span(estimate: Estimate) -> str:
     """Format an interval with signs."""
-    return f"{signed(estimate.low)} to {signed(estimate.high)}"
+    return f"{format_signed(estimate.low)} to {format_signed(estimate.high)}"
 
 
 def format_p(p: float) -> str:
     """Format a p-value with three decimals, or as "below .001"."""
-    return "below .001" if p < 0.001 else decimal(p)
+    return "below .001" if p < 0.001 else format_decimal(p)
 
 
 def named_before(reports: Mapping[str, Report], system: str, part: str = "all") -> list[dict[str, Json]]:
@@ -407,11 +407,11 @@ def named_before(reports: Mapping[str, Report], system: str, part: str = "all") 
         {
             "questions": part,
             "data": name,
-            "gain": signed(gap.difference.mean),
+            "gain": format_signed(gap.difference.mean),
             "its 95 %": span(gap.difference),
             "wins": gap.wins,
             "losses": gap.losses,
-            "detectable": decimal(gap.detectable),
+            "detectable": format_decimal(gap.detectable),
             f"p, of {len(gaps)}": round(p, 4),
             "p, of all systems": round(gap.p_holm, 4),
         }
@@ -434,11 +434,11 @@ def head_to_head(
 
 
 def _part(report: Report, system: str, part: str) -> dict[str, str]:
-    mean = {part: decimal(report.row(system, part=part).mean)}
+    mean = {part: format_decimal(report.row(system, part=part).mean)}
     if system == report.plan.baseline:
         return mean | {f"gain, {part}": "", f"its 95 %, {part}": "", f"p Holm, {part}": ""}
     gap = report.comparisons[part][system]
-    told = signed(gap.difference.mean), span(gap.difference), decimal(gap.p_holm)
+    told = format_signed(gap.difference.mean), span(gap.difference), format_decimal(gap.p_holm)
     return mean | {f"gain, {part}": told[0], f"its 95 %, {part}": told[1], f"p Holm, {part}": told[2]}
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import Scores
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 
 Numbers = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class Comparisons:
             "wins/ties/losses",
             "detectable",
         )
-        first = (Cell(f"{self.baseline} (baseline)"), Cell(decimal(self.own.mean)), *[Cell("")] * 7)
+        first = (Cell(f"{self.baseline} (baseline)"), Cell(format_decimal(self.own.mean)), *[Cell("")] * 7)
         title = title or f"{self.measure} against {self.baseline}, {self.own.n} queries"
         return Grid(title, columns, (first, *map(_cells, self.rows)))
 
@@ -139,7 +139,7 @@ def compare(
             ps[number],
             corrected,
             effect_size(row),
-            *counts(row),
+            *wins_ties_losses(row),
             smallest_detectable(row),
         )
         for number, (system, row, corrected) in enumerate(zip(others, differences, holm(ps), strict=True))
@@ -267,7 +267,7 @@ def grouped_p(
     return sign_flip_p(_by_group(differences, groups)[0], rounds=rounds, seed=seed)
 
 
-def share(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
+def proportion(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
     """Compute a proportion and its Wilson score interval (Wilson 1927).
 
     (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n). It needs no resampling, so it suits
@@ -307,7 +307,7 @@ def effect_size(differences: ArrayLike) -> float:
     return math.copysign(math.inf, mean) if abs(mean) > _SAME else 0.0
 
 
-def counts(differences: ArrayLike) -> tuple[int, int, int]:
+def wins_ties_losses(differences: ArrayLike) -> tuple[int, int, int]:
     """Count how many queries are won, tied and lost."""
     given = _vector(differences)
     wins, losses = int(np.count_nonzero(given > _SAME)), int(np.count_nonzero(given < -_SAME))
@@ -386,15 +386,22 @@ def _cells(row: Comparison) -> tuple[Cell, ...]:
     sure = row.p_holm < 0.05
     gap = row.difference
     p_values = (Cell(format_p_value(row.p)), Cell(format_p_value(row.p_holm), sure))
-    span = Cell(f"{signed(gap.low)} to {signed(gap.high)}")
+    span = Cell(f"{format_signed(gap.low)} to {format_signed(gap.high)}")
     # if no query differs, the power is unknown
-    shown = decimal(row.detectable) if row.detectable else "–"
+    shown = format_decimal(row.detectable) if row.detectable else "–"
     tail = (
         Cell(f"{row.effect:+.2f}".replace("-", "−")),
         Cell(f"{row.wins}/{row.ties}/{row.losses}"),
         Cell(shown),
     )
-    return Cell(row.system), Cell(decimal(row.own.mean)), Cell(signed(gap.mean), sure), span, *p_values, *tail
+    return (
+        Cell(row.system),
+        Cell(format_decimal(row.own.mean)),
+        Cell(format_signed(gap.mean), sure),
+        span,
+        *p_values,
+        *tail,
+    )
 
 
 # Calibration of confidence: reliability, expected calibration error, risk-coverage curve, ROC area.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kgot_lab.errors import BadInput
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -47,14 +47,14 @@ class Grid:
     @property
     def text(self) -> str:
         """Plain text with aligned columns. Bold cells are marked by a star."""
-        marked = [[harmless(cell.text) + "*" * cell.bold for cell in row] for row in self.rows]
-        grid = [[harmless(column) for column in self.columns], *marked]
+        marked = [[printable_line(cell.text) + "*" * cell.bold for cell in row] for row in self.rows]
+        grid = [[printable_line(column) for column in self.columns], *marked]
         widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
         side = str.ljust if self.words else str.rjust
         lines = (
             "  ".join([row[0].ljust(widths[0]), *map(side, row[1:], widths[1:])]).rstrip() for row in grid
         )
-        return "\n".join([*([harmless(self.title)] if self.title else []), *lines])
+        return "\n".join([*([printable_line(self.title)] if self.title else []), *lines])
 
     @property
     def markdown(self) -> str:
@@ -120,7 +120,7 @@ class Grid:
         return "\n".join([r"\begin{table}", rf"\caption{{{_latex(self.title)}}}", *tabular, r"\end{table}"])
 
 
-def decimal(number: float) -> str:
+def format_decimal(number: float) -> str:
     """Format a number with three decimals and no leading 0, as papers print recall."""
     if not math.isfinite(number):
         return "–" if math.isnan(number) else f"{number:+}"
@@ -129,18 +129,18 @@ def decimal(number: float) -> str:
 
 def format_p_value(p: float) -> str:
     """Format a p-value with three digits, or as <.001."""
-    return "<.001" if p < 0.001 else decimal(p)
+    return "<.001" if p < 0.001 else format_decimal(p)
 
 
-def signed(number: float) -> str:
+def format_signed(number: float) -> str:
     """Format a number as `decimal` does, with its sign."""
-    text = decimal(abs(number))
+    text = format_decimal(abs(number))
     return text if text == ".000" else f"{'−' if number < 0 else '+'}{text}"
 
 
 def escaped_cell(text: str) -> str:
     """Escape a text for HTML."""
-    return html.escape(harmless(text), quote=True)
+    return html.escape(printable_line(text), quote=True)
 
 
 def _marked(cell: Cell, escape: Callable[[str], str], bold: str) -> str:
@@ -149,8 +149,8 @@ def _marked(cell: Cell, escape: Callable[[str], str], bold: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    return harmless(text).translate(_MARKDOWN)
+    return printable_line(text).translate(_MARKDOWN)
 
 
 def _latex(text: str) -> str:
-    return harmless(text).translate(_LATEX)
+    return printable_line(text).translate(_LATEX)

@@ -23,7 +23,7 @@ from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 
 class AnswerPart(NamedTuple):
@@ -61,8 +61,8 @@ class TalkAnswer:
 
     def __repr__(self) -> str:
         parts = [self.text] * bool(self.text) + [f"({self.trouble})"] * bool(self.trouble)
-        false = f", {counted(len(self.false), 'false citation')}" * bool(self.false)
-        return f"{' '.join(parts)}\n<{counted(len(self.cited), 'node')} cited{false}>"
+        false = f", {format_count(len(self.false), 'false citation')}" * bool(self.false)
+        return f"{' '.join(parts)}\n<{format_count(len(self.cited), 'node')} cited{false}>"
 
 
 def split_answer(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPart]:
@@ -138,7 +138,9 @@ class ExpertTalk:
 
     def __repr__(self) -> str:
         graphs = ", ".join(self.expert.graphs)
-        return f"<Talk with {self.expert.persona.name} on {graphs}: {counted(len(self.turns), 'answer')}>"
+        return (
+            f"<Talk with {self.expert.persona.name} on {graphs}: {format_count(len(self.turns), 'answer')}>"
+        )
 
 
 @dataclass

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, short_repr
 from kgot_lab.graph.changes import changes, patch, same_value
 from kgot_lab.graph.validation import copied_properties, require_labels
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def summary(graph: PropertyGraph) -> str:
         (len(graph.labels()), "label"),
         (len(graph.types()), "relation"),
     )
-    return f"<PropertyGraph: {', '.join(counted(count, noun) for count, noun in counts)}>"
+    return f"<PropertyGraph: {', '.join(format_count(count, noun) for count, noun in counts)}>"
 
 
 def printed(graph: PropertyGraph) -> str:
@@ -119,7 +119,7 @@ def _named(counts: Mapping[str, int]) -> str:
 
 def _short(text: str, most: int) -> str:
     """Return a text on one line, without terminal control codes, truncated to `most` characters."""
-    line = harmless(text)
+    line = printable_line(text)
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_regular, utf8_text, write_whole
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 
 Variant = Literal["apoc", "networkx"]
@@ -282,12 +282,12 @@ def with_names_as_ids(graph: PropertyGraph) -> NamedGraph:
 def _note(named: int, nodes: int, types: int) -> str:
     parts = (
         [
-            f"{named:,} of {counted(nodes, 'node')} by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
+            f"{named:,} of {format_count(nodes, 'node')} by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
         ]
         if named
         else []
     )
-    parts += [f"{counted(types, 'relation')} by the last part of the IRI"] if types else []
+    parts += [f"{format_count(types, 'relation')} by the last part of the IRI"] if types else []
     return f"the graph of another program: {'; '.join(parts or ['labels and properties by the last part of their IRIs'])}"
 
 

@@ -25,7 +25,7 @@ from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.stores.sql import edge_row, node_row
-from kgot_lab.text.cleaning import counted, whole
+from kgot_lab.text.cleaning import format_count, replace_surrogates
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Diff, Document, Edge, Hit, Json, Node, full_text
 
@@ -120,8 +120,12 @@ class EditedIndex:
                 changed[id] = text
         for id, text in changed.items():
             self._drop(id)
-            number = self._table.execute("INSERT INTO rows (id) VALUES (?)", (str(whole(id)),)).lastrowid
-            self._table.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, str(whole(text))))
+            number = self._table.execute(
+                "INSERT INTO rows (id) VALUES (?)", (str(replace_surrogates(id)),)
+            ).lastrowid
+            self._table.execute(
+                "INSERT INTO words (rowid, text) VALUES (?, ?)", (number, str(replace_surrogates(text)))
+            )
             self._texts[id] = text
         self.indexed += len(changed)
         if self._embedder is not None and changed:
@@ -132,7 +136,7 @@ class EditedIndex:
     def _drop(self, id: str) -> None:
         if self._texts.pop(id, None) is not None:
             (number,) = self._table.execute(
-                "SELECT number FROM rows WHERE id = ?", (str(whole(id)),)
+                "SELECT number FROM rows WHERE id = ?", (str(replace_surrogates(id)),)
             ).fetchone()
             self._table.execute("DELETE FROM words WHERE rowid = ?", (number,))
             self._table.execute("DELETE FROM rows WHERE number = ?", (number,))
@@ -264,7 +268,7 @@ class Editor:
         node = self.graph.node(id)
         edges = tuple(self.graph.neighbours(id, "both"))
         return self._make(
-            f"removed node {id} and {counted(len(edges), 'edge')}",
+            f"removed node {id} and {format_count(len(edges), 'edge')}",
             Diff(removed_nodes=(node,), removed_edges=edges),
         )
 

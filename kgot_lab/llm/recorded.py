@@ -22,7 +22,7 @@ from kgot_lab.llm.budget import Spending, charged_account, maximum_usage, reques
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import stream_reply, word_by_word
 from kgot_lab.llm.structured import checked_reply, explain_json_error, is_logprob, record_replayed
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 _SHOWN = 80  # characters of a prompt on a tape, for readers
@@ -112,7 +112,7 @@ class Recorded:
         again = "use a live model, or record it again (`make record` for the bundled runs, `kgot-lab ask … --tape FILE` for your own)"
         held = sum(known.startswith(f"{key.partition('-')[0]}-") for known in self.replies)
         if held:
-            used = f"{'all ' if held > 1 else ''}{counted(held, 'reply', 'replies')} to {what} {'are' if held > 1 else 'is'} used up"
+            used = f"{'all ' if held > 1 else ''}{format_count(held, 'reply', 'replies')} to {what} {'are' if held > 1 else 'is'} used up"
             return (
                 f"{self.tape} has no reply {key}: {used}. Start from the first again with rewind(), {again}."
             )

@@ -28,8 +28,14 @@ from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
-from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
-from kgot_lab.text.words import named_words, same_answer, stands_in
+from kgot_lab.retrieval.entity_linking import (
+    CAPITALISED_RUN,
+    LEADING_STOP_WORDS,
+    NameIndex,
+    capitalised_names,
+    normalise_name,
+)
+from kgot_lab.text.words import contains_words, name_tokens, same_answer
 from kgot_lab.types import Document, Triple
 
 # Rival values: sentences with the same words except for one position.
@@ -54,13 +60,13 @@ def rival_values(
         for other in known:
             if (
                 other.source == each.source
-                or stands_in(value, other.text)
+                or contains_words(value, other.text)
                 or not (speaks_of(other, about) or other.title == each.title)
             ):
                 continue
             rival = value_instead(each.text, other.text, value)
             # else it says that of its own subject
-            if rival and (other.title == each.title or not stands_in(rival, other.title)):
+            if rival and (other.title == each.title or not contains_words(rival, other.title)):
                 found.setdefault(rival, []).append(other)
     return found
 
@@ -90,15 +96,15 @@ def value_instead(said: str, other: str, value: str) -> str:
     rival = " ".join(instead)
     return (
         rival
-        if _kind(rival) == _kind(value) and not (set(named_words(rival)) <= set(named_words(value)))
+        if _kind(rival) == _kind(value) and not (set(name_tokens(rival)) <= set(name_tokens(value)))
         else ""
     )
 
 
 def speaks_of(sentence: SourcedSentence, name: str) -> bool:
     """Return whether a sentence together with its title contains all words of a name."""
-    wanted = set(named_words(name))
-    return bool(wanted) and wanted <= set(named_words(f"{sentence.title} {sentence.text}"))
+    wanted = set(name_tokens(name))
+    return bool(wanted) and wanted <= set(name_tokens(f"{sentence.title} {sentence.text}"))
 
 
 def _place_of(wanted: list[str], words: list[str]) -> int | None:
@@ -115,7 +121,7 @@ def _kind(value: str) -> tuple[bool, bool]:
 
 ANSWERED_BY, NAMED, LINKED = "is answered by", "is mentioned by", "leads to"  # relations of what is missing
 _LONGEST = 60  # characters of a relation that is taken from a sentence
-_ASKING = OPENERS | frozenset(
+_ASKING = LEADING_STOP_WORDS | frozenset(
     "whose whom why does do did can could name both between among after before during if".split()
 )
 _ANSWER = "\0answer"  # the node of a path that is the answer
@@ -181,8 +187,8 @@ def _of_compared(run: RunMaterial) -> list[RunFact]:
     number, reply = run.replied("compared")
     if number < 0:
         return []
-    known = Titles(Document(title, "", title) for title in run.titles(number))
-    named = list(dict.fromkeys(known[name][0] for name in known.mentioned(run.question, cased=False)))
+    known = NameIndex(Document(title, "", title) for title in run.titles(number))
+    named = list(dict.fromkeys(known[name][0] for name in known.find_names(run.question, cased=False)))
     things = comparison_candidates(run.question, named)
     later = iter([each for each in run.readings if each.number > number])
     values: list[list[str]] = []
@@ -208,7 +214,7 @@ def _as_read(run: RunMaterial, subject: str, asked: str, reading: PathReading) -
     The supporting sentences are those shown that contain the answer, and all others that name the subject and
     contain it.
     """
-    shown = [each for each in reading.shown if stands_in(reading.answer, each.text)]
+    shown = [each for each in reading.shown if contains_words(reading.answer, each.text)]
     said = _saying(run, shown, subject, reading.answer)
     rivals = rival_values(said, run.known, subject, reading.answer)
     return RunFact(Triple(subject, asked, reading.answer), said, rivals)
@@ -232,7 +238,7 @@ def _saying(
     run: RunMaterial, shown: Iterable[SourcedSentence], subject: str, value: str
 ) -> tuple[SourcedSentence, ...]:
     """Return the sentences shown, followed by all that name a subject and contain a value."""
-    others = (each for each in run.known if stands_in(value, each.text) and speaks_of(each, subject))
+    others = (each for each in run.known if contains_words(value, each.text) and speaks_of(each, subject))
     return tuple(dict.fromkeys([*shown, *others]))
 
 
@@ -257,12 +263,12 @@ def _of_path(run: RunMaterial) -> list[RunFact]:
     A name that no sentence mentions, a missing link and an unsupported answer are facts without sentences.
     """
     answer = run.answered.text.strip()
-    if not answer or not any(stands_in(answer, each.text) for each in run.path):
+    if not answer or not any(contains_words(answer, each.text) for each in run.path):
         return [
             *_unnamed(run),
             RunFact(Triple(run.question or "the question", ANSWERED_BY, answer or "nothing")),
         ]
-    named = {compared_name(name): name for name in question_names(run.question, run.titles())}
+    named = {normalise_name(name): name for name in question_names(run.question, run.titles())}
     unnamed = _unnamed(run)
     # the answer is one of the named things: each must be mentioned
     if any(_same_name(name, answer) for name in named.values()):
@@ -284,7 +290,7 @@ def _of_path(run: RunMaterial) -> list[RunFact]:
     if facts:
         return list(facts.values())
     asked = Triple(run.question or "the question", ANSWERED_BY, answer)
-    return [RunFact(asked, tuple(each for each in run.path if stands_in(answer, each.text)))]
+    return [RunFact(asked, tuple(each for each in run.path if contains_words(answer, each.text)))]
 
 
 def question_names(question: str, titles: Iterable[str]) -> list[str]:
@@ -292,17 +298,17 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
 
     These are the titles that it mentions, and sequences of capitalised words outside those titles.
     """
-    known = Titles(Document(title, "", title) for title in titles)
-    found = {name: known[name][0] for name in known.mentioned(question)}
-    for run in CAPITALISED.finditer(question):
+    known = NameIndex(Document(title, "", title) for title in titles)
+    found = {name: known[name][0] for name in known.find_names(question)}
+    for run in CAPITALISED_RUN.finditer(question):
         words = run.group().split()
-        while words and compared_name(words[0]) in _ASKING:
+        while words and normalise_name(words[0]) in _ASKING:
             words = words[1:]
         name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")
-        key = compared_name(name)
+        key = normalise_name(name)
         if (
             len(key) > 2
-            and key in capitalised(name)
+            and key in capitalised_names(name)
             and not any(key in other or other in key for other in found)
         ):
             found[key] = name
@@ -326,7 +332,7 @@ def _told_of(run: RunMaterial, name: str) -> RunFact:
 
 
 def _same_name(name: str, answer: str) -> bool:
-    return compared_name(answer) in (compared_name(name), compared_name(name.split("(")[0]))
+    return normalise_name(answer) in (normalise_name(name), normalise_name(name.split("(")[0]))
 
 
 def _steps(run: RunMaterial, key: str, name: str, links: Sequence[_PathLink]) -> list[RunFact]:
@@ -370,10 +376,12 @@ def _typed(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[
     """Yield the typed facts as links."""
     for edge in run.facts:
         texts = {support.sentence for support in supports_of(edge.properties)}
-        nodes = {compared_name(end): end for end in (edge.source, edge.target)}
+        nodes = {normalise_name(end): end for end in (edge.source, edge.target)}
         nodes |= {key: name for key, name in named.items() if any(key in end for end in nodes)}
         nodes |= (
-            {_ANSWER: answer} if any(stands_in(answer, end) for end in (edge.source, edge.target)) else {}
+            {_ANSWER: answer}
+            if any(contains_words(answer, end) for end in (edge.source, edge.target))
+            else {}
         )
         if said := tuple(each for each in run.known if each.text in texts):
             yield _PathLink(nodes, said, edge.type)
@@ -381,19 +389,21 @@ def _typed(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[
 
 def _spoken(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
     """Yield the sentences of the path as links between their title and the names in them."""
-    known = Titles(Document(title, "", title) for title in run.titles())
+    known = NameIndex(Document(title, "", title) for title in run.titles())
     for each in run.path:
         # West Chicago, Illinois is called West Chicago
         short = each.title.split("(")[0].split(",")[0].strip()
-        nodes = {compared_name(title): title for title in (each.title, short) if title}
+        nodes = {normalise_name(title): title for title in (each.title, short) if title}
         nodes |= {key: name for key, name in named.items() if speaks_of(each, name.split("(")[0])}
-        nodes |= {compared_name(title): title for name in known.mentioned(each.text) for title in known[name]}
+        nodes |= {
+            normalise_name(title): title for name in known.find_names(each.text) for title in known[name]
+        }
         nodes |= {
             key: key.title()
-            for key in capitalised(each.text)
-            if key not in nodes and not stands_in(key, answer)
+            for key in capitalised_names(each.text)
+            if key not in nodes and not contains_words(key, answer)
         }
-        nodes |= {_ANSWER: answer} if stands_in(answer, each.text) else {}
+        nodes |= {_ANSWER: answer} if contains_words(answer, each.text) else {}
         yield _PathLink(nodes, (each,))
 
 

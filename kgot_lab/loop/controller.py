@@ -18,7 +18,7 @@ from kgot_lab.loop.retrieve import candidates, conclude, forced, is_statement, l
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, read_event, situation
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import Computer, Store, readers
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.tool import Tool, sought_by
 from kgot_lab.types import LLM, Json
 
@@ -183,7 +183,11 @@ def think(
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
     compute = compute or computing(store, limits)
     run = Loop(llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State())
-    return _walk(run, whole(question.strip()), tuple(whole(str(path)) for path in attachments))
+    return _walk(
+        run,
+        replace_surrogates(question.strip()),
+        tuple(replace_surrogates(str(path)) for path in attachments),
+    )
 
 
 def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]:

@@ -17,7 +17,7 @@ from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Candidate, Loop, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.words import content_words, named_words, sentences, stands_in
+from kgot_lab.text.words import contains_words, content_words, name_tokens, sentences
 from kgot_lab.types import Diff, Document, Edge, Json
 
 _WHOLE = 5000  # nodes and edges up to which the whole graph is indexed, or else the part near the rows
@@ -43,7 +43,7 @@ def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 
     near = relevance(wanted, lines)
     order = sorted(
         range(len(lines)),
-        key=lambda number: (not stands_in(answer, lines[number]), -near[number], number),
+        key=lambda number: (not contains_words(answer, lines[number]), -near[number], number),
     )
     return [edges[number] for number in order[:most]]
 
@@ -129,13 +129,13 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
     The title of a document may name one of the ends. A relation with content words must share one with the
     sentence; one without any ("in", "of") need not.
     """
-    ends = [named_words(edge.source), named_words(edge.target)]
+    ends = [name_tokens(edge.source), name_tokens(edge.target)]
     relation = set(content_words(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", edge.type)))
     found: list[tuple[int, Support]] = []
     for document in documents:
-        title = named_words(document.title.split("(")[0])
+        title = name_tokens(document.title.split("(")[0])
         for text in sentences(" ".join(document.text.split())):
-            here = [stands_in(end, text) for end in (edge.source, edge.target)]
+            here = [contains_words(end, text) for end in (edge.source, edge.target)]
             if all(here) or (
                 any(here) and all(now or (end and end == title) for now, end in zip(here, ends, strict=True))
             ):
@@ -383,7 +383,7 @@ class _Names:
 
     def within(self, text: str) -> Iterator[str]:
         """Yield the node names in a text, as whole words and the longest match first."""
-        words, at = named_words(text), 0
+        words, at = name_tokens(text), 0
         while at < len(words):
             for length in range(min(self._longest, len(words) - at), 0, -1):
                 if (name := " ".join(words[at : at + length])) in self._at:
@@ -405,7 +405,7 @@ def _said(statement: str) -> list[str]:
 
 def _folded(text: object) -> str:
     """Normalize a name to its words, ignoring case, punctuation and underscores."""
-    return " ".join(named_words(str(text)))
+    return " ".join(name_tokens(str(text)))
 
 
 def _began_with(start: PropertyGraph, edge: Edge) -> list[Edge]:

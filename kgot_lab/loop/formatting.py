@@ -30,7 +30,7 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.modes.paths.mentions import is_place, title_at
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Usage
 
 _BRIEF = 60  # characters of a caption
@@ -87,7 +87,7 @@ def line(event: Event, most: int = 6) -> str:
         if len(told.under) <= most
         else (*told.under[:most], f"… and {len(told.under) - most} more")
     )
-    return ("\n" + " " * _MARGIN).join(map(harmless, (told.first_line, *under)))
+    return ("\n" + " " * _MARGIN).join(map(printable_line, (told.first_line, *under)))
 
 
 def cost_of(usage: Usage) -> str:
@@ -112,7 +112,7 @@ def _started(event: Started) -> FormattedEvent:
     how = f"preset {event.preset}, {models}, {event.dialect}, tools: {', '.join(event.tools) or 'none'}"
     asked = event.question or "(none: every fact)"
     if event.start:
-        how += f"; begins with a graph of {counted(len(event.start), 'node')}"
+        how += f"; begins with a graph of {format_count(len(event.start), 'node')}"
     return FormattedEvent("question", "question", asked, (Part("words", event.question),), (how,))
 
 
@@ -151,7 +151,7 @@ def _voted(event: Voted) -> FormattedEvent:
     counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE" + f", {event.invalid} invalid" * bool(
         event.invalid
     )
-    share = f"{event.agreement:.0%} of {counted(event.ballots_cast, 'ballot')} agreed; {event.possible} were possible"
+    share = f"{event.agreement:.0%} of {format_count(event.ballots_cast, 'ballot')} agreed; {event.possible} were possible"
     line = f"{event.choice} ({counts}; {event.ballots_cast} of {event.possible} asked, agreement {event.agreement:.2f})"
     return FormattedEvent(
         f"vote: {event.choice}", "voted", line, (decided, Part("words", f": {counts}. {share}."))
@@ -217,7 +217,7 @@ def _wrote(event: Wrote) -> FormattedEvent:
 
 def _read(event: Read) -> FormattedEvent:
     found = Part("rows", event.rows) if event.rows else Part("paragraph", "No rows.")
-    rows = counted(len(event.rows), "row")
+    rows = format_count(len(event.rows), "row")
     if event.constant:
         rows += f", {len(event.constant)} of them said by the statement itself"
     return FormattedEvent(

@@ -57,7 +57,7 @@ from kgot_lab.memory.extraction import (
     sentences_of_documents,
 )
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import shorten, tokens, whole
+from kgot_lab.text.cleaning import estimate_tokens, replace_surrogates, truncate_to_tokens
 from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.tools.tool import Result, Tool, checked_result, format_costs, sought_by
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
@@ -223,7 +223,7 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
         except ToolFailed as error:
             said = error_message(error)
             # an address or a header that it shows may hold a key
-            told = whole(said) if error.recorded else readable_text(said)
+            told = replace_surrogates(said) if error.recorded else readable_text(said)
             yield from _inside(run, call, told, _charged(run, filter(is_usage, error.usage), noted))
             returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
             yield returned
@@ -314,7 +314,7 @@ def readable(document: Document) -> Document:
 
 def readable_text(text: str) -> str:
     """Return a text that every file and model accepts, without the API keys of this environment."""
-    return mask_known_keys(whole(text))
+    return mask_known_keys(replace_surrogates(text))
 
 
 def written(store: Store, statement: str) -> Diff:
@@ -355,10 +355,10 @@ def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     pieces = sentences(returned.text, run.limits.sentences)
     kept, left_out = fit(run.state.question, pieces, run.limits.tool_tokens)
     text = joined_lines(pieces[number] for number in kept) if left_out else returned.text
-    left_out += max(0, tokens(text) - run.limits.tool_tokens)
-    text = shorten(text, run.limits.tool_tokens)
+    left_out += max(0, estimate_tokens(text) - run.limits.tool_tokens)
+    text = truncate_to_tokens(text, run.limits.tool_tokens)
     if left_out:
-        yield run.happened(Cut, what=str(returned.call), kept=tokens(text), left_out=left_out)
+        yield run.happened(Cut, what=str(returned.call), kept=estimate_tokens(text), left_out=left_out)
     return (yield from _written_from(run, returned.call, text))
 
 
@@ -414,7 +414,7 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
         yield run.happened(
             Cut,
             what=str(returned.call),
-            kept=sum(tokens(str(pieces[number])) for number in kept),
+            kept=sum(estimate_tokens(str(pieces[number])) for number in kept),
             left_out=left_out,
         )
     invented: list[Triple] = []

@@ -27,7 +27,7 @@ from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.words import content_words, named_words
+from kgot_lab.text.words import content_words, name_tokens
 from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
 from kgot_lab.types import Document, Edge, Json, Triple
 
@@ -73,7 +73,7 @@ def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBE
 
 def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Triple, ...]:
     """Return at most `most` facts nearest to a question, the nearest first."""
-    asked, named = set(content_words(question)), f" {' '.join(named_words(question))} "
+    asked, named = set(content_words(question)), f" {' '.join(name_tokens(question))} "
     words = [asked & set(content_words(f"{fact.subject} {fact.relation} {fact.object}")) for fact in facts]
     ends: dict[str, list[int]] = defaultdict(list)
     holding: dict[str, int] = defaultdict(int)
@@ -82,7 +82,7 @@ def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Tr
             ends[end].append(number)
         for word in words[number]:
             holding[word] += 1
-    in_question = {end for end in ends if (name := " ".join(named_words(end))) and f" {name} " in named}
+    in_question = {end for end in ends if (name := " ".join(name_tokens(end))) and f" {name} " in named}
     own = [
         fsum(log1p(len(facts) / holding[word]) for word in words[number])
         + _NAMED * len({fact.subject, fact.object} & in_question)

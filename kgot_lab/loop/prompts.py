@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.loop.render import joined_lines
 from kgot_lab.stores.protocol import Dialect
-from kgot_lab.text.cleaning import FENCES, fenced
+from kgot_lab.text.cleaning import FENCES, fence_text
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import Json, Message
 
@@ -134,7 +134,7 @@ def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Mes
     """Ask for statements that write a tool's output into the graph."""
     return _say(
         SYSTEM,
-        f"{situation}\n\nNew information:\n{fenced(text, source)}\n{FENCES}\n\n"
+        f"{situation}\n\nNew information:\n{fence_text(text, source)}\n{FENCES}\n\n"
         f"Write {dialect.name} statements that add this to the graph. {dialect.how_to_write}\n"
         "Add only what the new information says and the graph lacks, and only what may help with the question. "
         "Reuse the ids of the graph. Store raw numbers and dates; compute nothing.\n"

@@ -14,7 +14,7 @@ from kgot_lab.graph.changes import HIDDEN, sentence_of
 from kgot_lab.loop.events import Cut
 from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
-from kgot_lab.text.cleaning import shorten, tokens
+from kgot_lab.text.cleaning import estimate_tokens, truncate_to_tokens
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Edge, Json, Node
 
@@ -44,7 +44,7 @@ def fit(
     added to the relevance of each text. A text below `least` times the best score is left out even if there
     is room. The best text is included even if it alone exceeds the budget.
     """
-    sizes = [tokens(text) for text in texts]
+    sizes = [estimate_tokens(text) for text in texts]
     if sum(sizes) <= budget and not least:
         return list(range(len(texts))), 0
     scores = relevance(question, texts)
@@ -84,10 +84,14 @@ def rendered(store: Store, question: str, budget: int, *, sources: bool = False)
         nodes, edges, unseen = _found(store, question, schema)
     lines = list(_lines(nodes, edges, None if sources else store.dialect))
     head = _schema_line(schema)
-    kept, left_out = fit(question, lines, budget - tokens(head))
+    kept, left_out = fit(question, lines, budget - estimate_tokens(head))
     left_out += unseen
     cut = (
-        Cut(what="graph", kept=tokens(joined_lines(lines[number] for number in kept)), left_out=left_out)
+        Cut(
+            what="graph",
+            kept=estimate_tokens(joined_lines(lines[number] for number in kept)),
+            left_out=left_out,
+        )
         if left_out
         else None
     )
@@ -109,12 +113,13 @@ def _lines(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect | None
     for node in nodes:
         shown = replace(node, properties=_shown(node.properties))
         if shown.properties or node.labels or not degree[node.id]:
-            yield shorten((dialect or PYTHON).node(shown), 100)
+            yield truncate_to_tokens((dialect or PYTHON).node(shown), 100)
     if dialect is None:
         yield from by_sentence((fact_of(edge), sentence_of(edge.properties)) for edge in edges)
     else:
         yield from (
-            shorten(dialect.edge(replace(edge, properties=_shown(edge.properties))), 100) for edge in edges
+            truncate_to_tokens(dialect.edge(replace(edge, properties=_shown(edge.properties))), 100)
+            for edge in edges
         )
 
 
@@ -136,7 +141,7 @@ def _shown(properties: Mapping[str, Json]) -> dict[str, Json]:
 def _schema_line(schema: Schema) -> str:
     kinds, relations = _counts(schema.labels), _counts(schema.relations)
     nodes = f"{schema.nodes} nodes" + (f" ({kinds})" if kinds else "")
-    return shorten(f"{nodes}, {schema.edges} edges" + (f" ({relations})" if relations else ""), 60)
+    return truncate_to_tokens(f"{nodes}, {schema.edges} edges" + (f" ({relations})" if relations else ""), 60)
 
 
 def _counts(counts: Mapping[str, int], most: int = 8) -> str:

@@ -28,8 +28,8 @@ from kgot_lab.loop.run_context import (
 )
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store, readers
-from kgot_lab.text.cleaning import shorten, tokens
-from kgot_lab.text.words import plain_answer
+from kgot_lab.text.cleaning import estimate_tokens, truncate_to_tokens
+from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Json, Rows
 
 WHOLE_GRAPH = "the whole graph, as text"
@@ -318,10 +318,12 @@ def _facts(run: Loop, candidate: Candidate) -> Steps[str]:
     """
     lines = row_lines(candidate.rows)
     kept, left_out = fit(run.state.question, lines, run.limits.row_tokens)
-    shown = [shorten(lines[number], run.limits.row_tokens) for number in kept]
-    left_out += sum(max(0, tokens(lines[number]) - run.limits.row_tokens) for number in kept)
+    shown = [truncate_to_tokens(lines[number], run.limits.row_tokens) for number in kept]
+    left_out += sum(max(0, estimate_tokens(lines[number]) - run.limits.row_tokens) for number in kept)
     if left_out:
-        yield run.happened(Cut, what="rows", kept=sum(map(tokens, lines)) - left_out, left_out=left_out)
+        yield run.happened(
+            Cut, what="rows", kept=sum(map(estimate_tokens, lines)) - left_out, left_out=left_out
+        )
     facts = joined_lines(shown)
     return f"{facts}\n\nA first answer: {candidate.said}" if candidate.said else facts
 
@@ -400,22 +402,22 @@ def _parses(run: Loop, facts: str) -> Steps[list[str]]:
         yield run.happened(Parsed, text=text)
         if text:
             parsed.append(text)
-        if parsed and Counter(map(plain_answer, parsed)).most_common(1)[0][1] * 2 > possible:
+        if parsed and Counter(map(canonical_answer, parsed)).most_common(1)[0][1] * 2 > possible:
             break
     return parsed
 
 
 def _choose(run: Loop, facts: str, parsed: Sequence[str]) -> Steps[str]:
     """Choose one of the parsed answers: the only one, the most frequent (pool), or the model's choice."""
-    counts = Counter(map(plain_answer, parsed))
+    counts = Counter(map(canonical_answer, parsed))
     # the first spelling of each
-    options = list({plain_answer(text): text for text in reversed(parsed)}.values())[::-1]
+    options = list({canonical_answer(text): text for text in reversed(parsed)}.values())[::-1]
     if len(options) == 1:
         return options[0]
-    most_common = max(options, key=lambda text: (counts[plain_answer(text)], -options.index(text)))
+    most_common = max(options, key=lambda text: (counts[canonical_answer(text)], -options.index(text)))
     if run.limits.pool:
         return most_common
-    messages = prompts.choose(run.state.question, shorten(facts, run.limits.row_tokens), options)
+    messages = prompts.choose(run.state.question, truncate_to_tokens(facts, run.limits.row_tokens), options)
     try:
         number = (yield from ask_for(run, "choose", messages, Number)).number
     except BadReply:

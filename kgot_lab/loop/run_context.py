@@ -19,8 +19,8 @@ from kgot_lab.loop.render import rendered
 from kgot_lab.loop.state import State
 from kgot_lab.stores.lookup import holds_value
 from kgot_lab.stores.protocol import OwnWords, Scalar, Store
-from kgot_lab.text.cleaning import whole
-from kgot_lab.text.words import named_words
+from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.words import name_tokens
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows
 
@@ -43,13 +43,13 @@ def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
     own = store.dialect.own_words(statement)
     if not store.schema().nodes or not own.looks:
         return tuple(range(len(rows)))
-    said = f" {' '.join(named_words(unquote(statement)))} "
+    said = f" {' '.join(name_tokens(unquote(statement)))} "
     held: dict[Scalar, bool] = {}
 
     def is_read(value: Scalar) -> bool:
         if not isinstance(value, str) or value.casefold() in _TRUTHS:
             return True
-        if not (words := named_words(value)):
+        if not (words := name_tokens(value)):
             return False
         if f" {' '.join(words)} " not in said:
             return True
@@ -179,7 +179,7 @@ def _prompt(run: Loop, messages: tuple[Message, ...], how: How) -> Prompt:
 
 def _value(text: str, shape: type[_Shape]) -> _Shape:
     """Parse the value of a reply, and replace lone surrogates that its JSON escapes may have made."""
-    return shape.model_validate(whole(parse(text, shape).model_dump()))
+    return shape.model_validate(replace_surrogates(parse(text, shape).model_dump()))
 
 
 def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
@@ -195,7 +195,7 @@ def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
                 Asked, role=f"{role}{LOST_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent
             )
         raise
-    text: str = whole(reply.text)
+    text: str = replace_surrogates(reply.text)
     told = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
     yield run.happened(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **told)
     return replace(reply, text=text)

@@ -26,7 +26,7 @@ from kgot_lab.io.processes import hold
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Refused, Started, Wrote, from_json, to_json
 from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal
-from kgot_lab.text.cleaning import counted, harmless, whole
+from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
 
 RESTORE = ": restore a copy of the trace"  # how the message on a damaged one ends
@@ -59,19 +59,19 @@ class Trace:
 
     def __repr__(self) -> str:
         spent = Usage.total(event.usage for event in self.events if isinstance(event, Asked))
-        calls = counted(sum(isinstance(event, Asked) for event in self.events), "model call")
-        steps = counted(max((event.step for event in self.events), default=0), "step")
+        calls = format_count(sum(isinstance(event, Asked) for event in self.events), "model call")
+        steps = format_count(max((event.step for event in self.events), default=0), "step")
         cost = f"{calls}, {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.seconds:.0f} s, ${spent.cost:.4f}"
         begun = next((event for event in self.events if isinstance(event, Started)), None)
         models = " and ".join(dict.fromkeys(filter(None, (begun.planning, begun.execution)))) if begun else ""
         lines = (
-            f"<trace {self.run}: {counted(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
+            f"<trace {self.run}: {format_count(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
             f"  question  {self.question}",
             f"  answer    {self.answer}" if self.finished else "",
             f"  {steps}; {cost}",
             "  " + ", ".join(filter(None, (models, self.created))),
         )
-        return "\n".join(harmless(line) for line in lines if line.strip())
+        return "\n".join(printable_line(line) for line in lines if line.strip())
 
 
 def made_by(llm: LLM) -> dict[str, Json]:
@@ -367,7 +367,9 @@ def _without_check(data: Json) -> Json:
 
 def _line(data: Json) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str)
-    if not text.isascii() and text != whole(text):  # half a surrogate pair can only be written as an escape
+    if not text.isascii() and text != replace_surrogates(
+        text
+    ):  # half a surrogate pair can only be written as an escape
         text = json.dumps(data, separators=(",", ":"), default=str)
     return text
 

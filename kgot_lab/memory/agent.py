@@ -11,8 +11,8 @@ from typing import Literal, Protocol, runtime_checkable
 from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count, require_parts
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction
-from kgot_lab.text.cleaning import FENCES, fenced, harmless, whole
-from kgot_lab.text.words import STOP_WORDS, named_words
+from kgot_lab.text.cleaning import FENCES, fence_text, printable_line, replace_surrogates
+from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens
 from kgot_lab.types import LLM, Message, Prompt, Triple
 
 # The interface between an agent and a memory of its turns: messages, outcomes, and objects that keep copies.
@@ -227,7 +227,7 @@ class EntityMemory:
             for answer in [AnswersNow(triple)] if now is None else now.get(triple, ()):
                 name, remark = answer.triple.subject, answer.remark
                 said = f"{answer.triple.relation} {answer.triple.object}"
-                named = bool(remark) and not asked.isdisjoint(named_words(name))
+                named = bool(remark) and not asked.isdisjoint(name_tokens(name))
                 told.setdefault(name, {})[f"{said} ({remark})" if named else said] = None
         lines = [_entity_line(name, said) for name, said in told.items()]
         return "\n".join([KNOWN_ENTITIES, *lines]) if lines else ""
@@ -323,14 +323,16 @@ class Agent:
         noted = self._note(told, events)
         context = self._context(told, noted.new)
         system = (
-            f"{self.config.system}\n\n{_NOTED}\n{fenced(context, 'memory')}\n{FENCES}"
+            f"{self.config.system}\n\n{_NOTED}\n{fence_text(context, 'memory')}\n{FENCES}"
             if context
             else self.config.system
         )
         said = list((*self.memory.messages, *earlier, asked)[-self.memory.max_messages :])
         while said[0].role != "user":  # models refuse a conversation that begins with a reply
             del said[0]
-        text: str = whole(checked_reply(self.provider, Prompt((Message("system", system), *said))).text)
+        text: str = replace_surrogates(
+            checked_reply(self.provider, Prompt((Message("system", system), *said))).text
+        )
         self.memory.add(*earlier, asked, Message("assistant", text), turn=told.turn)
         if self.config.entity_memory is not None:
             self.config.entity_memory.note(noted.learnt)
@@ -395,9 +397,11 @@ class Agent:
 
 def keywords_of(text: str) -> list[str]:
     """Return the distinct words of a message that may name something."""
-    words = dict.fromkeys(named_words(text))
+    words = dict.fromkeys(name_tokens(text))
     telling = [
-        word for word in words if word not in STOP_WORDS | _ASKING and (len(word) > 1 or not word.isascii())
+        word
+        for word in words
+        if word not in SEARCH_STOP_WORDS | _ASKING and (len(word) > 1 or not word.isascii())
     ]
     return telling[:_MOST_KEYWORDS]
 
@@ -421,4 +425,4 @@ def _entity_line(name: str, said: Iterable[str]) -> str:
 
 
 def _flat(text: str) -> str:
-    return harmless(" ".join(text.split()))
+    return printable_line(" ".join(text.split()))

@@ -18,8 +18,8 @@ from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.llm import check_spec, connect
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, structured
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
-from kgot_lab.text.words import SentenceRules, content_words, named_words, sentences
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
+from kgot_lab.text.words import SentenceRules, content_words, name_tokens, sentences
 from kgot_lab.types import LLM, Document, Message, Prompt, Triple
 
 # Facts extracted sentence by sentence, and kept only if the sentence states them: a format that a small model
@@ -179,7 +179,7 @@ def _names_month(month: int, numbers: set[int], text: str) -> bool:
     if not 1 <= month <= 12:
         return False
     name = _MONTHS[month - 1]
-    return month in numbers or not {name, name[:3]}.isdisjoint(named_words(text.casefold()))
+    return month in numbers or not {name, name[:3]}.isdisjoint(name_tokens(text.casefold()))
 
 
 ExtractionMode = Literal["schema", "grounded"]
@@ -268,9 +268,9 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
     that the text does not state is left out. A triple with such an end is refused, since it would seem to be
     still true, and so is one that ends before it begins. Raises LLMError if the model fails.
     """
-    text = whole(text)
-    shown = shorten(text, _MOST_TOKENS)
-    asked = f"{fenced(shown, 'a message')}\n{FENCES}\n\nWhich relations does it state?\n"
+    text = replace_surrogates(text)
+    shown = truncate_to_tokens(text, _MOST_TOKENS)
+    asked = f"{fence_text(shown, 'a message')}\n{FENCES}\n\nWhich relations does it state?\n"
     system, form, shape = (
         (_SYSTEM + _SYSTEM_TIMES, _FORM_TIMES, TimedTriples) if times else (_SYSTEM, _FORM, ExtractedTriples)
     )
@@ -282,7 +282,8 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
     there = frozenset(content_words(shown))
     for each in made.triples:
         subject, relation, object = (
-            " ".join(str(whole(part)).split()) for part in (each.subject, each.relation, each.object)
+            " ".join(str(replace_surrogates(part)).split())
+            for part in (each.subject, each.relation, each.object)
         )
         triple = Triple(subject, relation, object, each.confidence)
         span = _times_of(each, shown) if isinstance(each, TimedTriple) else (None, None)
@@ -292,7 +293,7 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
             kept.setdefault(triple, [])
             kept[triple] += [span] * (any(span) and span not in kept[triple])
     stated = {triple: tuple(found) for triple, found in kept.items() if found}
-    return Extraction(tuple(kept), tuple(refused), tokens(text) - tokens(shown), stated)
+    return Extraction(tuple(kept), tuple(refused), estimate_tokens(text) - estimate_tokens(shown), stated)
 
 
 def extract_grounded(llm: LLM, text: str) -> Extraction:
@@ -300,15 +301,15 @@ def extract_grounded(llm: LLM, text: str) -> Extraction:
 
     A model of 1.5B parameters is sufficient. Raises LLMError if it fails.
     """
-    pieces = sentences_of_documents([Document("", whole(text))])
+    pieces = sentences_of_documents([Document("", replace_surrogates(text))])
     kept, refused = dict[Triple, None](), list[str]()
     for piece in pieces[:_MOST_SENTENCES]:
         reply = checked_reply(llm, Prompt(facts_prompt(str(piece)), max_tokens=120))
-        said, invented = grounded_and_not(whole(reply.text), [piece])
+        said, invented = grounded_and_not(replace_surrogates(reply.text), [piece])
         kept.update(dict.fromkeys(triple for triple, _ in said))
         refused += [str(triple) for triple in invented]
     return Extraction(
-        tuple(kept), tuple(refused), sum(tokens(piece.text) for piece in pieces[_MOST_SENTENCES:])
+        tuple(kept), tuple(refused), sum(estimate_tokens(piece.text) for piece in pieces[_MOST_SENTENCES:])
     )
 
 

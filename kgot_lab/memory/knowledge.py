@@ -11,7 +11,7 @@ from kgot_lab.errors import BadInput, UnknownName, describe_value, require, requ
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor, with_origin
 from kgot_lab.memory.triple_store import ReadTriples, TripleStore, newest_of
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import LLM, Json, Triple
 
 KNOWN_RELATIONSHIPS = "[Known Relationships]"
@@ -213,7 +213,7 @@ def _line(triple: Triple, remark: str) -> str:
 
     Whatever its texts contain, they cannot imitate the beginning of a line of the context.
     """
-    said = " ".join(harmless(" ".join(part.split())) for part in triple.identity)
+    said = " ".join(printable_line(" ".join(part.split())) for part in triple.identity)
     return f"- {said} ({triple.confidence:.2f}{remark})"
 
 

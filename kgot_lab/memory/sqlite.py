@@ -24,7 +24,7 @@ from kgot_lab.memory.triple_store import (
     spaced_words,
 )
 from kgot_lab.stores.log import holds_something, require_path
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
 # SQLite files of memory: the search for damage before anything is written, and errors that say what to do.
@@ -343,7 +343,7 @@ def _whole_words(quoted: str) -> str:
 
     It contains the words after the first, which may begin earlier. The last may continue.
     """
-    words = named_words(quoted)
+    words = name_tokens(quoted)
     begins = words[1:] if words and quoted.startswith(words[0]) else words
     goes_on = " *" if words and quoted.endswith(words[-1]) else ""
     return f'"{" ".join(begins)}"{goes_on}' if begins else ""

@@ -12,8 +12,8 @@ from threading import RLock
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count
-from kgot_lab.text.cleaning import counted
-from kgot_lab.text.words import named_words
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
 
@@ -208,7 +208,7 @@ def folded_text(text: str) -> str:
 
 def spaced_words(text: str) -> str:
     """Return the words of a text in their form for comparison, with a space around each."""
-    return f" {' '.join(named_words(folded_text(text)))} "
+    return f" {' '.join(name_tokens(folded_text(text)))} "
 
 
 @dataclass(frozen=True)
@@ -347,7 +347,7 @@ class InMemoryTripleStore:
         return len(self._kept)
 
     def __repr__(self) -> str:
-        return f"<InMemoryTripleStore: {counted(self.count(), 'triple')}>"
+        return f"<InMemoryTripleStore: {format_count(self.count(), 'triple')}>"
 
     def _with(self, given: Mapping[str, str]) -> list[Triple]:
         with self._lock:

@@ -12,10 +12,10 @@ from kgot_lab.embedding.embedder import (
     Embedder,
     Matrix,
     SignBits,
+    argsort_descending,
     checked_embedder,
-    descending,
+    normalise_rows,
     row_products,
-    unit,
 )
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require, require_count
@@ -113,7 +113,7 @@ class _Lane:
 def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
     """Return the vectors of texts after checking that there is one for each."""
     checked_embedder(embedder, ("name", "embed"))
-    matrix = unit(embedder.embed(texts), embedder.name)
+    matrix = normalise_rows(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):
         raise BadInput(
             f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each"
@@ -130,7 +130,7 @@ def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) 
     def step(ranking: Ranking) -> Ranking:
         if not ranking.query.text.strip():
             return Ranking(ranking.query, ())
-        asked = unit(embedder.embed([ranking.query.text]), embedder.name)[0]
+        asked = normalise_rows(embedder.embed([ranking.query.text]), embedder.name)[0]
         if len(asked) != matrix.shape[1]:
             raise BadInput(
                 f"{embedder.name} gave the query {len(asked)} numbers and the documents {matrix.shape[1]}: embed both alike"
@@ -144,7 +144,7 @@ def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) 
         if keep is not None and keep < len(looked):
             found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
             looked, cosines = looked[found], cosines[found]
-        order = descending(cosines)[:keep]  # the ids are sorted, so ties are by id
+        order = argsort_descending(cosines)[:keep]  # the ids are sorted, so ties are by id
         return Ranking(ranking.query, HitColumns(ids, looked[order], cosines[order]))
 
     return Stage(lane.name if keep is None else f"{lane.name} % {keep}", step)

@@ -15,10 +15,10 @@ from kgot_lab.embedding.embedder import Embedder, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, csr
-from kgot_lab.retrieval.fusion import by_maximum, by_range, columns, fused
+from kgot_lab.retrieval.fusion import by_range, fused, rows_and_scores, scale_by_maximum
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import composed
+from kgot_lab.text.words import normalise_nfc
 from kgot_lab.types import Document, Edge, Node, Ranking, Triple, checked_documents, full_text
 
 # Names in a text: titles of documents, and runs of capitalised words. No model or dictionary is needed.
@@ -29,52 +29,52 @@ BRACKETS = re.compile(r"\([^()]*\)\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
 # the capitals of Latin, Greek, Cyrillic and Armenian
-CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))
-CAPITALISED = re.compile(
-    rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*"
+CAPITAL_LETTERS = "".join(filter(str.isupper, map(chr, range(0x2000))))
+CAPITALISED_RUN = re.compile(
+    rf"[{CAPITAL_LETTERS}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL_LETTERS}0-9][\w.&'’-]*)*"
 )
 JOINT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
 COMMON = frozenset(
     "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
     "they their i you we not no one two first new are has have had did does do".split()
 )
-OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not York
+LEADING_STOP_WORDS = COMMON - frozenset("new first one two no".split())  # New York is not York
 
 
-def compared_name(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Normalise a name for comparison: its words in lower case, without a possessive 's."""
     return " ".join(name_words(name)).lower()
 
 
 def name_words(text: str) -> list[str]:
     """Split a text into words, without any possessive 's."""
-    return _WORD.findall(_POSSESSIVE.sub("", composed(text)))
+    return _WORD.findall(_POSSESSIVE.sub("", normalise_nfc(text)))
 
 
-def called(title: str) -> str:
+def title_name(title: str) -> str:
     """Return the normalised name in a title, without a final part in brackets.
 
     The result is empty if the name is not distinctive.
     """
-    name = compared_name(BRACKETS.sub("", title))
+    name = normalise_name(BRACKETS.sub("", title))
     return name if is_distinctive(name) else ""
 
 
-def capitalised(text: str) -> set[str]:
+def capitalised_names(text: str) -> set[str]:
     """Return the normalised runs of capitalised words in a text, and their parts.
 
     A run is also split at "of", "and", "in", "for" and "on". Common words at the start of a run are dropped
     ("The Beatles" gives beatles), so a common word that opens a sentence is not a name.
     """
     found = set()
-    for sentence in SENTENCE_END.split(composed(text)):
-        for run in CAPITALISED.finditer(sentence):
+    for sentence in SENTENCE_END.split(normalise_nfc(text)):
+        for run in CAPITALISED_RUN.finditer(sentence):
             for name in (run.group(), *JOINT.split(run.group())):
-                found.add(" ".join(dropwhile(OPENERS.__contains__, compared_name(name).split())))
+                found.add(" ".join(dropwhile(LEADING_STOP_WORDS.__contains__, normalise_name(name).split())))
     return {name for name in found if is_distinctive(name)}
 
 
-class Titles:
+class NameIndex:
     """An index of document names, to find them in a text.
 
     `names` returns the names of a document, by default that in its title.
@@ -85,7 +85,7 @@ class Titles:
     ) -> None:
         self._ids: dict[str, list[str]] = defaultdict(list)
         for document in documents:
-            for name in names(document) if names else filter(None, [called(document.title)]):
+            for name in names(document) if names else filter(None, [title_name(document.title)]):
                 self._ids[name].append(document.id)
         lengths: dict[str, set[int]] = defaultdict(set)
         for name in self._ids:
@@ -97,7 +97,7 @@ class Titles:
         """Return the ids of the documents with this name."""
         return self._ids.get(name, [])
 
-    def mentioned(self, text: str, *, cased: bool = True) -> list[str]:
+    def find_names(self, text: str, *, cased: bool = True) -> list[str]:
         """Return the names of documents in a text, in order of appearance.
 
         Where two names overlap, the longer one is returned. With `cased`, only names that begin with a
@@ -139,11 +139,11 @@ def title_graph(documents: Iterable[Document]) -> PropertyGraph:
     Titles are found by `Titles.mentioned`.
     """
     documents = checked_documents(documents)
-    titles = Titles(documents)
+    titles = NameIndex(documents)
     edges = [
         Edge(document.id, MENTIONS, id)
         for document in documents
-        for name in dict.fromkeys(titles.mentioned(document.text))
+        for name in dict.fromkeys(titles.find_names(document.text))
         for id in titles[name]
         if id != document.id
     ]
@@ -152,7 +152,7 @@ def title_graph(documents: Iterable[Document]) -> PropertyGraph:
 
 def name_graph(
     documents: Iterable[Document],
-    held: Callable[[Document], Iterable[str]] = lambda document: capitalised(document.text),
+    held: Callable[[Document], Iterable[str]] = lambda document: capitalised_names(document.text),
 ) -> PropertyGraph:
     """Build a graph of documents, in the order of their ids, and the names that link them.
 
@@ -162,14 +162,14 @@ def name_graph(
     for a document. It must return names in the form of `compared_name`.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
-    titles = Titles(documents)
+    titles = NameIndex(documents)
     uses: Counter[str] = Counter()
     found: list[tuple[str, str, str]] = []
     for document in documents:
         kinds = dict.fromkeys(sorted(held(document)), NAME_LINK) | dict.fromkeys(
-            titles.mentioned(document.text), MENTIONS
+            titles.find_names(document.text), MENTIONS
         )
-        if own := called(document.title):
+        if own := title_name(document.title):
             kinds[own] = IS_CALLED
         uses.update(kinds.keys())
         found += [(document.id, kind, name) for name, kind in kinds.items()]
@@ -283,7 +283,7 @@ def follow(
     ids = [document.id for document in documents]
     row_of = {id: row for row, id in enumerate(ids)}
     names = _Names(_checked(name_graph(documents) if graph is None else graph, ids), len(ids), reach.common)
-    titles = Titles(documents)
+    titles = NameIndex(documents)
     matrix = embedder.embed([full_text(document) for document in documents])
     shown = [document.title or document.id for document in documents]
 
@@ -291,12 +291,12 @@ def follow(
         if not ranking.hits:
             return ranking
         value = np.zeros(len(ids))
-        rows, scores = columns(ranking, ids)
-        value[rows] = by_maximum(scores)
-        asked = {id for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]}
+        rows, scores = rows_and_scores(ranking, ids)
+        value[rows] = scale_by_maximum(scores)
+        asked = {id for name in titles.find_names(ranking.query.text, cased=False) for id in titles[name]}
         value[[row_of[id] for id in asked]] += reach.asked
         likeness = by_range(row_products(matrix, embedder.embed([ranking.query.text])[0]).astype(np.float64))
-        trail = _Trail(value, likeness, compared_name(ranking.query.text))
+        trail = _Trail(value, likeness, normalise_name(ranking.query.text))
         for _ in range(min(reach.hops, len(ids))):
             trail.choose(names, matrix, reach)
         return trail.ranking(ranking, ids, shown, names)

@@ -34,7 +34,7 @@ def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
 
     def step(ranking: Ranking) -> Ranking:
         results = [lane(ranking) for _, lane in lanes]
-        ids, lists = gathered(results)
+        ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for weight, (rows, found) in zip(weights, lists, strict=True):
             scores[rows] += weight * scaled(found)
@@ -55,7 +55,7 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
 
     def step(ranking: Ranking) -> Ranking:
         results = [stage(ranking) for stage in stages]
-        ids, lists = gathered(results)
+        ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for rows, _ in lists:
             # k = 60 as in the paper; small k trusts the top ranks more
@@ -75,10 +75,10 @@ def strongest(*stages: Stage) -> Stage:
 
     def step(ranking: Ranking) -> Ranking:
         results = [stage(ranking) for stage in stages]
-        ids, lists = gathered(results)
+        ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for rows, found in lists:
-            scores[rows] = np.maximum(scores[rows], by_maximum(found))
+            scores[rows] = np.maximum(scores[rows], scale_by_maximum(found))
         return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"strongest({', '.join(stage.name for stage in stages)})", step)
@@ -123,7 +123,7 @@ def by_range(scores: _Floats) -> _Floats:
     return (scores - low) / (scores.max() - low)  # type: ignore[no-any-return]
 
 
-def by_maximum(scores: _Floats) -> _Floats:
+def scale_by_maximum(scores: _Floats) -> _Floats:
     """Divide scores by the largest, after setting negative ones to 0.
 
     If none is above 0, all become 0 (decision C-O7).
@@ -132,13 +132,13 @@ def by_maximum(scores: _Floats) -> _Floats:
     return clipped / (clipped.max(initial=0.0) or 1.0)
 
 
-SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximum": by_maximum}
+SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximum": scale_by_maximum}
 
 
 # --- rankings as columns ---
 
 
-def scores_of(ranking: Ranking) -> _Floats:
+def ranking_scores(ranking: Ranking) -> _Floats:
     """Return the scores of a ranking, best first."""
     if isinstance(ranking.hits, HitColumns):
         return np.asarray(ranking.hits.scores, dtype=np.float64)
@@ -161,7 +161,7 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
         ) from None
 
 
-def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
+def rows_and_scores(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
     """Return the index of each hit of a ranking in a list of ids, and the scores of the hits.
 
     Raises BadInput if a hit is not among the ids, if a score is not finite, or if an id occurs twice.
@@ -169,7 +169,7 @@ def columns(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
     return _sound(ranking, hit_rows(ranking, ids))
 
 
-def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
+def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
     """Return the union of the ids found by rankings, and the rows and scores of each ranking in it.
 
     Raises BadInput if a ranking cannot be fused: it has a score that is not finite, or one id twice.
@@ -213,7 +213,7 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
 
 def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     """Return the rows and scores of a ranking after checking that it can be fused."""
-    scores = scores_of(ranking)
+    scores = ranking_scores(ranking)
     if rows.size and np.bincount(rows).max() > 1:
         raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
     bad = np.flatnonzero(~np.isfinite(scores))
@@ -261,7 +261,7 @@ class Weights:
 
 # The tuning table of KG-OS, section 7. "backward-compatible" is not "default" without intent, which would be
 # .389/.444/.167 (C-O3).
-WEIGHTS: Mapping[str, Weights] = {
+WEIGHT_PRESETS: Mapping[str, Weights] = {
     "default": Weights(0.35, 0.40, 0.15, 0.10),
     "goal-oriented": Weights(0.25, 0.30, 0.15, 0.30),
     "exact-term": Weights(0.10, 0.65, 0.15, 0.10),
@@ -272,16 +272,16 @@ WEIGHTS: Mapping[str, Weights] = {
 }
 
 
-def lane_weights(weights: str | Weights, *lanes: str) -> Weights:
+def normalised_weights(weights: str | Weights, *lanes: str) -> Weights:
     """Return the weights of some retrievers by a preset or by custom weights, normalised to a sum of 1.
 
     Retrievers that are not named get 0. Custom weights may have any sum. If none is missing from a preset,
     its weights are returned exactly. Raises UnknownName for an unknown preset, and BadInput if a weight is
     below 0 or no named retriever has a weight above 0.
     """
-    if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHTS):
-        raise UnknownName("preset", str(weights), WEIGHTS)
-    all = asdict(weights if isinstance(weights, Weights) else WEIGHTS[weights])
+    if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHT_PRESETS):
+        raise UnknownName("preset", str(weights), WEIGHT_PRESETS)
+    all = asdict(weights if isinstance(weights, Weights) else WEIGHT_PRESETS[weights])
     for name, weight in all.items():
         require_amount(weight, f"the weight of {name}")
     given = {name: weight if name in lanes else 0.0 for name, weight in all.items()}
@@ -309,7 +309,7 @@ def hybrid(
     `lane_weights` does.
     """
     lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
-    share = asdict(lane_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))
+    share = asdict(normalised_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))
     return weighted(
         *((share[name], lane) for name, lane in lanes.items() if lane is not None and share[name] > 0),
         scale="maximum",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput, describe_value, require, require_amount, require_count
 from kgot_lab.evaluation.results import MARGIN
-from kgot_lab.retrieval.fusion import by_range, fused, gathered
+from kgot_lab.retrieval.fusion import by_range, fused, merge_rankings
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
 
@@ -173,7 +173,7 @@ def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
 
     The features have one column a ranking for its score, then one a ranking for its rank.
     """
-    ids, lists = gathered(rankings)
+    ids, lists = merge_rankings(rankings)
     features = np.zeros((len(ids), 2 * len(rankings)))
     kept = np.zeros(len(ids), bool)
     for column, (rows, scores) in enumerate(lists):

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embedder import descending
+from kgot_lab.embedding.embedder import argsort_descending
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.cleaning import whole
-from kgot_lab.text.words import composed, searched_words
+from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.words import normalise_nfc, searched_words
 from kgot_lab.types import Document, HitColumns, Query, Ranking, checked_documents, full_text
 
 # The eight goal verbs of KG-OS, each with five times the weight of another word (decision C-O12).
@@ -91,7 +91,7 @@ def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Rankin
     The ids must be sorted, so that ties are ordered by id.
     """
     found = np.flatnonzero(scores > 0)
-    order = found[descending(scores[found])]
+    order = found[argsort_descending(scores[found])]
     return Ranking(query, HitColumns(ids, order, scores[order]))
 
 
@@ -208,7 +208,7 @@ def _vocabulary(documents: Sequence[Document]) -> tuple[list[str], list[array[in
     """Return the distinct words of documents, and for each the rows of the documents that hold it."""
     rows_of: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
     for row, document in enumerate(documents):
-        for word in set(re.findall(r"\w+", composed(full_text(document)).lower())):
+        for word in set(re.findall(r"\w+", normalise_nfc(full_text(document)).lower())):
             rows_of[word].append(row)
     return list(rows_of), list(rows_of.values())
 
@@ -231,7 +231,7 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
             f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()"
         ) from None
     # SQLite does not accept lone surrogates
-    texts = (composed(whole(full_text(document))) for document in documents)
+    texts = (normalise_nfc(replace_surrogates(full_text(document))) for document in documents)
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, csr
-from kgot_lab.retrieval.fusion import by_range, fused, gathered
+from kgot_lab.retrieval.fusion import by_range, fused, merge_rankings
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
-Places = NDArray[np.int64]
+StepIndices = NDArray[np.int64]
 # KG-OS, section 7: targets of a hit's edges help more than their sources
-BOOST_ALONG, BOOST_AGAINST = (0.5, 0.3)
+OUTGOING_BOOST, INCOMING_BOOST = (0.5, 0.3)
 BOOST_SEEDS = 10  # hits that a walk starts from
 
 # --- retrievers ---
@@ -33,8 +33,8 @@ def boost(
     weight: float,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = BOOST_ALONG,
-    incoming: float = BOOST_AGAINST,
+    outgoing: float = OUTGOING_BOOST,
+    incoming: float = INCOMING_BOOST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """Boost the neighbours of the first hits.
@@ -50,7 +50,7 @@ def boost(
 
     def step(ranking: Ranking) -> Ranking:
         near = lane(best(ranking, keep))
-        ids, ((rows, earlier), (boosted, boosts)) = gathered([ranking, near])
+        ids, ((rows, earlier), (boosted, boosts)) = merge_rankings([ranking, near])
         scores = np.zeros(len(ids))
         scores[rows] = by_range(earlier)
         scores[boosted] += weight * boosts
@@ -61,21 +61,21 @@ def boost(
             "boost",
             f"{weight:g}",
             types,
-            outgoing=(outgoing, BOOST_ALONG),
-            incoming=(incoming, BOOST_AGAINST),
+            outgoing=(outgoing, OUTGOING_BOOST),
+            incoming=(incoming, INCOMING_BOOST),
             seeds=(seeds, BOOST_SEEDS),
         ),
         step,
     )
 
 
-def around(
+def boosted_neighbours(
     graph: PropertyGraph,
     start: Stage,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = BOOST_ALONG,
-    incoming: float = BOOST_AGAINST,
+    outgoing: float = OUTGOING_BOOST,
+    incoming: float = INCOMING_BOOST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """Rank the neighbours of the first hits of another stage (the graph boost as a retriever).
@@ -90,8 +90,8 @@ def around(
         "around",
         start.name,
         types,
-        outgoing=(outgoing, BOOST_ALONG),
-        incoming=(incoming, BOOST_AGAINST),
+        outgoing=(outgoing, OUTGOING_BOOST),
+        incoming=(incoming, INCOMING_BOOST),
         seeds=(seeds, BOOST_SEEDS),
     )
     return Stage(name, lambda ranking: lane(best(start(ranking), keep)))
@@ -107,7 +107,7 @@ def jaccard(
     A seed is compared with the other seeds. Raises BadInput as `boost` does.
     """
     links = Links.of(graph, types)
-    near = links.distinct
+    near = links.distinct_neighbours
     keep = _counted(seeds)
 
     def step(ranking: Ranking) -> Ranking:
@@ -150,13 +150,13 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
     return Stage("boost", step)
 
 
-def _overlaps(near: Csr, seed: int) -> Places:
+def _overlaps(near: Csr, seed: int) -> StepIndices:
     """Count shared neighbours of a seed and each node that shares any.
 
     Rows of the result: seed, node, number shared, size of the union.
     """
     mine = near.indices[near.indptr[seed] : near.indptr[seed + 1]]
-    nodes, shared = np.unique(near.indices[neighbour_places(near, mine)[0]], return_counts=True)
+    nodes, shared = np.unique(near.indices[neighbour_steps(near, mine)[0]], return_counts=True)
     nodes, shared = nodes[nodes != seed], shared[nodes != seed]
     degrees = near.indptr[nodes + 1] - near.indptr[nodes]
     # neighbours of each other are in each other's set
@@ -178,7 +178,7 @@ class Links:
     graph: PropertyGraph
     ends: Csr
     origins: Ints
-    numbers: Places
+    numbers: StepIndices
 
     @classmethod
     def of(cls, graph: PropertyGraph, types: Collection[str] | None = None) -> Links:
@@ -195,19 +195,19 @@ class Links:
         return cls(graph, ends, origins[ends.edges], kept)
 
     @property
-    def distinct(self) -> Csr:
+    def distinct_neighbours(self) -> Csr:
         """The distinct neighbours of each row."""
         size = np.int64(len(self.graph))
-        pairs = each_once(self.origins * size + self.ends.indices, int(size * size))
+        pairs = distinct_integers(self.origins * size + self.ends.indices, int(size * size))
         return csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
 
-    def outward(self, places: Places) -> NDArray[np.bool_]:
+    def outward(self, places: StepIndices) -> NDArray[np.bool_]:
         """Return whether each step follows the direction of its edge."""
         along: NDArray[np.bool_] = self.ends.edges[places] < len(self.numbers)
         return along
 
     @cached_property
-    def edge_rows(self) -> Places:
+    def edge_rows(self) -> StepIndices:
         """The edge row of each step."""
         return self.numbers[self.ends.edges % max(len(self.numbers), 1)]
 
@@ -223,7 +223,7 @@ class Links:
         The boost is the sum of the weights of the steps from the seeds, by type and direction. The first step
         is one from the earliest seed, or -1 if no step leads to the row.
         """
-        places, _ = neighbour_places(self.ends, seeds)
+        places, _ = neighbour_steps(self.ends, seeds)
         values = worth[self.ways[places]]
         places, values = places[values > 0], values[values > 0]
         ends, size = self.ends.indices[places], len(self.graph)
@@ -293,14 +293,14 @@ class LazyTexts(Mapping[str, str]):
         return dict, (dict(self),)  # pickled with the texts
 
 
-def neighbour_places(rows: Csr, some: Ints) -> tuple[Places, Places]:
+def neighbour_steps(rows: Csr, some: Ints) -> tuple[StepIndices, StepIndices]:
     """Return the step indices of all neighbours of some rows, and the position in `some` of each."""
     lengths = rows.indptr[some + 1] - rows.indptr[some]
     owners = np.repeat(np.arange(len(some)), lengths)
     return np.arange(lengths.sum()) + (rows.indptr[some] - np.cumsum(lengths) + lengths)[owners], owners
 
 
-def each_once(values: Places | Ints, below: int) -> Places:
+def distinct_integers(values: StepIndices | Ints, below: int) -> StepIndices:
     """Return the sorted distinct values among integers from 0 to below a bound.
 
     np.unique takes many times as long, because it hashes them.
@@ -309,8 +309,8 @@ def each_once(values: Places | Ints, below: int) -> Places:
         there = np.zeros(below, bool)
         there[values] = True
         return np.flatnonzero(there)
-    ordered: Places = np.sort(values).astype(np.int64, copy=False)
-    first: Places = ordered[np.diff(ordered, prepend=-1) != 0]
+    ordered: StepIndices = np.sort(values).astype(np.int64, copy=False)
+    first: StepIndices = ordered[np.diff(ordered, prepend=-1) != 0]
     return first
 
 

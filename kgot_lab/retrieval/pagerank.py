@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embedder import Embedder, descending, row_products
+from kgot_lab.embedding.embedder import Embedder, argsort_descending, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.entity_linking import Titles, phrase_id
-from kgot_lab.retrieval.fusion import by_maximum, fused, scores_of
+from kgot_lab.retrieval.entity_linking import NameIndex, phrase_id
+from kgot_lab.retrieval.fusion import fused, ranking_scores, scale_by_maximum
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking, Triple
 
@@ -208,18 +208,18 @@ def first_hits(k: int, weight: float = 1.0) -> Seeds:
         raise BadInput(f"first_hits() takes 1 hit or more, not {k}")
 
     def weights(ranking: Ranking) -> dict[str, float]:
-        shares = weight * by_maximum(scores_of(ranking))[:k]
+        shares = weight * scale_by_maximum(ranking_scores(ranking))[:k]
         return dict(zip(ranking.ids[:k], shares.tolist(), strict=True))
 
     return Seeds(f"{k} first hits" + f" x{weight:g}" * (weight != 1), weights)
 
 
-def titles_in_question(titles: Titles, weight: float = 3.0) -> Seeds:
+def titles_in_question(titles: NameIndex, weight: float = 3.0) -> Seeds:
     """Seed the walk at the documents whose title is in the question."""
 
     def weights(ranking: Ranking) -> dict[str, float]:
         return {
-            id: weight for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]
+            id: weight for name in titles.find_names(ranking.query.text, cased=False) for id in titles[name]
         }
 
     return Seeds(f"titles in the question x{weight:g}", weights)
@@ -238,7 +238,7 @@ def nearest_triples(triples: Sequence[Triple], embedder: Embedder, k: int = 5) -
     def weights(ranking: Ranking) -> dict[str, float]:
         cosines = row_products(matrix, embedder.embed([ranking.query.text])[0])
         near: dict[str, float] = {}
-        for row in descending(cosines)[:k].tolist():
+        for row in argsort_descending(cosines)[:k].tolist():
             for phrase in (kept[row].subject, kept[row].object):
                 near[phrase_id(phrase)] = max(near.get(phrase_id(phrase), 0.0), float(cosines[row]))
         return near

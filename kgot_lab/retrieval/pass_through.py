@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.fusion import scores_of
-from kgot_lab.retrieval.neighbours import LazyTexts, Links, Places, neighbour_places
+from kgot_lab.retrieval.fusion import ranking_scores
+from kgot_lab.retrieval.neighbours import LazyTexts, Links, StepIndices, neighbour_steps
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import HitColumns, Node, Ranking
 
 # edges computed from vectors; all others count as curated
 COMPUTED = frozenset({"similarity", "structural_isomorphism"})
-TEXTS = ("text", "description", "summary")  # a name alone is not a text
+TEXT_PROPERTIES = ("text", "description", "summary")  # a name alone is not a text
 
 
 def has_text(node: Node) -> bool:
@@ -28,7 +28,7 @@ def has_text(node: Node) -> bool:
 
     A node that has none is called bare.
     """
-    return any(str(node.properties.get(key) or "").strip() for key in TEXTS)
+    return any(str(node.properties.get(key) or "").strip() for key in TEXT_PROPERTIES)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def traverse(
         near = entry(ranking)
         close = similarity(ranking) if similarity else near
         starts = terrain.starts(near, walk.entry)
-        paths = terrain.reached(starts, dict(zip(close.ids, scores_of(close).tolist(), strict=True)))
+        paths = terrain.reached(starts, dict(zip(close.ids, ranking_scores(close).tolist(), strict=True)))
         direct = [graph.ids[row] for row in starts]
         ids = _taking_turns(direct, list(paths)) if walk.interleaved else [*direct, *paths]
         if walk.rest:
@@ -98,7 +98,9 @@ def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
     """
     properties = list(graph.node_properties)
     for row in map(graph.row, ids):
-        properties[row] = {name: value for name, value in properties[row].items() if name not in TEXTS}
+        properties[row] = {
+            name: value for name, value in properties[row].items() if name not in TEXT_PROPERTIES
+        }
     return replace(graph, node_properties=tuple(properties))
 
 
@@ -109,7 +111,7 @@ def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
 class _Track:
     """The ways from one hit: the last step to each node with a text, the step into each bare node."""
 
-    last: Places
+    last: StepIndices
     entered: Mapping[int, int]
 
     def steps(self, place: int, links: Links) -> list[int]:
@@ -187,7 +189,7 @@ class _Terrain:
         entered: dict[int, int] = {}
         front, last = [start], []
         for _ in range(self.depth + 1):
-            places, _ = neighbour_places(ends, np.array(front, dtype=np.int32))
+            places, _ = neighbour_steps(ends, np.array(front, dtype=np.int32))
             rows = ends.indices[places]
             text = self.described[rows]
             last.append(places[text & (rows != start)])
@@ -199,7 +201,7 @@ class _Terrain:
         return _Track(np.concatenate(last), entered)
 
 
-def _firsts(major: Places, minor: Places) -> Places:
+def _firsts(major: StepIndices, minor: StepIndices) -> StepIndices:
     """Return the first index of each distinct pair, in the order of the pairs."""
     if not len(major):
         return np.empty(0, np.int64)

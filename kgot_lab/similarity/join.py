@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.embedding.embedder import Matrix, descending
+from kgot_lab.embedding.embedder import Matrix, argsort_descending
 from kgot_lab.errors import BadInput
 from kgot_lab.similarity.blocks import (
     CELL_BYTES,
@@ -506,4 +506,4 @@ def _in_order(values: PairValues, rows: RowNumbers, columns: RowNumbers) -> RowN
     Values have six decimals, and no pair occurs twice.
     """
     by_pair = np.argsort((rows << 32) | columns)
-    return np.asarray(by_pair[descending(values[by_pair])])
+    return np.asarray(by_pair[argsort_descending(values[by_pair])])

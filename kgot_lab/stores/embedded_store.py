@@ -22,7 +22,7 @@ from kgot_lab.stores.log import DiffLog, elements_of
 from kgot_lab.stores.lookup import HeldValues, WordIndex, edges_among, path_between, reached
 from kgot_lab.stores.protocol import Dialect, Execute, Fact, Scalar, Schema
 from kgot_lab.stores.statements import python_paths, python_words, require_statement, require_words
-from kgot_lab.text.words import folded_words
+from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class EmbeddedStore:
             self._words = WordIndex()
             for node in truth.nodes.values():
                 self._words.add(node)
-        return tuple(copied_node(truth.nodes[id]) for id in self._words.best(folded_words(words), limit))
+        return tuple(copied_node(truth.nodes[id]) for id in self._words.best(casefold_words(words), limit))
 
     @_alone
     def within(self, id: str, hops: int) -> dict[str, int]:

@@ -37,7 +37,7 @@ from kgot_lab.stores.hash_chain import (
     read_chain,
     salvaged_records,
 )
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Json, Node
 
 
@@ -238,7 +238,7 @@ def salvage(path: Path) -> Salvaged:
         records, written = salvaged_records(data, path)
         if written and not records:
             raise StoreDamaged(
-                f"{path}: not one of {counted(written, 'write')} could be read; it stays as it is: restore a copy"
+                f"{path}: not one of {format_count(written, 'write')} could be read; it stays as it is: restore a copy"
             )
         kept = set_aside(path)
         try:
@@ -246,7 +246,7 @@ def salvage(path: Path) -> Salvaged:
         except BaseException:
             kept.unlink(missing_ok=True)  # the damaged file is still in place
             raise
-    return Salvaged(kept, f"kept {len(records):,} of {counted(written, 'write')}")
+    return Salvaged(kept, f"kept {len(records):,} of {format_count(written, 'write')}")
 
 
 def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:

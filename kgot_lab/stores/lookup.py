@@ -10,7 +10,7 @@ from heapq import nsmallest
 
 from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.stores.protocol import Browsable, Holding, Scalar
-from kgot_lab.text.words import folded_words
+from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Json, Node
 
 _WORD = re.compile(r"\w+")
@@ -55,10 +55,15 @@ class WordIndex:
 
 def _weights(node: Node) -> dict[str, float]:
     weights = dict.fromkeys(
-        (word for value in node.properties.values() for text in _texts(value) for word in folded_words(text)),
+        (
+            word
+            for value in node.properties.values()
+            for text in _texts(value)
+            for word in casefold_words(text)
+        ),
         1.0,
     )
-    return weights | dict.fromkeys(folded_words(node.id), _NAME_WEIGHT)
+    return weights | dict.fromkeys(casefold_words(node.id), _NAME_WEIGHT)
 
 
 def _texts(value: Json) -> Iterator[str]:

@@ -13,7 +13,7 @@ from kgot_lab.types import Json
 _JOINERS = "\u200c\u200d"  # invisible, but part of words in many scripts
 
 
-def harmless(text: str) -> str:
+def printable_line(text: str) -> str:
     """Remove characters that control the terminal or reverse the reading direction.
 
     The result is on one line.
@@ -33,12 +33,12 @@ FENCES = (
 )
 
 
-def fenced(text: str, source: str) -> str:
+def fence_text(text: str, source: str) -> str:
     """Put a text between two lines with a marker that it cannot contain.
 
     The marker is a hash of the text, so it is deterministic.
     """
-    label = harmless(" ".join(source.split()))
+    label = printable_line(" ".join(source.split()))
     number = hashlib.sha256(f"{label}\n{text}".encode("utf-8", "replace")).hexdigest()[:16]
     return f"<<<{number} found: {label}\n{text}\n>>>{number}"
 
@@ -46,7 +46,7 @@ def fenced(text: str, source: str) -> str:
 # Lone surrogates, which a model's JSON may contain and no file, engine or socket accepts.
 
 
-def whole(value: Json) -> Json:
+def replace_surrogates(value: Json) -> Json:
     """Replace lone surrogates in a text, or in all texts of a JSON value.
 
     No file, model or engine accepts them.
@@ -54,11 +54,11 @@ def whole(value: Json) -> Json:
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
-        return {whole(key): whole(item) for key, item in value.items()}
-    return [whole(item) for item in value] if isinstance(value, list | tuple) else value
+        return {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
+    return [replace_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def as_typed(text: str, what: str) -> str:
+def decode_argument(text: str, what: str) -> str:
     """Decode a command-line text that the locale could not decode.
 
     Raises BadInput if it is not UTF-8.
@@ -78,20 +78,20 @@ def as_typed(text: str, what: str) -> str:
 # Token estimates and truncation.
 
 
-def tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate the number of tokens of a text without a model, at four characters a token as in English."""
     return math.ceil(len(text) / 4)
 
 
-def shorten(text: str, budget: int) -> str:
+def truncate_to_tokens(text: str, budget: int) -> str:
     """Truncate a text to a budget of tokens and mark the cut."""
-    return text if tokens(text) <= budget else text[: budget * 4].rstrip() + " …"
+    return text if estimate_tokens(text) <= budget else text[: budget * 4].rstrip() + " …"
 
 
 # Numbers with nouns.
 
 
-def counted(number: int, noun: str, many: str = "") -> str:
+def format_count(number: int, noun: str, many: str = "") -> str:
     """Format a number with its noun, as in "1 node" or "2,057 nodes".
 
     `many` is the plural if it is not the noun with an s.

@@ -50,7 +50,7 @@ _NO_SPACES = (  # Thai to Khmer, Japanese, Chinese; Korean too, whose particles 
 )
 _UNSPACED = re.compile(f"[{_NO_SPACES}]|[^{_NO_SPACES}]+")
 _SEARCHED = re.compile(r"\b\w\w+\b")
-STOP_WORDS = frozenset(
+SEARCH_STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such "
     "that the their then there these they this to was will with".split()
 )  # Lucene's, which bm25s also uses
@@ -62,7 +62,7 @@ _COMMON = frozenset(
 
 def content_words(text: str) -> list[str]:
     """Return the content words of a text, in lower case and lightly stemmed."""
-    return [light_stem(word) for word in _WORD.findall(composed(text).lower()) if word not in _COMMON]
+    return [light_stem(word) for word in _WORD.findall(normalise_nfc(text).lower()) if word not in _COMMON]
 
 
 def searched_words(text: str) -> list[str]:
@@ -70,44 +70,44 @@ def searched_words(text: str) -> list[str]:
 
     Equals the tokenisation of bm25s applied to the composed text.
     """
-    return [word for word in _SEARCHED.findall(composed(text).lower()) if word not in STOP_WORDS]
+    return [word for word in _SEARCHED.findall(normalise_nfc(text).lower()) if word not in SEARCH_STOP_WORDS]
 
 
-def folded_words(text: str) -> list[str]:
+def casefold_words(text: str) -> list[str]:
     """Return the case-folded words of a text for comparison, with underscores as spaces."""
-    return _WORD.findall(composed(text).casefold().replace("_", " "))
+    return _WORD.findall(normalise_nfc(text).casefold().replace("_", " "))
 
 
-def composed(text: str) -> str:
+def normalise_nfc(text: str) -> str:
     """Normalise a text to NFC, since files may store a letter and its accent as two characters."""
     return unicodedata.normalize("NFC", text)
 
 
-def named_words(text: str) -> tuple[str, ...]:
+def name_tokens(text: str) -> tuple[str, ...]:
     """Return the words by which names are compared: case-folded, NFC, without signs.
 
     Underscores between words count as spaces.
     """
-    return tuple(_NAMED.findall(composed(text.casefold())))
+    return tuple(_NAMED.findall(normalise_nfc(text.casefold())))
 
 
-def content_stems(text: str) -> tuple[str, ...]:
+def name_units(text: str) -> tuple[str, ...]:
     """Return the words by which names are compared, with each character of an unspaced script as a word."""
-    return tuple(part for word in named_words(text) for part in _UNSPACED.findall(word))
+    return tuple(part for word in name_tokens(text) for part in _UNSPACED.findall(word))
 
 
-def stands_in(value: str, text: str) -> bool:
+def contains_words(value: str, text: str) -> bool:
     """Return whether a text contains a value as consecutive words.
 
     A value without words is contained only in an equal text.
     """
-    words = content_stems(value)
+    words = name_units(value)
     if not words:
         return bool(value.strip()) and value.strip() == text.strip()
-    return f" {' '.join(words)} " in f" {' '.join(content_stems(text))} "
+    return f" {' '.join(words)} " in f" {' '.join(name_units(text))} "
 
 
-def plain_answer(answer: str) -> str:
+def canonical_answer(answer: str) -> str:
     """Normalise an answer: no case, punctuation, articles or extra spaces."""
     words = re.sub(r"[^\w\s]", " ", answer.lower()).split()
     return " ".join(word for word in words if word not in {"a", "an", "the"})
@@ -115,7 +115,7 @@ def plain_answer(answer: str) -> str:
 
 def same_answer(one: str, other: str) -> bool:
     """Return whether two answers are equal after normalisation."""
-    return plain_answer(one) == plain_answer(other)
+    return canonical_answer(one) == canonical_answer(other)
 
 
 # Sentence splitting: careful for prompts, rough and fast for the vectors of many passages.

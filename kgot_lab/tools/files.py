@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kgot_lab.documents.archives import UnpackLimits, unpacked, unpacked_before
-from kgot_lab.documents.files import text_of
+from kgot_lab.documents.archives import UnpackLimits, find_unpacked, unpacked
+from kgot_lab.documents.files import read_document_text
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, describe_value, require, short_repr
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document
 
@@ -57,7 +57,7 @@ class FileShelf:
 
     def listed(self) -> str:
         """Format the names on one line, as many as fit."""
-        shown = [harmless(name) for name in self.names[:_MOST_NAMED]]
+        shown = [printable_line(name) for name in self.names[:_MOST_NAMED]]
         more = len(self._files) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more else "")
 
@@ -71,18 +71,18 @@ class FileShelf:
         if not any(known.startswith(inside) for known in self._files):
             if sum(part.lower().endswith(".zip") for part in name.split("/")) > _NESTED:
                 raise ToolFailed(
-                    f"{harmless(name)} is a zip file more than {_NESTED} deep in others; it is not unpacked"
+                    f"{printable_line(name)} is a zip file more than {_NESTED} deep in others; it is not unpacked"
                 )
             target = self._folder() / name
             target = target.with_name(f"{target.name}.unpacked")
             try:
                 files = (
-                    unpacked_before(path, target, self._limits)
+                    find_unpacked(path, target, self._limits)
                     if target.exists()
                     else unpacked(path, target, self._limits)
                 )
             except BadInput as error:
-                raise ToolFailed(f"{harmless(name)}: {error}") from None
+                raise ToolFailed(f"{printable_line(name)}: {error}") from None
             size = sum(file.stat().st_size for file in files)
             self._limits = replace(self._limits, total_bytes=self._limits.total_bytes - size)
             self._files |= {inside + file.relative_to(target).as_posix(): file for file in files}
@@ -169,7 +169,7 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
                 f"{name}: there is no attachment {file!r}; there are: {', '.join(sorted(files))}"
             )
         try:
-            found = text_of(files[file])
+            found = read_document_text(files[file])
         except (BadInput, NotInstalled) as error:
             raise ToolFailed(f"{name}: {file}: {error}") from error
         return Result(found.text, (Document(file, found.text, found.title or file),))
@@ -196,7 +196,8 @@ def extract_zip(shelf: FileShelf, *, name: str = "extract_zip") -> TextTool:
         except ToolFailed as error:
             raise ToolFailed(f"{name}: {error}") from None
         return Result(
-            f"{harmless(file)} holds {counted(len(names), 'file')}:\n" + "\n".join(map(harmless, names))
+            f"{printable_line(file)} holds {format_count(len(names), 'file')}:\n"
+            + "\n".join(map(printable_line, names))
         )
 
     description = "Unpacks a zip file and returns the names of the files in it, by which they can be read."

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.documents.archives import zip_members
-from kgot_lab.documents.files import text_of
+from kgot_lab.documents.files import read_document_text
 from kgot_lab.errors import (
     BadInput,
     NotInstalled,
@@ -25,7 +25,14 @@ from kgot_lab.errors import (
 )
 from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
 from kgot_lab.llm.budget import MIN_TIMEOUT, Spending
-from kgot_lab.text.cleaning import FENCES, counted, fenced, harmless, shorten, tokens
+from kgot_lab.text.cleaning import (
+    FENCES,
+    estimate_tokens,
+    fence_text,
+    format_count,
+    printable_line,
+    truncate_to_tokens,
+)
 from kgot_lab.tools.files import FileShelf
 from kgot_lab.tools.tool import Metered, Result, TextTool
 from kgot_lab.tools.web.fetching import Fetched
@@ -216,7 +223,7 @@ def inspect_file(
         try:
             title, text, usage = _read(shelf.path(file), transcribe, deaf)
         except (BadInput, NotInstalled) as error:
-            raise ToolFailed(f"{name}: {harmless(file)}: {error}") from error
+            raise ToolFailed(f"{name}: {printable_line(file)}: {error}") from error
         except ToolFailed as error:
             raise ToolFailed(f"{name}: {error}", again=error.again, usage=error.usage) from None
         if question and llm is not None:
@@ -224,17 +231,21 @@ def inspect_file(
         return Result(text, (Document(file, text, title or file),), usage)
 
     def _answered(model: Metered, file: str, text: str, question: str) -> Result:
-        read = shorten(text, most_tokens)
-        asked = f"Question: {question}\n\n{_ANSWER}\n\n{fenced(read, file)}"
+        read = truncate_to_tokens(text, most_tokens)
+        asked = f"Question: {question}\n\n{_ANSWER}\n\n{fence_text(read, file)}"
         told = model(
             Prompt((Message("system", FENCES), Message("user", asked)), max_tokens=reply)
         ).text.strip()
         if not told:
             raise ToolFailed(
-                f"{name}: the model said nothing about {harmless(file)}; ask in another way",
+                f"{name}: the model said nothing about {printable_line(file)}; ask in another way",
                 usage=model.usage,
             )
-        cut = f"\n(From its first {most_tokens:,} of about {tokens(text):,} tokens.)" if read != text else ""
+        cut = (
+            f"\n(From its first {most_tokens:,} of about {estimate_tokens(text):,} tokens.)"
+            if read != text
+            else ""
+        )
         return Result(told + cut, (Document(file, read, file),), model.usage)
 
     description = f"Returns the text of a file, or answers a question about it. Files: {shelf.listed()}."
@@ -267,15 +278,15 @@ def _read(
         return "", written.text, (written.usage,)
     if extension in _FILMS:
         raise BadInput("films are not read; of a video on YouTube, the search agent can read the transcript")
-    found = text_of(path)
+    found = read_document_text(path)
     return found.title, found.text, ()
 
 
 def _listing(path: Path) -> str:
     found = zip_members(path)
-    lines = [f"{harmless(member.name)} ({member.size:,} bytes)" for member in found[:_MOST_LISTED]]
+    lines = [f"{printable_line(member.name)} ({member.size:,} bytes)" for member in found[:_MOST_LISTED]]
     more = [f"and {len(found) - _MOST_LISTED:,} more"] if len(found) > _MOST_LISTED else []
-    return "\n".join([f"A zip file with {counted(len(found), 'file')}:", *lines, *more])
+    return "\n".join([f"A zip file with {format_count(len(found), 'file')}:", *lines, *more])
 
 
 # The tool that answers a question about an image with a vision model.
@@ -322,7 +333,7 @@ def image_question(
         told = model(prompt).text.strip()
         if not told:
             raise ToolFailed(
-                f"{name}: the model said nothing about {harmless(image)}; ask in another way",
+                f"{name}: the model said nothing about {printable_line(image)}; ask in another way",
                 usage=model.usage,
             )
         return Result(told, (Document(image, told, image),), model.usage)
@@ -343,16 +354,16 @@ def data_url(data: bytes, name: str) -> str:
     kind = next((kind for beginning, kind in _KINDS.items() if data.startswith(beginning)), "")
     kind = "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else kind
     if not kind:
-        raise ToolFailed(f"{harmless(name)} is no PNG, JPEG, GIF or WebP picture")
+        raise ToolFailed(f"{printable_line(name)} is no PNG, JPEG, GIF or WebP picture")
     if len(data) > _LARGEST_PICTURE:
-        raise ToolFailed(f"{harmless(name)} is larger than {_LARGEST_PICTURE // 1_000_000} MB")
+        raise ToolFailed(f"{printable_line(name)} is larger than {_LARGEST_PICTURE // 1_000_000} MB")
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _bytes(shelf: FileShelf | None, name: str) -> bytes:
     if shelf is None:
         raise ToolFailed(
-            f"{harmless(name)} is not the address of a picture on the web, which begins with http:// or https://"
+            f"{printable_line(name)} is not the address of a picture on the web, which begins with http:// or https://"
         )
     path = shelf.path(name)
     with path.open("rb") as file:

@@ -20,7 +20,7 @@ from kgot_lab.llm.budget import Spending
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.sandbox import Calculator
 from kgot_lab.stores.protocol import Computer
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.tools.files import FileShelf, extract_zip
 from kgot_lab.tools.media import AUDIO, SPEECH_NEEDS, Transcriber, image_question, inspect_file
 from kgot_lab.tools.search import search_of
@@ -157,7 +157,9 @@ def offered_tools(
             if is_out_of_memory(error):
                 raise OutOfMemory(f"the tool {entry.name}") from error
             told = mask_known_keys(mask_secrets(str(error)), at_hand.environment)
-            why = f"the entry point {entry.value} failed ({type(error).__name__}: {harmless(told[:200])})"
+            why = (
+                f"the entry point {entry.value} failed ({type(error).__name__}: {printable_line(told[:200])})"
+            )
             missing.append(NotOffered(entry.name, why))
     shown = (NotOffered(each.name, mask_known_keys(each.why, at_hand.environment)) for each in missing)
     return Offered(tuple(tools.values()), tuple(shown))

@@ -20,7 +20,7 @@ from kgot_lab.errors import (
     require_parts,
 )
 from kgot_lab.llm.structured import compact_schema, parse, repair_prompt
-from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, truncate_to_tokens
 from kgot_lab.tools.tool import Metered, Result, TextTool, Tool
 from kgot_lab.tools.web.archives import WebArchive
 from kgot_lab.tools.web.engines import SearchEngine
@@ -167,7 +167,7 @@ class _Search:
         opening = f"Question: {query}\n\nMoves:\n{moves}\n- answer(text: the complete answer): Ends the search.\n\n{form}"
         room, kept = self._stamina.remembered, []
         for number, (reply, found) in enumerate(reversed(self._turns)):
-            room -= tokens(found)
+            room -= estimate_tokens(found)
             told = found if room >= 0 or number == 0 else _LONG_AGO
             kept.append((Message("assistant", reply), Message("user", told)))
         turns = (message for pair in reversed(kept) for message in pair)
@@ -216,7 +216,7 @@ class _Search:
                 raise OutOfMemory(f"the move {move.move}") from error
             again = " Trying again may help." if isinstance(error, ToolFailed) and error.again else ""
             why = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {str(error)[:300]}"
-            return f"The move failed.{again}\n{fenced(why, 'why it failed')}"
+            return f"The move failed.{again}\n{fence_text(why, 'why it failed')}"
         return result.text
 
     # --- moves ---
@@ -271,13 +271,13 @@ class _Search:
                 + (", or without the year" if year else "")
             )
         listed = "\n".join(f"{number}. {hit}" for number, hit in enumerate(hits, start=1))
-        return Result(fenced(listed, f"{self._access.engine.name} on {query}"))
+        return Result(fence_text(listed, f"{self._access.engine.name} on {query}"))
 
     def _article(self, article: str, date: str = "") -> Result:
         assert self._access.encyclopedia is not None
         result = self._access.encyclopedia(article=article, **({"date": date} if date else {}))
         if not result.sources:
-            return Result(fenced(result.text, "wikipedia"))
+            return Result(fence_text(result.text, "wikipedia"))
         source = result.sources[0]
         return self._shown(self._browser.show(WebPage(source.id, source.title, source.text)))
 
@@ -290,22 +290,22 @@ class _Search:
     def _summarize(self, question: str) -> Result:
         """Summarise the open page with a model, or as much of it as fits."""
         page = self._browser.page
-        text = shorten(page.text, self._stamina.summarised)
-        asked = f"{question}\n\n{_SUMMARIZE}\n\n{fenced(text, page.address)}"
+        text = truncate_to_tokens(page.text, self._stamina.summarised)
+        asked = f"{question}\n\n{_SUMMARIZE}\n\n{fence_text(text, page.address)}"
         prompt = Prompt((Message("system", FENCES), Message("user", asked)), max_tokens=self._stamina.reply)
         told = self._llm(prompt).text.strip()
         if not told:
             raise ToolFailed("the summary came out empty; read the page with page_down")
         self._browser.seen_whole(len(text))
         cut = "" if text == page.text else f" (of its first {len(text):,} of {len(page.text):,} characters)"
-        return Result(fenced(told, f"a summary of {page.address}{cut}"))
+        return Result(fence_text(told, f"a summary of {page.address}{cut}"))
 
     def _shown(self, screen: Screen) -> Result:
         page = screen.page
         before = sum(earlier.address == page.address for earlier in self._browser.history[:-1])
         remarks = "; ".join(filter(None, (page.remark, "visited before" if before else "")))
         head = f"Title: {page.title}" + (f"\nNote: {remarks}" if remarks else "")
-        return Result(fenced(f"{head}\n\n{screen.text}", screen.where))
+        return Result(fence_text(f"{head}\n\n{screen.text}", screen.where))
 
 
 def _described(move: TextTool) -> list[str]:

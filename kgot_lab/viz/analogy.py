@@ -16,7 +16,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, SPECIFIED, Pair, Thresholds
 from kgot_lab.similarity.delta import Verified as Said
-from kgot_lab.text.cleaning import harmless, whole
+from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import Likeness, PictureRow, Section, Unit, picture
 from kgot_lab.viz.static.drawing import StaticPicture
@@ -331,7 +331,7 @@ class StructureView(StaticPicture):
 
     def __repr__(self) -> str:
         count = len(self._source.edges)
-        return f"<StructureView: {harmless(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
+        return f"<StructureView: {printable_line(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
 
 
 # --- sources of views ---
@@ -396,7 +396,11 @@ class _Source:
             )
         named = next((self.name(key) for key, text in (self.texts or {}).items() if text == id), "")
         read = getattr(getattr(shown.alignment, ("source", "target")[place], None), "text", id)
-        return (named or ("First text", "Second text")[place], id) if read == whole(id) else (id, read)
+        return (
+            (named or ("First text", "Second text")[place], id)
+            if read == replace_surrogates(id)
+            else (id, read)
+        )
 
     def _rules(self, shown: Edge | Pair, kept: StoredAlignment | None) -> Rules:
         aligner, thresholds = self.judge
@@ -508,7 +512,7 @@ class _Whole(Sheet):
     def text(self) -> str:
         """The table in plain text, with long cells on several lines."""
         whole = (self.columns, *self.rows)
-        grid = [[wrap(harmless(" ".join(cell.split())), _WIDE) for cell in row] for row in whole]
+        grid = [[wrap(printable_line(" ".join(cell.split())), _WIDE) for cell in row] for row in whole]
         columns = zip(*grid, strict=True)
         widths = [max((len(line) for cell in column for line in cell), default=0) for column in columns]
         lines = (line for row in grid for line in zip_longest(*row, fillvalue=""))

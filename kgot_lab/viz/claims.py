@@ -15,7 +15,7 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, format_span, format_time, triple_key
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import Reviewer, Weighed
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
@@ -93,11 +93,14 @@ class BeforeAfter:
     def _repr_html_(self) -> str:
         told = self.fallen
         answers = [f"{answer.text} ({answer.id}, {answer.at:%Y-%m-%d %H:%M} UTC)" for answer in told.answers]
-        rose = _listed(f"{counted(len(told.risen), 'fact')} began to hold", _facts(told.risen))
+        rose = _listed(f"{format_count(len(told.risen), 'fact')} began to hold", _facts(told.risen))
         rows = [
             ("graph", [Markup(picture._repr_html_()) for picture in self.pictured]),
             ("facts that hold", [Markup(f"{count:,}") for count in self.held]),
-            ("what changed", [_listed(f"{counted(len(told.facts), 'fact')} fell", _facts(told.facts)), rose]),
+            (
+                "what changed",
+                [_listed(f"{format_count(len(told.facts), 'fact')} fell", _facts(told.facts)), rose],
+            ),
             ("entities", [_listed("named by no fact after it", told.entities), Markup()]),
             ("answers", [_listed("rested on what fell", answers), Markup()]),
         ]
@@ -226,7 +229,11 @@ class Moment:
             for did, facts in (("Began", self.began), ("Ended", self.ended))
             if facts
         ]
-        return f"{counted(len(self.facts), 'fact')} valid. " + (". ".join(changes) or "Nothing changed") + "."
+        return (
+            f"{format_count(len(self.facts), 'fact')} valid. "
+            + (". ".join(changes) or "Nothing changed")
+            + "."
+        )
 
 
 class OverTime(LiveOutput):
@@ -273,7 +280,7 @@ class OverTime(LiveOutput):
         return written_down(self.table(), drawn, self.table().html)
 
     def __repr__(self) -> str:
-        return f"<OverTime: {counted(len(self.moments), 'moment')}>\n{self.table()!r}"
+        return f"<OverTime: {format_count(len(self.moments), 'moment')}>\n{self.table()!r}"
 
     def _heard(self, message: object) -> dict[str, str]:
         match message:
@@ -412,7 +419,7 @@ class Review(LiveOutput):
         self.live.data = {**self.live.data, "shown": self._shown("")}
 
     def __repr__(self) -> str:
-        return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
+        return f"<Review by {self.by}: {format_count(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
     # --- messages from the browser ---
 

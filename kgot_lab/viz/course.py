@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.files import write_whole
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Json
 from kgot_lab.viz.graph.view_data import NOTHING_OPENS
@@ -119,7 +119,7 @@ def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
     the title.
     """
     minutes = sum(chapter.minutes for chapter in chapters.values())
-    length = f"{counted(len(chapters), 'notebook')}" + (f", {_hours(minutes)} in all" if minutes else "")
+    length = f"{format_count(len(chapters), 'notebook')}" + (f", {_hours(minutes)} in all" if minutes else "")
     entries = (_entry(number, *each) for number, each in enumerate(chapters.items(), start=1))
     head = element("h1", title), element("p", f"{length}. {said}")
     return html_document(title, _STYLE, element("main", *head, element("ol", *entries)))
@@ -151,7 +151,7 @@ def _opening_of(about: str) -> str:
 def _hours(minutes: int) -> str:
     """Format a duration in minutes, or in hours and half hours from 90 minutes on."""
     if minutes < 90:
-        return f"about {counted(minutes, 'minute')}"
+        return f"about {format_count(minutes, 'minute')}"
     halves = round(minutes / 30)
     return f"about {halves // 2}{' and a half' if halves % 2 else ''} hours"
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.files import write_whole
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.viz.static.table import Sheet, sheet
 
 # The attempts at the exercises of this session, and a small file of them to hand in.
@@ -53,9 +53,11 @@ class HandedIn:
 
     def __repr__(self) -> str:
         solved = sum(each.right for each in self.attempts)
-        head = f"{self.path.name}: {self.name}, {solved} of {counted(len(self.attempts), 'exercise')} right"
+        head = (
+            f"{self.path.name}: {self.name}, {solved} of {format_count(len(self.attempts), 'exercise')} right"
+        )
         lines = (
-            f"  {each.exercise}  {'right' if each.right else 'not yet'}, {counted(each.tries, 'try', 'tries')}"
+            f"  {each.exercise}  {'right' if each.right else 'not yet'}, {format_count(each.tries, 'try', 'tries')}"
             for each in self.attempts
         )
         return "\n".join([head, *lines])
@@ -96,7 +98,7 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
     no letter or digit or is too long, if nothing was attempted, or if the file exists and `again` is false.
     """
     require(name, str, "a name is a text, such as 'Ada Lovelace'")
-    name = " ".join(harmless(name).split())
+    name = " ".join(printable_line(name).split())
     plain = re.sub(r"\W+", "-", name.casefold()).strip("-_")
     if not re.search(r"\w", plain) or len(name) > _LONGEST_NAME:
         raise BadInput(
@@ -132,7 +134,7 @@ def _as_text(answer: Any, depth: int = 0) -> str:
     address appears.
     """
     if isinstance(answer, str):
-        return _shortened(harmless(answer))
+        return _shortened(printable_line(answer))
     small = isinstance(answer, int) and abs(answer) < 10**50
     if small or isinstance(answer, bool | float | None):
         return str(answer)
@@ -361,7 +363,7 @@ def _mark(attempt: Attempt | None) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(harmless(text).split())[:_KEPT]
+    return " ".join(printable_line(text).split())[:_KEPT]
 
 
 def _no_formula(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import require
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.experts.chat.chat_events import Thought, ThoughtEvent, ThoughtNode, TokenEvent
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
@@ -16,7 +16,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims import WrittenDown, written_down
 from kgot_lab.viz.graph.marks import Place
@@ -46,7 +46,7 @@ def lane_bars(thought: Thought) -> Drawing:
     width = 2 * _EDGE + _NAMES + _BARS + 56
     rows = [_row(number, node, _TOP + _ROW * number, most) for number, node in enumerate(shown)]
     said = [
-        f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which {_format_parts(node)}"
+        f"{number}. {shortened(node.name, 80)}, {format_decimal(node.score)} of which {_format_parts(node)}"
         for number, node in enumerate(shown, 1)
     ]
     alt = f"Nodes by score: {'; '.join(said) or 'none was found'}."
@@ -70,7 +70,7 @@ def _row(number: int, node: ThoughtNode, y: float, most: float) -> Markup:
         "g", element("title", f"{node.name} ({node.id}): {_format_parts(node)}{'; ' + node.path if node.path else ''}"),
         draw_text(name, _EDGE, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
         draw_text(about, _EDGE + 18, y + 32, 12.0, FAINT_INK),
-        *bars, draw_text(decimal(node.score), _EDGE + _NAMES + _BARS + 8, y + 18, 13.0, "#111111"),
+        *bars, draw_text(format_decimal(node.score), _EDGE + _NAMES + _BARS + 8, y + 18, 13.0, "#111111"),
         draw_text(_format_parts(node), _EDGE + _NAMES, y + 32, 11.0, FAINT_INK),
     )  # fmt: skip
 
@@ -81,12 +81,15 @@ def _lanes_of(node: ThoughtNode) -> dict[str, float]:
 
 def _format_parts(node: ThoughtNode) -> str:
     parts = {_RETRIEVER_NAMES[lane]: value for lane, value in _lanes_of(node).items()}
-    return ", ".join(f"{name} {decimal(value)}" for name, value in parts.items() if value > 0) or "nothing"
+    return (
+        ", ".join(f"{name} {format_decimal(value)}" for name, value in parts.items() if value > 0)
+        or "nothing"
+    )
 
 
 def _sheet(thought: Thought) -> Sheet:
     rows = (
-        (str(rank), node.name, node.type, decimal(node.score), *map(decimal, _lanes_of(node).values()), node.path, "yes" if node.told else "no")
+        (str(rank), node.name, node.type, format_decimal(node.score), *map(format_decimal, _lanes_of(node).values()), node.path, "yes" if node.told else "no")
         for rank, node in enumerate(thought.nodes, 1)
     )  # fmt: skip
     return sheet(
@@ -283,9 +286,9 @@ def answer_pages(answered: TalkAnswer, drawn: AsMarkup) -> list[ThoughtPage]:
         if answered.thought
         else [question]
     )
-    cited = f"{counted(len(answered.cited), 'node')} cited"
+    cited = f"{format_count(len(answered.cited), 'node')} cited"
     if answered.false:
-        cited += f", {counted(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
+        cited += f", {format_count(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
     answer = [answer_markup(answered), element("p", f"{cited}.")]
     if answered.named:
         names = ", ".join(node.name for node in answered.named)
@@ -328,7 +331,7 @@ def _followed(known: KnownGraphs, thought: Thought, drawn: AsMarkup) -> Markup:
 
 
 def _plan(thought: Thought) -> Markup:
-    said = f"{counted(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
+    said = f"{format_count(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
     parts = [
         ("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
         ("Memory", [said] * bool(said), "Nothing of earlier conversations helped."),
@@ -399,7 +402,7 @@ class TalkView(LiveOutput):
     def _data(self) -> dict[str, Any]:
         config = self.talk.expert
         graph = self.talk.known.graph
-        knows = f"knows {', '.join(config.graphs)}: {counted(len(graph), 'node')}, {counted(len(graph.edges), 'edge')}"
+        knows = f"knows {', '.join(config.graphs)}: {format_count(len(graph), 'node')}, {format_count(len(graph.edges), 'edge')}"
         about = {"name": config.persona.name, "about": f"{config.description or config.name}; {knows}"}
         about |= {"greeting": config.persona.greeting}
         return {"view": "talk", "asks": True, **about, "turns": self._turns()}
@@ -501,7 +504,7 @@ def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
         "answer": answer_markup(answered),
         "cards": [[chip_name(node), node_card(answered.known, node, _drawn)] for node in answered.cited],
         "steps": _pages_data(answer_pages(answered, _drawn)),
-        "said": f"Answered: {counted(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
+        "said": f"Answered: {format_count(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
     }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kgot_lab.errors import LabError, NotInstalled
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, element, key_of
 
@@ -86,7 +86,7 @@ class Live:
         """
         shown: Any = self.picture
         drawn = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
-        made = _widget_class()(data={**whole(self.data), "stands_for": key_of(drawn)})
+        made = _widget_class()(data={**replace_surrogates(self.data), "stands_for": key_of(drawn)})
         made.on_msg(lambda widget, message, buffers: self._hear(widget, message))
         self._widgets.append(made)
         return made
@@ -94,7 +94,7 @@ class Live:
     def send(self, message: Mapping[str, Json]) -> None:
         """Send a message to every widget of this view."""
         for widget in self._widgets:
-            widget.send(whole(dict(message)))
+            widget.send(replace_surrogates(dict(message)))
 
     def _hear(self, widget: Any, message: Mapping[str, Json]) -> None:
         if "live" in message:
@@ -102,7 +102,7 @@ class Live:
             return
         answer = self._heard(message)
         if answer:
-            widget.send(whole(answer))
+            widget.send(replace_surrogates(answer))
 
 
 # collects views that are not for IPython

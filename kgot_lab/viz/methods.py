@@ -8,11 +8,11 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from kgot_lab.errors import require_count
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.kgos.methods.dimensions import DimensionProfile, ProfileRow
 from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.viz.static.drawing import (
     WIDE_HALO,
     Drawing,
@@ -106,7 +106,7 @@ def _head(found: SearchResult, width: float) -> Iterator[Markup]:
         row = list(LANE_FILLS).index(name)
         left, top = x + 128.0 * (row % 2), 66.0 + 18.0 * (row // 2)
         yield draw_rect(left, top, 12, 12, LANE_FILLS[name])
-        yield draw_text(f"{name} × {decimal(weight)}", left + 18, top + 10.5, 12.0, "#222222")
+        yield draw_text(f"{name} × {format_decimal(weight)}", left + 18, top + 10.5, 12.0, "#222222")
     yield draw_text("SEEDS", _SEARCH_EDGE, 98.0, 12.0, FAINT_INK)
     yield draw_text("EDGES FOLLOWED", _SEARCH_EDGE + _SEEDS + 20, 98.0, 12.0, FAINT_INK)
     yield draw_text("ANSWERS", _SEARCH_EDGE + _SEEDS + _GAP, 98.0, 12.0, FAINT_INK)
@@ -142,12 +142,12 @@ def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
     x = _SEARCH_EDGE + _SEEDS + _GAP
     (name,) = fitted(f"{number + 1}. {node.name}", _SEARCH_NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
     parts = _lane_parts(node)
-    said = [f"{lane} {decimal(value)}" for lane, value in parts.items() if value > 0]
+    said = [f"{lane} {format_decimal(value)}" for lane, value in parts.items() if value > 0]
     bars = lane_bar(parts, x + _SEARCH_NAMES, y + 8, _BARS / (most or 1.0))
     return element(
         "g", element("title", f"{node.name} ({node.id}): {', '.join(said)}"),
         draw_text(name, x, y + 20, 14.0, STRONG_INK, bold=True), draw_text(shortened(node.type, 40), x + 18, y + 36, 12.0, FAINT_INK),
-        *bars, draw_text(decimal(node.score), x + _SEARCH_NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
+        *bars, draw_text(format_decimal(node.score), x + _SEARCH_NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
         draw_text(" + ".join(said), x + _SEARCH_NAMES, y + 36, 11.0, FAINT_INK),
     )  # fmt: skip
 
@@ -177,16 +177,18 @@ def _search_notes(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     drawn = {found.followed[node.id].seed for node in nodes if node.id in found.followed}
     rest = len(found.seeds) - len(drawn)
     idle = f", of which {rest} led to nothing that is drawn" if rest else ""
-    told = [f"{counted(len(found.seeds), 'seed')}{idle}."] if found.seeds else ["No seeds."]
-    told += [f"{counted(more, 'more node')} {'is' if more == 1 else 'are'} in the table."] * bool(more)
+    told = [f"{format_count(len(found.seeds), 'seed')}{idle}."] if found.seeds else ["No seeds."]
+    told += [f"{format_count(more, 'more node')} {'is' if more == 1 else 'are'} in the table."] * bool(more)
     return " ".join(told) if nodes else "Nothing was found."
 
 
 def _describe_search(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     """Describe the picture in words."""
     rows = [
-        f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which "
-        + ", ".join(f"{lane} {decimal(value)}" for lane, value in _lane_parts(node).items() if value > 0)
+        f"{number}. {shortened(node.name, 80)}, {format_decimal(node.score)} of which "
+        + ", ".join(
+            f"{lane} {format_decimal(value)}" for lane, value in _lane_parts(node).items() if value > 0
+        )
         for number, node in enumerate(nodes, start=1)
     ]
     return f"Answers to {shortened(found.query, 200)!r}: " + ("; ".join(rows) or "none") + "."
@@ -197,8 +199,8 @@ def _search_sheet(found: SearchResult) -> Sheet:
     for number, node in enumerate(found.nodes, start=1):
         step = found.followed.get(node.id)
         came = f"{step.seed} ({step.edge.type})" if step else ""
-        parts = map(decimal, _lane_parts(node).values())
-        rows.append((str(number), node.name, node.type, decimal(node.score), *parts, came))
+        parts = map(format_decimal, _lane_parts(node).values())
+        rows.append((str(number), node.name, node.type, format_decimal(node.score), *parts, came))
     return sheet(("rank", "node", "type", "score", *LANE_FILLS, "came by"), rows, f"Answers to {found.query}")
 
 
@@ -394,7 +396,7 @@ def _impact_notes(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
         return f"Nothing is reached, {impact.direction}."
     far = max(node.depth for node in drawn.values())
     chain = f" Thick: the riskiest chain, product {impact.critical_risk:.2g}." * bool(impact.critical_path)
-    more = f" Not drawn: {counted(left, 'node')}." * bool(left)
+    more = f" Not drawn: {format_count(left, 'node')}." * bool(left)
     return f"Rings: edges away, 1 to {far}, {impact.direction}. Larger dots: higher risk.{chain}{more}"
 
 
@@ -407,7 +409,7 @@ def _describe_impact(impact: Impact) -> str:
         for depth, nodes in impact.risk_by_depth.items()
     )
     path = " → ".join(told[id] for id in impact.critical_path)
-    reached = f"A change of {told[impact.node]} ({impact.direction}) reaches {counted(impact.total_impacted, 'node')}."
+    reached = f"A change of {told[impact.node]} ({impact.direction}) reaches {format_count(impact.total_impacted, 'node')}."
     return f"{reached} {rings}." + f" Riskiest chain: {path}." * bool(path)
 
 

@@ -21,7 +21,7 @@ from kgot_lab.loop.formatting import Part, PartKind, format_fact, tell
 from kgot_lab.loop.replay.forks import by_hand, origin
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 from kgot_lab.viz.external_requests import references
 from kgot_lab.viz.graph.marks import Place
@@ -437,7 +437,10 @@ def export_page(
     Without `arrows`, lines have no arrow heads. Raises what `export` raises.
     """
     view = show_graph(graph, positions=positions, height=_HEIGHT, most=limit, arrows=arrows)
-    title = title or f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
+    title = (
+        title
+        or f"A graph with {format_count(len(graph), 'node')} and {format_count(len(graph.edges), 'edge')}"
+    )
     body = element(
         "main",
         element("h1", title),

@@ -12,7 +12,7 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import in_columns
@@ -132,7 +132,7 @@ def _told(
     return (
         (knowing.npc.name,),
         (
-            f"{counted(len(seen.entities), 'entity', 'entities')}, {counted(len(seen.relationships), 'relationship')}",
+            f"{format_count(len(seen.entities), 'entity', 'entities')}, {format_count(len(seen.relationships), 'relationship')}",
         ),
         (", ".join(alone),) if alone else (),
         ("yes" if knowing.knows else "no",),

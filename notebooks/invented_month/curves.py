@@ -10,7 +10,7 @@ from typing import Any
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.significance import Estimate
-from kgot_lab.evaluation.tables import Cell, Grid, decimal
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.types import Json
 
 from .month import GoldMonth
@@ -102,7 +102,7 @@ def kinds_grid(curves: Sequence[BriefingCurve], title: str) -> Grid:
 def estimate_told(estimate: Estimate) -> str:
     """An estimate with its interval; nothing where there was nothing to count."""
     return (
-        f"{decimal(estimate.mean)} ({decimal(estimate.low)} to {decimal(estimate.high)})"
+        f"{format_decimal(estimate.mean)} ({format_decimal(estimate.low)} to {format_decimal(estimate.high)})"
         if estimate.n
         else "–"
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from kgot_lab.evaluation.significance import Estimate, grouped_interval, share
+from kgot_lab.evaluation.significance import Estimate, grouped_interval, proportion
 
 from .month import GoldBriefing, GoldMonth
 from .telling import ToldBriefing
@@ -49,13 +49,13 @@ class MonthScore:
     def precision(self) -> Estimate:
         """Of what was told, the share that is right in all: person, call, paths, time."""
         told = [each.kind == TOLD_RIGHT for each in self.judged if each.was_told]
-        return share(sum(told), len(told))
+        return proportion(sum(told), len(told))
 
     @property
     def recall(self) -> Estimate:
         """Of what must be told, the share that was, right in all."""
         gold = [each.kind == TOLD_RIGHT for each in self.judged if each.is_gold]
-        return share(sum(gold), len(gold))
+        return proportion(sum(gold), len(gold))
 
     @property
     def kinds(self) -> Mapping[str, int]:
@@ -151,5 +151,5 @@ def _by_item(judged: Sequence[JudgedBriefing]) -> Estimate:
     right, items = [float(each.kind == TOLD_RIGHT) for each in judged], [each.item for each in judged]
     # where nothing differs there is nothing to draw from, and an item is as good as one briefing
     if len(set(right)) < 2:
-        return share(int(any(right)) * len(set(items)), len(set(items)))
+        return proportion(int(any(right)) * len(set(items)), len(set(items)))
     return grouped_interval(right, items)

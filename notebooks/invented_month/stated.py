@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsaid_names
 from kgot_lab.domains.investment.monitor.news import BY_THE_ITEM, OF_THE_ITEM, NewsItem
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Json
 
 from .said import SaidEdge, SaidFacts, SaidThing
@@ -110,9 +110,9 @@ def _withdrawn(call: SaidThing, mentions: Iterable[str], named: Mapping[str, str
 
 def _words_for(told: SaidThing, item: NewsItem) -> str:
     """What an item calls that which another told of: the words of both."""
-    has = set(named_words(item.shown))
+    has = set(name_tokens(item.shown))
     words = f"{str(told['type']).replace('_', ' ')} {told['summary']}".replace(":", "").split()
-    return " ".join(word for word in dict.fromkeys(words) if has.issuperset(named_words(word)))
+    return " ".join(word for word in dict.fromkeys(words) if has.issuperset(name_tokens(word)))
 
 
 def _house(thing: SaidThing) -> str:

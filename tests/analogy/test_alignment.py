@@ -14,7 +14,7 @@ from kgot_lab.analogy.alignment import Aligner, AlignmentWeights, agreement, in_
 from kgot_lab.analogy.linguistic import analyse
 from kgot_lab.analogy.verdict import Cutoffs, judged
 from kgot_lab.embedding.pretrained import MiniLM
-from kgot_lab.embedding.vectors import Remembered
+from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
 
 pytest.importorskip("onnxruntime")
@@ -33,9 +33,9 @@ def model():
     """The real model, with the units of the texts embedded once: its 8 bits come out a little different in
     another batch.
     """
-    model = Remembered(MiniLM())
+    model = InMemoryVectors(MiniLM())
     found = analyse(TEXTS)
-    model.remember(
+    model.add_texts(
         sorted(
             {unit.masked for each in found for unit in each.units}
             | {event.line for each in found for event in each.events}

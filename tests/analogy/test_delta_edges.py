@@ -26,7 +26,7 @@ from kgot_lab.analogy.delta_edges import (
     with_edges,
 )
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.embedding.embedder import unit
+from kgot_lab.embedding.embedder import normalise_rows
 from kgot_lab.embedding.embedders import embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -141,7 +141,9 @@ def by_hand(
 
 
 def cosine(a: str, b: str) -> float:
-    one, other = (unit(row[None], "")[0] if row.any() else row * math.nan for row in BAGS.embed([a, b]))
+    one, other = (
+        normalise_rows(row[None], "")[0] if row.any() else row * math.nan for row in BAGS.embed([a, b])
+    )
     return round(math.fsum(float(x) * float(y) for x, y in zip(one, other, strict=True)), 6)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from support.tiny_collection import tiny
 
-from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, bench
+from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN, bench
 from kgot_lab.benchmark.recall.filling import receipt
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import ByPlan, systems
@@ -129,7 +129,7 @@ def test_the_margin_of_the_plan_changes_what_the_gate_admits():
     # what makes the fusion better at all
     assert "0.5 bm25" in said[0.0]["gate"] and "fts5" in said[0.0]["gate"]
     assert "0.5 " not in said[1.0]["gate"]  # nothing makes it better by 1
-    assert gate().name == gate.build(WRITTEN_BEFORE).name
+    assert gate().name == gate.build(DEFAULT_PLAN).name
 
 
 def test_what_is_tuned_is_tuned_for_the_primary_measure_of_the_plan():

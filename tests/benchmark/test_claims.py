@@ -10,7 +10,7 @@ from kgot_lab.benchmark.recall.claims import (
     REPLICATES,
     UNDECIDED,
     WAITING,
-    verdicts,
+    judge_claims,
 )
 from kgot_lab.benchmark.recall.datasets import Dataset
 from kgot_lab.errors import BadInput
@@ -47,7 +47,7 @@ def said(table, better: str, worse: str, data: str = "toy") -> str:
 
 
 def test_a_claim_replicates_does_not_or_cannot_be_decided():
-    table = verdicts([made()])
+    table = judge_claims([made()])
     assert said(table, "kg-os hybrid", "embeddings") == REPLICATES  # 30 against 15 of 30
     assert said(table, "bm25", "fts5") == DOES_NOT  # 15 against 30
     assert said(table, "bm25", "embeddings") == UNDECIDED  # the same 15
@@ -56,7 +56,7 @@ def test_a_claim_replicates_does_not_or_cannot_be_decided():
 
 def test_p_values_are_corrected_over_the_whole_table_as_by_hand():
     reports = [made("one"), made("two", 20, {"kg-os hybrid": range(20), "rrf of three": range(12)})]
-    table = verdicts(reports)
+    table = judge_claims(reports)
     assert len(table.rows) == 3 * len(PUBLISHED_CLAIMS)  # two data sets, and both together
     raw = []
     for row in table.rows:
@@ -82,13 +82,13 @@ def test_a_report_that_lacks_a_system_is_refused_and_says_which():
     with pytest.raises(
         BadInput, match=r"toy lacks 'rrf of three', which the claim .* needs; run the whole benchmark"
     ):
-        verdicts([made(systems=[name for name in SYSTEMS if name != "rrf of three"])])
+        judge_claims([made(systems=[name for name in SYSTEMS if name != "rrf of three"])])
     with pytest.raises(BadInput, match="takes the reports"):
-        verdicts([])
+        judge_claims([])
 
 
 def test_the_table_in_markdown_has_every_verdict_and_what_waits():
-    table = verdicts([made()])
+    table = judge_claims([made()])
     lines = [line for line in table.markdown().splitlines() if line.startswith("|")]
     assert len(lines) == 2 + len(PUBLISHED_CLAIMS) and len({line.count("|") for line in lines}) == 1
     assert (
@@ -106,7 +106,7 @@ def test_the_table_in_markdown_has_every_verdict_and_what_waits():
 
 
 def test_an_interval_that_holds_0_is_not_decided_whatever_p_says():
-    row = verdicts([made()]).rows[0]
+    row = judge_claims([made()]).rows[0]
     assert replace(row, p_holm=0.001, difference=replace(row.difference, low=-0.01)).verdict == UNDECIDED
     assert replace(row, p_holm=0.05).verdict == UNDECIDED and replace(row, p_holm=0.049).verdict == REPLICATES
 
@@ -114,7 +114,7 @@ def test_an_interval_that_holds_0_is_not_decided_whatever_p_says():
 def test_what_is_sure_alone_may_not_be_sure_in_the_family():
     [row] = [
         row
-        for row in verdicts([made()]).rows
+        for row in judge_claims([made()]).rows
         if (row.claim.better, row.claim.worse) == ("kg-os hybrid", "rrf of three")
     ]
     alone = sign_flip_p([1.0] * 6 + [0.0] * 24, rounds=500)
@@ -122,4 +122,4 @@ def test_what_is_sure_alone_may_not_be_sure_in_the_family():
 
 
 def test_one_data_set_has_no_row_for_all_together():
-    assert {row.dataset for row in verdicts([made()]).rows} == {"toy"}
+    assert {row.dataset for row in judge_claims([made()]).rows} == {"toy"}

@@ -22,16 +22,16 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.benchmark.comparison.comparison_run import (
     ComparisonRun,
-    Slice,
-    expected_rest,
+    ComparisonSlice,
+    estimate_remaining,
     forecast_grid,
-    missing,
+    missing_answers,
     place_of,
+    questions_in_turn,
     receipts_of,
-    turns,
 )
 from kgot_lab.benchmark.comparison.plan import Design, comparison_plan, develop_samples, drawn_samples
-from kgot_lab.benchmark.comparison.results import Findings, comparison_grids, reached_goals
+from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids, reached_goals
 from kgot_lab.benchmark.comparison.systems import (
     ABLATION_PAIRS,
     ABLATIONS,
@@ -114,7 +114,7 @@ def test_the_sets_are_whole_and_the_ids_of_passages_do_not_follow_the_questions(
 
 def test_wherever_it_stops_all_systems_have_answered_the_same_first_questions():
     done: dict[tuple[str, str], list[str]] = {}
-    for due in turns(TINY):
+    for due in questions_in_turn(TINY):
         done.setdefault((due.set, due.system), []).append(due.question.id)
         for name in SETS:
             counts = [len(done.get((name, system), ())) for system in WAYS_TO_ANSWER if system != "loop"]
@@ -123,7 +123,7 @@ def test_wherever_it_stops_all_systems_have_answered_the_same_first_questions():
         ids == [question.id for question in SETS[name].questions][: len(ids)]
         for (name, _), ids in done.items()
     )
-    asked = Counter(due.system for due in turns(TINY))
+    asked = Counter(due.system for due in questions_in_turn(TINY))
     assert asked == {"closed-book": 5, "rag": 5, "follow-few": 5, "gold": 5, "loop": 2}
 
 
@@ -135,7 +135,9 @@ def test_every_system_answers_and_leaves_a_trace_of_what_it_read(tmp_path):
         (due.set, due.system, due.question.id): receipt
         for due, receipt in ComparisonRun(TINY, tmp_path / "out", reader()).answers()
     }
-    assert len(receipts) == len(list(turns(TINY))) and not any(receipt.error for receipt in receipts.values())
+    assert len(receipts) == len(list(questions_in_turn(TINY))) and not any(
+        receipt.error for receipt in receipts.values()
+    )
     assert all(receipt.correct for (_, system, _), receipt in receipts.items() if system != "closed-book")
     assert [receipts["first", "closed-book", id].em for id in ("lovelace", "curie")] == [1, 0]
     assert receipts["first", "rag", "curie"].rests and receipts["first", "rag", "curie"].evidence_tokens > 0
@@ -172,10 +174,12 @@ def test_what_was_answered_is_not_asked_again_in_the_next_sitting(tmp_path):
     first, second = reader(), reader()
     with closing(ComparisonRun(TINY, tmp_path / "out", first).answers()) as answers:
         begun = [next(answers) for _ in range(6)]
-    left = missing(TINY, tmp_path / "out")
+    left = missing_answers(TINY, tmp_path / "out")
     rest = list(ComparisonRun(TINY, tmp_path / "out", second).answers())
-    assert [due for due, _ in (*begun, *rest)] == list(turns(TINY)) and [due for due, _ in rest] == left
-    assert not set(first.asked[:6]) & set(second.asked) and missing(TINY, tmp_path / "out") == []
+    assert [due for due, _ in (*begun, *rest)] == list(questions_in_turn(TINY)) and [
+        due for due, _ in rest
+    ] == left
+    assert not set(first.asked[:6]) & set(second.asked) and missing_answers(TINY, tmp_path / "out") == []
     assert list(ComparisonRun(TINY, tmp_path / "out", reader()).answers()) == []
 
 
@@ -205,11 +209,11 @@ def test_killed_in_the_middle_of_a_question_it_goes_on(tmp_path):
     )
     process.send_signal(signal.SIGKILL)
     assert process.wait(timeout=AMPLE) == -signal.SIGKILL
-    there = len(list(turns(TINY))) - len(missing(TINY, tmp_path / "out"))
+    there = len(list(questions_in_turn(TINY))) - len(missing_answers(TINY, tmp_path / "out"))
     again = list(ComparisonRun(TINY, tmp_path / "out", reader()).answers())
     assert (
         there >= 3
-        and len(again) + there == len(list(turns(TINY)))
+        and len(again) + there == len(list(questions_in_turn(TINY)))
         and not any(receipt.error for _, receipt in again)
     )
 
@@ -220,13 +224,15 @@ def test_a_model_that_always_fails_stops_the_sitting_and_is_asked_again_later(tm
 
     with pytest.raises(LLMError, match=r"5 answers in a row ended in an error.*the server is away"):
         list(ComparisonRun(TINY, tmp_path / "out", reader(fails)).answers())
-    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answers())) == len(list(turns(TINY)))
+    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answers())) == len(
+        list(questions_in_turn(TINY))
+    )
 
 
 def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tells_the_time_it_took(tmp_path):
     first, second = Sure(), reader(lambda _: pytest.fail("asked again"))
     second.name = Sure.name
-    chosen = Slice(["rag", "follow-few"], ["first"])
+    chosen = ComparisonSlice(["rag", "follow-few"], ["first"])
     before = {
         (due.system, due.question.id): receipt
         for due, receipt in ComparisonRun(TINY, tmp_path / "one", first).answers(chosen)
@@ -245,7 +251,7 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
     other = reader()
     list(
         ComparisonRun(TINY, tmp_path / "three", other, reuse=[tmp_path / "one"]).answers(
-            Slice(["rag"], ["first"])
+            ComparisonSlice(["rag"], ["first"])
         )
     )
     assert len(other.asked) == 3  # replies of another model are not taken
@@ -269,10 +275,10 @@ def test_each_ablation_changes_one_mode_and_the_plan_says_in_what(tmp_path):
 
 def test_a_system_may_change_until_it_has_answered_and_the_plan_says_so(tmp_path):
     folder = tmp_path / "out"
-    list(ComparisonRun(TINY, folder, reader()).answers(Slice(systems=("rag",), limit=1)))
+    list(ComparisonRun(TINY, folder, reader()).answers(ComparisonSlice(systems=("rag",), limit=1)))
     loop = replace(TINY.systems["loop"], passages=TINY.systems["loop"].passages + 1)
     other = replace(TINY, systems={**TINY.systems, "loop": loop})
-    list(ComparisonRun(other, folder, reader()).answers(Slice(systems=("loop",), limit=1)))
+    list(ComparisonRun(other, folder, reader()).answers(ComparisonSlice(systems=("loop",), limit=1)))
     plan = comparison_plan(folder)
     assert plan["systems"]["loop"]["passages"] == loop.passages and plan["amended"][0][
         "before their first answer"
@@ -283,8 +289,12 @@ def test_a_system_may_change_until_it_has_answered_and_the_plan_says_so(tmp_path
 
 def test_questions_asked_again_are_laid_beside_their_first_answers(tmp_path):
     for folder, limit in (("first", 2), ("again", 1)):
-        list(ComparisonRun(TINY, tmp_path / folder, reader()).answers(Slice(systems=("rag",), limit=limit)))
-    first, again = (Findings.of(tmp_path / folder) for folder in ("first", "again"))
+        list(
+            ComparisonRun(TINY, tmp_path / folder, reader()).answers(
+                ComparisonSlice(systems=("rag",), limit=limit)
+            )
+        )
+    first, again = (ComparisonResults.of(tmp_path / folder) for folder in ("first", "again"))
     told = repetition(first, again, "rag")
     assert (told.answers, told.same) == (
         len(again.answers["rag"]),
@@ -301,7 +311,7 @@ def test_questions_asked_again_are_laid_beside_their_first_answers(tmp_path):
 
 
 def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_path):
-    list(ComparisonRun(TINY, tmp_path / "out", reader()).answers(Slice(limit=1)))
+    list(ComparisonRun(TINY, tmp_path / "out", reader()).answers(ComparisonSlice(limit=1)))
     plan = comparison_plan(tmp_path / "out")
     assert plan["systems"]["loop"]["limits"]["steps"] == 7 and plan["model"]["name"] == "scripted reader"
     assert plan["systems"]["rag"]["prompts"] != plan["systems"]["loop"]["prompts"]
@@ -316,7 +326,7 @@ def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_pa
     with pytest.raises(BadInput, match=r"sets\.first\.questions is 3 there and 2 now"):
         fewer = replace(TINY, samples={**SETS, "first": SETS["first"].only(["lovelace", "curie"])})
         list(ComparisonRun(fewer, tmp_path / "out", reader()).answers())
-    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answers(Slice(limit=1)))) == 0
+    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answers(ComparisonSlice(limit=1)))) == 0
 
 
 def replace_name(llm, name):
@@ -342,7 +352,7 @@ def test_the_real_plan_names_all_that_an_answer_depends_on(drawn):
 # ------------------------------------------------------------------------------------------------
 
 
-def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more) -> Findings:
+def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more) -> ComparisonResults:
     """The results of receipts made by hand: for each system, exact match and likelihood of the questions in
     their order, set by set.
     """
@@ -365,11 +375,11 @@ def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more)
                 question.id, em=em, f1=em, likelihood=likelihood, **{**costs, **more.get(system, {})}
             )
             append_result(place / "receipts.jsonl", receipt)
-    return Findings.of(folder)
+    return ComparisonResults.of(folder)
 
 
 def row_of(findings, system, on="all sets"):
-    return next(row for row in findings.measured if (row.system, row.on) == (system, on))
+    return next(row for row in findings.system_scores if (row.system, row.on) == (system, on))
 
 
 def test_all_measures_follow_from_the_receipts_alone(tmp_path):
@@ -445,7 +455,7 @@ def test_what_is_aimed_at_is_a_family_of_its_own_so_that_looking_at_more_costs_i
 
 
 def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_tokens(tmp_path):
-    before = {(row.set, row.system): row for row in expected_rest(TINY, tmp_path / "out")}
+    before = {(row.set, row.system): row for row in estimate_remaining(TINY, tmp_path / "out")}
     assert (
         before["first", "rag"].left == 3
         and before["first", "rag"].by == "reckoned"
@@ -453,7 +463,7 @@ def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_to
     )
     assert before["first", "loop"].seconds > before["first", "rag"].seconds
     written(tmp_path / "out", {"rag": [(1, None)] * 2, "gold": [(1, None)] * 5})
-    after = {(row.set, row.system): row for row in expected_rest(TINY, tmp_path / "out")}
+    after = {(row.set, row.system): row for row in estimate_remaining(TINY, tmp_path / "out")}
     assert (after["first", "rag"].left, after["first", "rag"].seconds, after["first", "rag"].by) == (
         1,
         2.0,
@@ -463,17 +473,19 @@ def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_to
         "first",
         "gold",
     ) not in after
-    assert forecast_grid(list(after.values())).rows[-1][1].text == str(len(missing(TINY, tmp_path / "out")))
+    assert forecast_grid(list(after.values())).rows[-1][1].text == str(
+        len(missing_answers(TINY, tmp_path / "out"))
+    )
     assert receipts_of(tmp_path / "out", "first", "loop") == {}
 
 
 def test_a_comparison_goes_on_another_day_on_another_machine(tmp_path):
-    list(ComparisonRun(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=1)))
+    list(ComparisonRun(TINY, tmp_path, reader()).answers(ComparisonSlice(systems=("rag",), limit=1)))
     plan = comparison_plan(tmp_path) | {
         "made": {"date": "2001-02-03", "version": "0.0.1", "machine": "abacus"}
     }
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    assert list(ComparisonRun(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=2)))
+    assert list(ComparisonRun(TINY, tmp_path, reader()).answers(ComparisonSlice(systems=("rag",), limit=2)))
     assert comparison_plan(tmp_path) == plan
 
 
@@ -482,11 +494,11 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     with pytest.raises(BadInput, match=r"has no plan.json but holds notes.txt"):
         list(ComparisonRun(TINY, tmp_path, reader()).answers())
     with pytest.raises(BadInput, match="there is no plan of a comparison"):
-        Findings.of(tmp_path)
+        ComparisonResults.of(tmp_path)
     for other in ('{"plan": 1, "set": "hotpotqa"}', '{"kind": "does the graph pay"}', "[]"):
         (tmp_path / "plan.json").write_text(other)
         with pytest.raises(BadInput, match="is not the plan of a comparison"):
-            Findings.of(tmp_path)
+            ComparisonResults.of(tmp_path)
 
 
 def test_a_question_without_known_sentences_has_no_ceiling():
@@ -498,7 +510,7 @@ def test_a_system_whose_preset_is_not_there_is_left_out_unless_it_is_named():
     design = replace(
         TINY, systems={**WAYS_TO_ANSWER, "later": AnswerSystem("loop", "follow", 2, "no such preset")}
     )
-    assert "later" not in {due.system for due in turns(design)}
+    assert "later" not in {due.system for due in questions_in_turn(design)}
     with pytest.raises(BadInput, match="this version has no preset 'no such preset', so later cannot answer"):
         check_systems(["later"], design.systems)
 
@@ -506,7 +518,7 @@ def test_a_system_whose_preset_is_not_there_is_left_out_unless_it_is_named():
 def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):
     design = without("loop", "closed-book", "rag", "gold")
     [(due, receipt)] = ComparisonRun(design, tmp_path / "out", reader(lambda _: "Atlantis")).answers(
-        Slice((), ["second"], 1)
+        ComparisonSlice((), ["second"], 1)
     )
     answered = load_run(place_of(tmp_path / "out", due.set, due.system) / "traces" / "newton.jsonl").events[
         -1
@@ -517,7 +529,7 @@ def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):
 def test_an_answer_that_failed_counts_as_wrong_and_is_counted_as_an_error(tmp_path):
     findings = written(tmp_path / "out", {"rag": [(0, None)] * 5}, rag={"error": "busy"})
     assert (row_of(findings, "rag").errors, row_of(findings, "rag").em.mean) == (5, 0)
-    assert len(missing(TINY, tmp_path / "out", Slice(["rag"]))) == 5
+    assert len(missing_answers(TINY, tmp_path / "out", ComparisonSlice(["rag"]))) == 5
 
 
 def test_answers_of_two_folders_to_the_same_questions_are_paired_as_those_of_one(tmp_path):
@@ -548,19 +560,21 @@ def test_evidence_is_part_of_an_aim_where_it_has_a_share(tmp_path):
     taken = {"rag": {"evidence_tokens": 100}, "follow-few": {"evidence_tokens": 30}}
     findings = written(tmp_path / "out", {"rag": [(1, None)] * 5, "follow-few": [(1, None)] * 5}, **taken)
     plan = {**findings.plan, "aims": [{**findings.plan["aims"][1], "share": share} for share in (0.25, 0.5)]}
-    tight, loose = reached_goals(Findings(plan, findings.answers))
+    tight, loose = reached_goals(ComparisonResults(plan, findings.answers))
     assert (tight.verdict, loose.verdict) == ("missed", "reached") and tight.figure.endswith(
         ".300 of its evidence tokens"
     )
 
 
 def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_its_receipt(tmp_path):
-    given = list(ComparisonRun(without("loop"), tmp_path / "out", Sure()).answers(Slice((), ["first"], 1)))
+    given = list(
+        ComparisonRun(without("loop"), tmp_path / "out", Sure()).answers(ComparisonSlice((), ["first"], 1))
+    )
     assert len(given) == 4 and all(receipt.likelihood == pytest.approx(0.5) for _, receipt in given)
     assert not IN_JSON.prompt(
         "Where?", None
     ).likelihood  # what was recorded before is still found by its prompt
-    assert row_of(Findings.of(tmp_path / "out"), "rag").calibration_error == pytest.approx(0.5)
+    assert row_of(ComparisonResults.of(tmp_path / "out"), "rag").calibration_error == pytest.approx(0.5)
 
 
 def test_no_question_is_begun_once_the_minutes_are_over(tmp_path):
@@ -568,7 +582,7 @@ def test_no_question_is_begun_once_the_minutes_are_over(tmp_path):
     answered = list(
         ComparisonRun(TINY, tmp_path / "out", reader(), clock=lambda: next(times)).answers(minutes=1)
     )
-    assert [due for due, _ in answered] == list(turns(TINY))[:3]
+    assert [due for due, _ in answered] == list(questions_in_turn(TINY))[:3]
 
 
 def test_questions_of_a_group_are_drawn_together(tmp_path):
@@ -595,11 +609,11 @@ def test_questions_of_musique_that_share_a_step_are_one_group():
 
 
 def test_some_systems_sets_and_first_questions_may_be_asked_alone():
-    chosen = list(turns(TINY, Slice(["rag"], ["second"], 1)))
+    chosen = list(questions_in_turn(TINY, ComparisonSlice(["rag"], ["second"], 1)))
     assert [(due.set, due.system, due.question.id) for due in chosen] == [("second", "rag", "newton")]
-    for wrong in (Slice(["ragg"]), Slice((), ["third"])):
+    for wrong in (ComparisonSlice(["ragg"]), ComparisonSlice((), ["third"])):
         with pytest.raises(UnknownName):
-            list(turns(TINY, wrong))
+            list(questions_in_turn(TINY, wrong))
 
 
 def test_the_facts_of_a_question_are_sentences_of_its_passages_that_mostly_hold_the_answer(drawn):

@@ -22,7 +22,7 @@ from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.cli.app import app
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.types import Edge
@@ -48,7 +48,7 @@ def test_every_family_is_a_system_that_the_package_offers():
 
 def test_the_table_is_recomputed_from_per_query_results_without_running_anything(folder, monkeypatch):
     measured = bench_families(folder, names=["tiny"], embedder=SyntheticVectors(64))
-    monkeypatch.setattr("kgot_lab.benchmark.recall.bench.benchmark", None)  # nothing can run
+    monkeypatch.setattr("kgot_lab.benchmark.recall.bench.run_benchmark", None)  # nothing can run
     assert bench_families(folder, table=True) == measured
     by_set = {row[0].text: row for row in measured.rows}
     # the questions of the test split
@@ -58,7 +58,7 @@ def test_the_table_is_recomputed_from_per_query_results_without_running_anything
 
 
 def test_a_value_of_the_table_is_the_mean_over_the_test_split_of_the_stored_hits(folder):
-    (report,) = [each for each in derive(folder, load_dataset) if each.dataset.name == "tiny"]
+    (report,) = [each for each in derive_reports(folder, load_dataset) if each.dataset.name == "tiny"]
     kept = load_receipt(folder / "tiny" / "bm25.jsonl.gz")
     recall = [
         len(set(kept.ids(query)[:5]) & set(TINY.qrels[query])) / len(TINY.qrels[query])

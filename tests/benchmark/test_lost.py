@@ -12,16 +12,16 @@ import pytest
 from support.birthplaces import ASKED, SETS, TINY, reader
 
 from benchmarks.questions.lost_answers import stage_of_loss
-from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Slice, place_of
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice, place_of
 from kgot_lab.benchmark.comparison.losses import (
     LOSSES,
-    keep_losses,
+    collect_losses,
     loss_of,
-    losses,
     losses_grid,
     losses_on_file,
+    save_losses,
 )
-from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput
@@ -83,22 +83,22 @@ def folder(monkeypatch, tmp_path):
     """
     for name, questions in SETS.items():
         monkeypatch.setitem(BUNDLED_SETS, name, lambda questions=questions: questions)
-    chosen = Slice(["closed-book", "rag", "gold"])
+    chosen = ComparisonSlice(["closed-book", "rag", "gold"])
     assert list(ComparisonRun(TINY, tmp_path / "out", reader(lambda _: "Paris")).answers(chosen))
     return tmp_path / "out"
 
 
 def table(folder):
-    findings = Findings.of(folder)
+    findings = ComparisonResults.of(folder)
     return {
         row[0].text: [cell.text for cell in row[1:]]
-        for row in losses_grid(findings, losses(folder, findings)).rows
+        for row in losses_grid(findings, collect_losses(folder, findings)).rows
     }
 
 
 def test_what_is_known_stays_known_when_the_traces_are_gone(folder):
-    findings = Findings.of(folder)
-    keep_losses(folder, losses(folder, findings))
+    findings = ComparisonResults.of(folder)
+    save_losses(folder, collect_losses(folder, findings))
     before = table(folder)
     shutil.rmtree(place_of(folder, "first", "gold") / "traces")
     assert table(folder) == before
@@ -110,7 +110,7 @@ def test_what_is_known_stays_known_when_the_traces_are_gone(folder):
 
 
 def test_an_answer_that_was_asked_for_again_is_not_told_by_its_old_stage(folder):
-    keep_losses(folder, losses(folder, Findings.of(folder)))
+    save_losses(folder, collect_losses(folder, ComparisonResults.of(folder)))
     place = place_of(folder, "second", "gold")
     shutil.rmtree(place / "traces")
     append_result(place / "receipts.jsonl", QuestionResult("newton", "Woolsthorpe", em=1.0, f1=1.0))
@@ -139,7 +139,7 @@ def test_a_file_of_something_else_is_refused_and_stays(folder, held, why):
     path = folder / "lost.json"
     path.write_text(held)
     with pytest.raises(BadInput, match=why) as refused:
-        losses(folder, Findings.of(folder))
+        collect_losses(folder, ComparisonResults.of(folder))
     assert "restore a copy, or put it away" in str(refused.value) and path.read_text() == held
 
 
@@ -169,9 +169,9 @@ def test_the_words_of_the_question_and_of_the_examples_are_not_what_was_shown():
 
 
 def test_the_file_is_the_same_whatever_the_order_of_the_answers(folder):
-    findings = Findings.of(folder)
-    stages = losses(folder, findings)
-    keep_losses(folder, stages)
+    findings = ComparisonResults.of(folder)
+    stages = collect_losses(folder, findings)
+    save_losses(folder, stages)
     assert losses_on_file(folder, findings.plan) == stages
     assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == [
         "curie",

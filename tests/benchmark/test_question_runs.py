@@ -11,24 +11,24 @@ from dataclasses import replace
 import pytest
 from support.loop_script import WRITE, call, scripted, votes
 
-from kgot_lab.benchmark.questions.batch import Halted, alone_in, in_parallel, trace_name
-from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
-from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, check_run, prepared, read_plan
+from kgot_lab.benchmark.questions.batch import Halted, in_parallel, lock_folder, trace_name
+from kgot_lab.benchmark.questions.kit import ModelsBehind, all_working_tools, nothing_more
+from kgot_lab.benchmark.questions.plan import AnswerSettings, QuestionPlan, check_run, prepare_run, read_plan
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
     QuestionResult,
+    add_grade,
     append_result,
     facts_read,
     read_results,
     scored,
     with_costs,
-    with_grade,
     withheld,
 )
 from kgot_lab.benchmark.questions.report import (
+    estimate_rest,
     graded_grid,
     note_untraced,
-    rest_of,
     results_grid,
     results_json,
     spent_before,
@@ -71,8 +71,8 @@ def test_an_error_ends_the_work_after_what_is_under_way():
 
 def test_a_grade_decides_where_there_is_one_and_an_unclear_one_is_not_right():
     receipt = scored(Question("q", "Who?", "Ada"), "It was Ada.", "grader")
-    assert not receipt.correct and with_grade(receipt, Grade("correct", "A"), "judge").correct
-    unclear = with_grade(receipt, Grade("unclear", "hm"), "judge")
+    assert not receipt.correct and add_grade(receipt, Grade("correct", "A"), "judge").correct
+    unclear = add_grade(receipt, Grade("unclear", "hm"), "judge")
     assert unclear.correct is False and unclear.end == "unclear" and unclear.span == "hm"
 
 
@@ -131,10 +131,10 @@ def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_wha
 
 
 def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took(tmp_path):
-    by, folder = Answerers("zero-shot", guessing([]), REFERENCE), tmp_path / "run"
+    by, folder = AnswerSettings("zero-shot", guessing([]), REFERENCE), tmp_path / "run"
 
     def answered(grader=None):
-        return list(prepared(ASKED, Selection(), replace(by, grader=grader), folder).run.answers())
+        return list(prepare_run(ASKED, Selection(), replace(by, grader=grader), folder).run.answers())
 
     timed = [receipt.seconds for receipt in answered()]
     graded = answered(Scripted(lambda _: "A", "judge"))
@@ -207,9 +207,13 @@ def test_the_same_plan_goes_on_and_another_one_is_told_apart(tmp_path):
 
 
 def test_only_one_run_at_a_time_works_in_a_folder(tmp_path):
-    with alone_in(tmp_path), pytest.raises(BadInput, match="another run is at work"), alone_in(tmp_path):
+    with (
+        lock_folder(tmp_path),
+        pytest.raises(BadInput, match="another run is at work"),
+        lock_folder(tmp_path),
+    ):
         pass
-    with alone_in(tmp_path):
+    with lock_folder(tmp_path):
         pass
 
 
@@ -232,10 +236,10 @@ def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_
         **{"arithmetic?": {"needed": False}}, parse={"answer": "London"}, choose={"number": 1},
     )  # fmt: skip
     mine = QuestionSet([], [Question("q", "Where was Ada Lovelace born?", "London")])
-    ready = prepared(
+    ready = prepare_run(
         mine,
         Selection(),
-        Answerers("loop", llm, REFERENCE, tools=lambda question, behind: [web]),
+        AnswerSettings("loop", llm, REFERENCE, tools=lambda question, behind: [web]),
         tmp_path / "run",
     )
     [receipt] = ready.run.answers()
@@ -269,15 +273,15 @@ def guessing(asked: list[str]) -> Scripted:
 @pytest.mark.parametrize("killed_with_a_reply", [True, False])
 def test_a_second_walk_that_a_kill_left_loses_no_reply_and_no_cost(tmp_path, killed_with_a_reply):
     asked = []
-    folder, by = tmp_path / "run", Answerers("zero-shot", guessing(asked), REFERENCE)
-    list(prepared(ASKED, Selection(limit=1), by, folder).run.answers())
+    folder, by = tmp_path / "run", AnswerSettings("zero-shot", guessing(asked), REFERENCE)
+    list(prepare_run(ASKED, Selection(limit=1), by, folder).run.answers())
     whole = (folder / "traces" / "q.jsonl").read_text().splitlines(keepends=True)
     (folder / "receipts.jsonl").unlink()
     (folder / "traces" / "q.jsonl").write_text("".join(whole[:2]))  # killed before the reply
     # and again, perhaps after it
     (folder / "traces" / "q.again").write_text("".join(whole[: 3 if killed_with_a_reply else 2]))
     assert spent_before(folder)[0] == killed_with_a_reply
-    [receipt] = prepared(ASKED, Selection(limit=1), by, folder).run.answers()
+    [receipt] = prepare_run(ASKED, Selection(limit=1), by, folder).run.answers()
     assert (
         receipt.correct
         and len(asked) == (1 if killed_with_a_reply else 2)
@@ -304,7 +308,10 @@ def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
     with zipfile.ZipFile(zipped, "w") as file:
         file.writestr("note.txt", "Ada Lovelace was born in London.")
     (tmp_path / "unpacked").mkdir()
-    more, behind = all_that_work(nothing_more, REFERENCE, tmp_path / "unpacked"), ModelsBehind(guessing([]))
+    more, behind = (
+        all_working_tools(nothing_more, REFERENCE, tmp_path / "unpacked"),
+        ModelsBehind(guessing([])),
+    )
 
     def used(number: int) -> tuple[str, str]:
         tools = {
@@ -355,7 +362,7 @@ def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
         check_run(
             replace(ASKED, scored_by="gaia"),
             Selection(),
-            Answerers("loop", None, REFERENCE),
+            AnswerSettings("loop", None, REFERENCE),
             tmp_path,
             graded=True,
         )
@@ -382,8 +389,8 @@ def test_rag_finds_passages_in_documents_only(tmp_path):
     mine = QuestionSet(
         [Document("d", "Ada Lovelace was born in London.", "Ada Lovelace")], ASKED.questions[:1]
     )
-    [receipt] = prepared(
-        mine, Selection(), Answerers("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run"
+    [receipt] = prepare_run(
+        mine, Selection(), AnswerSettings("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run"
     ).run.answers()
     assert receipt.correct and receipt.tools == {"search": 1}
 
@@ -391,11 +398,11 @@ def test_rag_finds_passages_in_documents_only(tmp_path):
 @pytest.mark.parametrize("system", ["loop", "zero-shot"])
 def test_the_rest_of_a_run_is_reckoned_for_what_is_missing(tmp_path, system):
     def estimates(grader=None):
-        return rest_of(
-            prepared(
+        return estimate_rest(
+            prepare_run(
                 ASKED,
                 Selection(),
-                Answerers(system, guessing([]), REFERENCE, grader=grader),
+                AnswerSettings(system, guessing([]), REFERENCE, grader=grader),
                 tmp_path / "run",
             ).run
         )
@@ -404,8 +411,8 @@ def test_the_rest_of_a_run_is_reckoned_for_what_is_missing(tmp_path, system):
     assert what.startswith("2 questions") and cost.calls == (2 if system == "zero-shot" else cost.calls) > 0
     if system == "zero-shot":
         list(
-            prepared(
-                ASKED, Selection(), Answerers(system, guessing([]), REFERENCE), tmp_path / "run"
+            prepare_run(
+                ASKED, Selection(), AnswerSettings(system, guessing([]), REFERENCE), tmp_path / "run"
             ).run.answers()
         )
         assert estimates() == {} and list(estimates(guessing([]))) == ["2 grades"]
@@ -428,12 +435,12 @@ def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
             raise BadInput("the folder of pages is gone")
         return []
 
-    ready = prepared(
-        ASKED, Selection(), Answerers("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run"
+    ready = prepare_run(
+        ASKED, Selection(), AnswerSettings("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run"
     )
     with pytest.raises(BadInput, match="pages is gone"):
         list(ready.run.answers())
-    assert len(made) == 3 and ready.run.receipts == {}
+    assert len(made) == 3 and ready.run.results == {}
 
 
 def test_what_was_halted_is_no_error_of_its_own():

@@ -16,17 +16,17 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from support.loopback import serving
 
-from kgot_lab.benchmark.questions.question import own_questions
+from kgot_lab.benchmark.questions.question import load_questions
 from kgot_lab.benchmark.questions.sets import (
     Hub,
     Selection,
     frames,
     gaia,
     hotpotqa,
+    hotpotqa_split,
     musique,
-    opened_questions,
+    open_questions,
     own_hub,
-    question_split,
     simpleqa,
 )
 from kgot_lab.errors import BadInput, UnknownName
@@ -56,7 +56,7 @@ def test_the_hash_of_a_set_changes_with_any_answer():
 
 
 def test_the_locked_questions_are_asked_only_when_they_are_named():
-    locked = set(question_split()["locked"])
+    locked = set(hotpotqa_split()["locked"])
     ids = {
         part: {question.id for question in Selection(part=part).of(hotpotqa()).questions}
         for part in ("", "locked", "develop", "all")
@@ -109,7 +109,7 @@ def test_a_set_of_ones_own_has_documents_files_and_what_a_person_took(tmp_path):
         },
         {"question": "Which file?", "answer": "tides", "documents": ["notes/tides.md"]},
     ]
-    data = own_questions(write(tmp_path / "mine.jsonl", *rows))
+    data = load_questions(write(tmp_path / "mine.jsonl", *rows))
     first, second, third = data.questions
     assert data.name == "mine" and [each.id for each in data.questions] == ["1", "sum", "3"]
     assert [document.title for document in first.documents] == ["Tides", "Moon"] and first.aliases == (
@@ -141,7 +141,7 @@ def test_a_set_of_ones_own_has_documents_files_and_what_a_person_took(tmp_path):
 def test_a_bad_line_is_named(tmp_path, row, said):
     path = write(tmp_path / "mine.jsonl", {"question": "fine?", "answer": "yes"}, row)
     with pytest.raises(BadInput, match=said):
-        own_questions(path)
+        load_questions(path)
 
 
 # ---------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
     text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     path = tmp_path / "own.jsonl"
     path.write_bytes(f"\ufeff{text}\r\n".encode())
-    assert [question.text for question in own_questions(path).questions] == [row["question"] for row in rows]
+    assert [question.text for question in load_questions(path).questions] == [row["question"] for row in rows]
 
 
 @pytest.mark.extended
@@ -301,10 +301,10 @@ def test_a_level_is_named_by_its_number_or_whole():
 
 def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):
     with pytest.raises(BadInput, match="holds no question"):
-        own_questions(write(tmp_path / "empty.jsonl"))
+        load_questions(write(tmp_path / "empty.jsonl"))
     with (
         pytest.raises(BadInput, match=r"there is no file .*gone\.jsonl: .* hotpotqa"),
-        opened_questions(str(tmp_path / "gone.jsonl")),
+        open_questions(str(tmp_path / "gone.jsonl")),
     ):
         pass
 

@@ -1,6 +1,6 @@
 from itertools import pairwise
 
-from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
+from kgot_lab.benchmark.questions.sets import hotpotqa, hotpotqa_split
 
 
 def test_the_bundled_questions_and_passages_are_complete():
@@ -35,7 +35,7 @@ def test_ids_and_order_say_nothing_about_the_questions():
 
 
 def test_the_parts_of_the_split_are_disjoint_and_cover_all_questions():
-    parts = question_split()
+    parts = hotpotqa_split()
     assert {name: len(ids) for name, ids in parts.items()} == {"locked": 40, "test": 30, "develop": 30}
     assert sorted(id for ids in parts.values() for id in ids) == sorted(
         question.id for question in hotpotqa().questions

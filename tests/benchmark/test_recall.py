@@ -13,14 +13,14 @@ from support.beir import to_beir
 from support.tiny_collection import QUESTIONS, tiny
 
 from kgot_lab.benchmark.recall import bench as room
-from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark
+from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN, run_benchmark
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.growth import LANES, SyntheticVectors, measured
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
-from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.html import recall_page
@@ -41,7 +41,7 @@ def own(tmp_path):
 @pytest.fixture(autouse=True)
 def few_rounds(monkeypatch):
     """Fewer rounds of chance than the plan of record has."""
-    monkeypatch.setattr(room, "WRITTEN_BEFORE", replace(WRITTEN_BEFORE, rounds=200))
+    monkeypatch.setattr(room, "DEFAULT_PLAN", replace(DEFAULT_PLAN, rounds=200))
 
 
 def told(reports) -> list[str]:
@@ -57,20 +57,20 @@ def receipts(folder) -> list[str]:
 
 
 def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, tmp_path, monkeypatch):
-    [first] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
+    [first] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
     assert receipts(tmp_path / "out") == [
         f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})
     ]
     assert {run.system for run in first.runs} == {*SOME, BASELINE}
-    assert first.plan == room.WRITTEN_BEFORE == Plan.load(tmp_path / "out" / "plan.json")
+    assert first.plan == room.DEFAULT_PLAN == Plan.load(tmp_path / "out" / "plan.json")
     monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run again"))
-    [again] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
+    [again] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
     assert again.csv() == first.csv() and again.markdown() == first.markdown() and f"{again}" == f"{first}"
 
 
 def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own, tmp_path):
-    [alone] = benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
-    mine, beside = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "lsa"])
+    [alone] = run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    mine, beside = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "lsa"])
     assert (
         mine.dataset.name == "own/test"
         and told([beside]) == told([alone])
@@ -78,24 +78,24 @@ def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own,
     )
     before = receipts(tmp_path / "out")
     with pytest.raises(BadInput, match="also holds runs on own/test, which the report would lose"):
-        benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], develop=True)
+        run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], develop=True)
     (tmp_path / "out" / "hotpotqa" / "bm25.jsonl.gz").write_bytes(b"broken")
     with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz is not a receipt"):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["follow"])
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["follow"])
     assert receipts(tmp_path / "out") == before
 
 
 def test_an_interrupted_benchmark_goes_on_and_gives_the_same_report(own, tmp_path):
-    [whole] = benchmark(tmp_path / "whole", VECTORS, names=[str(own)], only=SOME)
+    [whole] = run_benchmark(tmp_path / "whole", VECTORS, names=[str(own)], only=SOME)
 
     def stop(done, total, what):
         if done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME, progress=stop)
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME, progress=stop)
     assert len(receipts(tmp_path / "out")) == 2 and gc.get_freeze_count() == 0
-    [resumed] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
+    [resumed] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
     assert told([resumed]) == told([whole])
 
 
@@ -104,17 +104,17 @@ def test_an_interrupted_benchmark_goes_on_and_gives_the_same_report(own, tmp_pat
 
 def test_names_that_are_not_there_are_refused_before_anything_is_written(own, tmp_path):
     with pytest.raises(UnknownName, match="unknown system of these data 'folow'; did you mean 'follow'"):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "folow"])
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "folow"])
     with pytest.raises(UnknownName, match="'folow, triples'"):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["folow, triples"])
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["folow, triples"])
     with pytest.raises(UnknownName, match="unknown data set 'nosuch'"):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own), "nosuch"])
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own), "nosuch"])
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("what", ["broken", "other documents", "other questions", "more questions"])
 def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_path, monkeypatch, what):
-    benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
+    run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
     file = own / ("corpus.jsonl" if what == "other documents" else "queries.jsonl")
     if what == "broken":
         (tmp_path / "out" / "own-test" / "bm25.jsonl.gz").write_bytes(b"\x1f\x8b broken")
@@ -131,17 +131,17 @@ def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_pa
     with pytest.raises(
         BadInput, match=r"bm25\.jsonl\.gz (is not a receipt|was made on other (documents|questions|qrels))"
     ):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "follow"])
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "follow"])
 
 
 def test_an_empty_corpus_and_ids_that_occur_twice_are_refused(own, tmp_path):
     whole = (own / "corpus.jsonl").read_text()
     (own / "corpus.jsonl").write_text(whole + whole.splitlines()[0] + "\n")
     with pytest.raises(BadInput, match="1 ids of documents occur more than once, for example 'd00'"):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own)])
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own)])
     (own / "corpus.jsonl").write_text("")
     with pytest.raises(BadInput, match="there are no documents"):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own)])
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own)])
 
 
 # -----------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_
     own, tmp_path
 ):
     names = [name for name in systems(tiny(), VECTORS) if name not in ("static vectors", "lsa", "infonce")]
-    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=names)
+    [made] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=names)
     named, order = shown_systems(made), [run.system for run in made.runs]
     assert (
         len(named) == 10
@@ -183,7 +183,7 @@ def test_title_pagerank_finds_the_planted_link_that_words_cannot():
 
 
 def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypatch):
-    [whole] = benchmark(tmp_path / "whole", VECTORS, names=[str(own)], only=["bm25"])
+    [whole] = run_benchmark(tmp_path / "whole", VECTORS, names=[str(own)], only=["bm25"])
     asked = []
 
     def stopping(stage, query, *how):
@@ -195,9 +195,9 @@ def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypat
     original = running.timed_search
     monkeypatch.setattr(running, "timed_search", stopping)
     with pytest.raises(KeyboardInterrupt):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
     assert [path.name for path in (tmp_path / "out").rglob("*.partial")] == ["bm25.jsonl.gz.partial"]
-    [resumed] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
+    [resumed] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
     assert told([resumed]) == told([whole]) and sorted(asked[:4] + asked[5:13]) == sorted(
         [*tiny().qrels, *asked[9:13]]
     )
@@ -224,21 +224,21 @@ ODD = {
 def test_a_bundled_name_is_that_set_even_beside_a_folder_of_that_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hotpotqa").mkdir()
-    [made] = benchmark(tmp_path, VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    [made] = run_benchmark(tmp_path, VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
     assert len(made.dataset.documents) == 994
 
 
 def test_receipts_of_the_develop_questions_do_not_stand_for_all(tmp_path):
-    benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
     with pytest.raises(
         BadInput, match=r"was made on other questions.* than hotpotqa has now; name another folder"
     ):
-        benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"])
+        run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"])
 
 
 def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
-    [ours] = benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
-    [derived] = derive(tmp_path / "out", load_dataset)
+    [ours] = run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    [derived] = derive_reports(tmp_path / "out", load_dataset)
     assert (
         ours.parts == derived.parts == ("develop",)
         and ours.csv() == derived.csv()
@@ -250,7 +250,7 @@ def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
 def test_two_folders_of_one_name_would_share_receipts(own, tmp_path):
     to_beir(tiny(), tmp_path / "deep" / "own")
     with pytest.raises(BadInput, match="two of the data sets are called 'own/test'"):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own), str(tmp_path / "deep" / "own")])
+        run_benchmark(tmp_path / "out", VECTORS, names=[str(own), str(tmp_path / "deep" / "own")])
 
 
 @pytest.mark.parametrize("what", ODD)
@@ -258,7 +258,9 @@ def test_odd_data_are_measured_like_any_other(what, tmp_path):
     data = ODD[what]
     # slow to begin with
     names = [name for name in systems(data, VECTORS) if name not in ("static vectors", "lsa", "infonce")]
-    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(data, tmp_path / "own"))], only=names)
+    [made] = run_benchmark(
+        tmp_path / "out", VECTORS, names=[str(to_beir(data, tmp_path / "own"))], only=names
+    )
     assert len(made.runs) == len(names) and all(math.isfinite(row.mean) for row in made.rows)
 
 
@@ -267,5 +269,7 @@ def test_learnt_vectors_come_from_two_documents_too(tmp_path):
         documents=tiny().documents[:2], qrels={f"q{number}": {"d00": 1} for number in range(len(QUESTIONS))}
     )
     learnt = "static vectors", "lsa", "infonce"
-    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(two, tmp_path / "own"))], only=learnt)
+    [made] = run_benchmark(
+        tmp_path / "out", VECTORS, names=[str(to_beir(two, tmp_path / "own"))], only=learnt
+    )
     assert {run.system for run in made.runs} == {*learnt, BASELINE}

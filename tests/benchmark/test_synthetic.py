@@ -13,8 +13,8 @@ from kgot_lab.benchmark.recall.growth import (
     held_bytes,
     measure_growth,
     synthetic,
+    synthetic_word,
     title,
-    word,
 )
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.text.words import searched_words
@@ -32,7 +32,7 @@ def test_words_follow_zipfs_law():
     counts = collections.Counter(
         each for document in SMALL.documents for each in searched_words(document.text)
     )
-    first, tenth, hundredth = (counts[word(rank - 1)] for rank in (1, 10, 100))
+    first, tenth, hundredth = (counts[synthetic_word(rank - 1)] for rank in (1, 10, 100))
     assert 7 < first / tenth < 14 and 6 < tenth / hundredth < 15
 
 
@@ -128,6 +128,6 @@ def test_vectors_of_another_dimension_have_another_digest():
 
 
 def test_words_and_titles_differ_by_number_and_survive_the_tokenizer():
-    made = [word(number) for number in range(52**3)]
+    made = [synthetic_word(number) for number in range(52**3)]
     assert len(set(made)) == len(made) and searched_words(" ".join(made[:10_000])) == made[:10_000]
     assert len({title(number) for number in range(0, 5_000_000, 97)}) == len(range(0, 5_000_000, 97))

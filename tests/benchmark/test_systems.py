@@ -7,13 +7,13 @@ import pytest
 from support.tiny_collection import TRIPLES, tiny
 
 from kgot_lab.analogy.delta_edges import DELTA
-from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE
+from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN
 from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_score, shuffled, systems
-from kgot_lab.embedding.vectors import Remembered, minilm
+from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.retrieval.entity_linking import name_graph, title_graph
 from kgot_lab.types import Edge
 
@@ -38,7 +38,7 @@ def small(name: str, questions: int = 4, others: int = 100):
 
 def test_the_baseline_the_expected_best_and_all_systems_of_the_claims_are_there():
     names = set(systems(tiny(), VECTORS))
-    assert {BASELINE, WRITTEN_BEFORE.baseline, WRITTEN_BEFORE.expected} <= names
+    assert {BASELINE, DEFAULT_PLAN.baseline, DEFAULT_PLAN.expected} <= names
     assert {name for claim in PUBLISHED_CLAIMS for name in (claim.better, claim.worse)} <= names
 
 
@@ -107,8 +107,8 @@ def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(gra
 @pytest.mark.extended
 def test_following_names_finds_far_more_than_following_shuffled_ones():
     data = load_dataset("hotpotqa").develop
-    embedder = Remembered(minilm())
-    embedder.remember([query.text for query in data.queries])
+    embedder = InMemoryVectors(minilm())
+    embedder.add_texts([query.text for query in data.queries])
     made, reached = systems(data, embedder), mean_score(data, "recall@5")
     own, control = reached(made["follow"]()), reached(made["control: names shuffled"]())
     none, convex = reached(made["control: no links"]()), reached(made[BASELINE]())

@@ -12,7 +12,7 @@ from support.searching import const
 
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, open_from_disk
-from kgot_lab.retrieval.fusion import WEIGHTS, Weights
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.explorer.fusion_weights import LETTERS, Mix, shares
@@ -151,7 +151,9 @@ def test_the_formula_of_the_browser_is_that_of_python(page, tied):
     chance = random.Random(5)
     own = [Weights(*(chance.randrange(21) / 20 for _ in LETTERS)) for _ in range(12)]
     stands = ((), 10), (("text",), 3), (("embedding", "graph"), 50)
-    mixes = [Mix(weights, frozenset(off), k) for weights in (*WEIGHTS.values(), *own) for off, k in stands]
+    mixes = [
+        Mix(weights, frozenset(off), k) for weights in (*WEIGHT_PRESETS.values(), *own) for off, k in stands
+    ]
     wishes = [
         {**mix.to_json, "before": before.to_json} for before, mix in zip([Mix(), *mixes], mixes, strict=False)
     ]

@@ -12,7 +12,7 @@ import pytest
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
@@ -173,7 +173,7 @@ def test_a_group_on_a_page_opens_and_closes_by_mouse_and_by_keyboard_and_a_searc
 def test_a_report_opens_from_disk_with_its_plots(page, watch, tmp_path):
     reports = [
         report
-        for report in derive(REPOSITORY / "benchmarks" / "results" / "recall", load_dataset)
+        for report in derive_reports(REPOSITORY / "benchmarks" / "results" / "recall", load_dataset)
         if report.dataset.name == "hotpotqa"
     ]
     made = html(reports).save(tmp_path / "report.html")

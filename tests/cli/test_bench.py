@@ -46,7 +46,7 @@ def here(monkeypatch, tmp_path, cache):
     """A folder to work in, with a small collection."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    monkeypatch.setattr(benchmark, "WRITTEN_BEFORE", replace(benchmark.WRITTEN_BEFORE, rounds=300))
+    monkeypatch.setattr(benchmark, "DEFAULT_PLAN", replace(benchmark.DEFAULT_PLAN, rounds=300))
     to_beir(tiny(), "mine")
     return tmp_path
 
@@ -168,7 +168,7 @@ def test_a_run_that_is_stopped_says_of_a_report_that_is_there_that_it_is_of_an_e
 
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path):
     # another process does not have the fewer rounds of these tests
-    benchmark.WRITTEN_BEFORE.save(Path("plan.json"))
+    benchmark.DEFAULT_PLAN.save(Path("plan.json"))
     words = [*"mine --only bm25 --only lsa --only follow --only gate --plan plan.json".split()]
     code, whole, _ = bench(*words, "--folder", "whole")
     assert code == 0

@@ -15,7 +15,7 @@ from support.answering_server import answering_server
 from support.birthplaces import TINY, told_in_brief
 
 from kgot_lab.benchmark.comparison import plan
-from kgot_lab.benchmark.comparison.comparison_run import turns
+from kgot_lab.benchmark.comparison.comparison_run import questions_in_turn
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.cli.app import main
 
@@ -54,7 +54,11 @@ def test_it_goes_on_over_several_sittings_and_shows_one_table(bench):
         ), err
         assert "right is 'London'" in err and "What is left to answer" in err
         code, out, err = bench(*words, "--minutes", 60)
-        assert code == 0 and len(receipts()) == len(list(turns(TINY))) and "still to be given" not in err
+        assert (
+            code == 0
+            and len(receipts()) == len(list(questions_in_turn(TINY)))
+            and "still to be given" not in err
+        )
         # he is in both sets
         assert all("Isaac Newton" in body for body in server.repeated) and "follow-few − rag" in out
         asked = len(server.answered)

@@ -8,7 +8,7 @@ from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.diagnostics.file_check import check_file, salvage_file
-from kgot_lab.embedding.vectors import CACHE_NAME, Cached
+from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
@@ -42,7 +42,7 @@ def files(tmp_path):
             store.apply(Diff(added_nodes=(node,)))
         store.apply(Diff(added_edges=EDGES))
         store.close()
-    Cached(Sines(), tmp_path).embed([text * "x" for text in range(1, 9)])
+    CachedEmbedder(Sines(), tmp_path).embed([text * "x" for text in range(1, 9)])
     save_run([Answered(text="London", forced=False)], tmp_path / "run.jsonl")
     Ledger((Entry("r", 1, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0),)).save(tmp_path / "ledger.jsonl")
     write_graph(PropertyGraph.of(NODES, EDGES), tmp_path / "graph.graphml")

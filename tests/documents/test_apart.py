@@ -26,7 +26,7 @@ from support.waiting import AMPLE, processes_below, until
 from support.zips import lying_zip, zip_of
 
 from kgot_lab.documents.archives import zip_members
-from kgot_lab.documents.files import Converter, ConvertLimits, text_from, text_of
+from kgot_lab.documents.files import Converter, ConvertLimits, extract_text, read_document_text
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import read_regular, read_regular_text
@@ -101,7 +101,7 @@ def test_a_page_has_less_time_than_a_packed_file_and_stops_no_folder(converter, 
     assert limits.time_for(4_000_000, ".html") < 60 < limits.time_for(4_000_000, ".pdf")
     assert limits.time_for(400_000_000, ".htm") == 120 and limits.time_for(400_000_000, ".xlsx") == 300
     converter.limits = ConvertLimits(seconds=1, seconds_a_megabyte=0)
-    monkeypatch.setattr("kgot_lab.documents.files.converter_of", lambda _: converter)
+    monkeypatch.setattr("kgot_lab.documents.files.process_converter", lambda _: converter)
     # a tag without an end: each is looked at to the end of the page
     (tmp_path / "hostile.html").write_text("<a " * 33_000)
     (tmp_path / "tea.txt").write_text("At four.")
@@ -206,7 +206,7 @@ def test_keys_of_the_environment_are_not_for_the_converter(converter, monkeypatc
 )
 def test_what_unpacks_to_far_more_than_it_should_is_not_unpacked(data, why):
     with pytest.raises(BadInput, match=why):
-        text_from(data, ".docx")
+        extract_text(data, ".docx")
 
 
 @every(
@@ -227,13 +227,13 @@ def test_what_unpacks_to_far_more_than_it_should_is_not_unpacked(data, why):
 def test_a_character_set_that_is_none_is_passed_over(charset):
     page = b'<meta charset="' + charset.encode() + b'"><p>caf\xe9 au lait'
     if b"\0" not in page:
-        assert "caf" in text_from(page, ".html").text
-    assert text_from(b"caf\xe9 au lait", ".txt", charset).text == "café au lait"
-    assert text_from("東京".encode(), ".txt", charset).text == "東京"
+        assert "caf" in extract_text(page, ".html").text
+    assert extract_text(b"caf\xe9 au lait", ".txt", charset).text == "café au lait"
+    assert extract_text("東京".encode(), ".txt", charset).text == "東京"
 
 
 def test_a_character_set_whose_bytes_look_like_ascii_goes_first():
-    assert text_from("東京".encode("iso-2022-jp"), ".txt", "ISO-2022-JP").text == "東京"
+    assert extract_text("東京".encode("iso-2022-jp"), ".txt", "ISO-2022-JP").text == "東京"
 
 
 # --- what is no file ---
@@ -268,7 +268,7 @@ PATHS = {
 @pytest.mark.parametrize(("name", "why"), PATHS.items(), ids=lambda value: value[:12])
 def test_a_path_that_is_no_file_is_refused_in_one_sentence(odd, name, why):
     with pytest.raises(BadInput, match=f"^{why}"):
-        text_of(odd / name)
+        read_document_text(odd / name)
     with pytest.raises(OSError):
         read_regular(odd / name)
     with pytest.raises(BadInput, match="is not a zip file"):
@@ -279,7 +279,7 @@ def test_a_path_that_is_no_file_is_refused_in_one_sentence(odd, name, why):
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/random", "/dev/tty", "/dev/stdin"])
 def test_a_device_is_not_read(device):
     with pytest.raises(BadInput, match=r"not a regular file|cannot be opened"):
-        text_of(Path(device))
+        read_document_text(Path(device))
 
 
 def test_a_file_that_says_it_is_empty_is_read_as_far_as_is_allowed(tmp_path):

@@ -10,8 +10,8 @@ from support.office import docx, pdf
 from support.zips import zip_of
 
 from kgot_lab.cli.terminal import read_folder
-from kgot_lab.documents.files import text_of
-from kgot_lab.documents.folder import first_heading, passages, read_documents, without_heading
+from kgot_lab.documents.files import read_document_text
+from kgot_lab.documents.folder import first_heading, read_documents, split_passages, without_heading
 from kgot_lab.errors import BadInput, NotInstalled
 
 pytest.importorskip("markitdown")
@@ -132,7 +132,7 @@ def test_text_that_is_not_utf_8_is_read_and_reported(tmp_path, data, text, remar
 
 def test_a_page_is_read_in_the_character_set_it_declares(tmp_path):
     page = '<meta charset="shift_jis"><p>東京</p>'.encode("shift_jis")
-    assert text_of(folder_of(tmp_path, a_DOT_html=page) / "a.html").text.strip() == "東京"
+    assert read_document_text(folder_of(tmp_path, a_DOT_html=page) / "a.html").text.strip() == "東京"
 
 
 def test_what_the_converter_warns_of_is_reported(tmp_path):
@@ -234,7 +234,7 @@ def words(text: str) -> list[str]:
 
 def test_a_long_text_is_cut_at_paragraphs_and_nothing_is_lost():
     text = "\n\n".join(f"Paragraph {number} says: " + "some words here. " * 15 for number in range(20))
-    pieces = passages(text)
+    pieces = split_passages(text)
     assert words(" ".join(pieces)) == words(text)
     assert all(len(words(piece)) <= 150 and piece.startswith("Paragraph") for piece in pieces)
     assert len(pieces) == 7  # three paragraphs of 48 words each
@@ -242,7 +242,7 @@ def test_a_long_text_is_cut_at_paragraphs_and_nothing_is_lost():
 
 def test_a_long_paragraph_is_cut_at_sentences_and_a_heading_stays_with_what_follows():
     text = "# Heading\n\n" + " ".join(f"Sentence {number} has exactly six words." for number in range(60))
-    pieces = passages(text)
+    pieces = split_passages(text)
     assert words(" ".join(pieces)) == words(text)
     assert pieces[0].startswith("# Heading\n\nSentence 0") and all(piece.endswith(".") for piece in pieces)
     assert max(len(words(piece)) for piece in pieces) <= 150 and len(pieces) == 3
@@ -253,7 +253,7 @@ def test_a_long_paragraph_is_cut_at_sentences_and_a_heading_stays_with_what_foll
     ["word " * 1000, "x" * 10_000, "東京は日本にある。" * 500, "a\n" * 1000, "a,b\r\n" * 1000, "", " \n\n "],
 )
 def test_any_text_is_cut_into_pieces_that_fit(text):
-    pieces = passages(text)
+    pieces = split_passages(text)
     assert all(len(words(piece)) <= 150 and 0 < len(piece) <= 1500 for piece in pieces)
     assert "".join("".join(pieces).split()) == "".join(text.split())
 
@@ -292,7 +292,7 @@ def test_the_first_heading_is_found():
 def test_a_hostile_text_is_cut_in_a_time_that_grows_as_its_length(unit, end):
     text = unit * (100_000 // len(unit)) + end
     begun = time.process_time()
-    first_heading(text), passages(without_heading(text))
+    first_heading(text), split_passages(without_heading(text))
     assert time.process_time() - begun < 5, (
         "seconds of work, of which a search from each letter to the end takes dozens"
     )
@@ -319,12 +319,12 @@ def test_a_comment_in_a_block_of_code_is_no_heading(fence):
 )
 def test_a_file_with_nothing_but_a_mark_of_its_encoding_is_empty(tmp_path, mark):
     with pytest.raises(BadInput, match=r"^empty$"):
-        text_of(folder_of(tmp_path, a_DOT_txt=mark) / "a.txt")
+        read_document_text(folder_of(tmp_path, a_DOT_txt=mark) / "a.txt")
 
 
 def test_only_a_pdf_is_said_to_hold_pictures_of_pages(tmp_path):
     with pytest.raises(BadInput, match=r"^holds no text$"):
-        text_of(folder_of(tmp_path, a_DOT_html=b"<p></p>") / "a.html")
+        read_document_text(folder_of(tmp_path, a_DOT_html=b"<p></p>") / "a.html")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text here")

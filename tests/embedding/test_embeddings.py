@@ -12,7 +12,7 @@ import pytest
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.pretrained import MiniLM
-from kgot_lab.embedding.vectors import SHIPPED, Cached, Shelf, Stocked, Vectors, minilm, text_key
+from kgot_lab.embedding.vectors import SHIPPED, CachedEmbedder, Shelf, Stocked, Vectors, minilm, text_key
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.files import bundled
 from kgot_lab.retrieval.dense import dense
@@ -131,7 +131,9 @@ def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, fold
 
 def test_shipped_passages_are_not_embedded_again(model, tmp_path):
     counting = Counting(model)
-    shelf = Shelf(Cached(counting, tmp_path), *(bundled(f"{folder}/vectors.npz") for folder in SHIPPED))
+    shelf = Shelf(
+        CachedEmbedder(counting, tmp_path), *(bundled(f"{folder}/vectors.npz") for folder in SHIPPED)
+    )
     dense(load_dataset("hotpotqa").documents, shelf).search("Who directed the film?")
     assert counting.asked == 1
     texts = [
@@ -206,7 +208,7 @@ def test_nan_in_a_vector_is_refused_and_its_row_named(model, tmp_path):
 
 
 def test_one_text_instead_of_a_list_is_refused(model, tmp_path):
-    for embedder in (model, Cached(model, tmp_path), minilm(tmp_path)):
+    for embedder in (model, CachedEmbedder(model, tmp_path), minilm(tmp_path)):
         with pytest.raises(BadInput, match="give a list of texts"):
             embedder.embed("text")
 
@@ -240,7 +242,7 @@ def test_a_broken_vector_file_is_refused(model, tmp_path, damage):
 
 def test_progress_is_told_of_the_texts_that_are_computed(model, tmp_path):
     told = []
-    cached = Cached(model, tmp_path, progress=lambda done, total: told.append((done, total)))
+    cached = CachedEmbedder(model, tmp_path, progress=lambda done, total: told.append((done, total)))
     cached.embed([f"{number}" for number in range(300)])
     assert told == [(0, 300), (256, 300), (300, 300)]
     cached.embed(["7", "8"])
@@ -251,29 +253,29 @@ def test_progress_is_told_of_the_texts_that_are_computed(model, tmp_path):
 def test_an_interruption_keeps_the_vectors_that_were_ready(model, tmp_path):
     texts = [f"number {number}" for number in range(300)]
     with pytest.raises(KeyboardInterrupt):
-        Cached(Counting(model, breaks_after=256), tmp_path).embed(texts)
+        CachedEmbedder(Counting(model, breaks_after=256), tmp_path).embed(texts)
     counting = Counting(model)
-    Cached(counting, tmp_path).embed(texts)
+    CachedEmbedder(counting, tmp_path).embed(texts)
     assert counting.asked == 300 - 256
 
 
 def test_a_broken_cache_is_put_aside_with_a_warning_and_the_work_is_kept(model, tmp_path):
-    Cached(model, tmp_path).embed(["before"])
+    CachedEmbedder(model, tmp_path).embed(["before"])
     (tmp_path / "embeddings-3.sqlite").write_bytes(b"this is no database" * 100)
     counting = Counting(model)
     with pytest.warns(UserWarning, match="put aside"):
-        vectors = Cached(counting, tmp_path).embed(["after"])
+        vectors = CachedEmbedder(counting, tmp_path).embed(["after"])
     assert vectors == pytest.approx(model.embed(["after"]))
-    Cached(counting, tmp_path).embed(["after"])
+    CachedEmbedder(counting, tmp_path).embed(["after"])
     assert counting.asked == 1 and (tmp_path / "embeddings-3.broken").exists()
 
 
 def test_a_cache_whose_damage_sqlite_cannot_spell_is_put_aside_too(model, tmp_path):
-    Cached(model, tmp_path).embed(["before"])
+    CachedEmbedder(model, tmp_path).embed(["before"])
     place = tmp_path / "embeddings-3.sqlite"
     place.write_bytes(place.read_bytes().replace(b"autoindex", b"auto\xe9ndex"))
     with pytest.warns(UserWarning, match="put aside"):
-        assert Cached(model, tmp_path).embed(["after"]) == pytest.approx(model.embed(["after"]))
+        assert CachedEmbedder(model, tmp_path).embed(["after"]) == pytest.approx(model.embed(["after"]))
     assert (tmp_path / "embeddings-3.broken").exists()
 
 
@@ -281,28 +283,28 @@ def test_a_cache_whose_damage_sqlite_cannot_spell_is_put_aside_too(model, tmp_pa
     "damage", ["x'00ff' || substr(vector, 1, 100)", "zeroblob(1536)", "NULL", "substr(vector, 1, 1536)"]
 )
 def test_a_damaged_row_is_computed_again(model, tmp_path, damage):
-    Cached(model, tmp_path).embed(["a", "b"])
+    CachedEmbedder(model, tmp_path).embed(["a", "b"])
     with sqlite3.connect(tmp_path / "embeddings-3.sqlite") as connection:
         connection.execute(f"UPDATE vectors SET vector = {damage}")
     connection.close()
-    assert Cached(model, tmp_path).embed(["a", "b"]) == pytest.approx(model.embed(["a", "b"]))
+    assert CachedEmbedder(model, tmp_path).embed(["a", "b"]) == pytest.approx(model.embed(["a", "b"]))
 
 
 def test_a_flipped_sign_in_the_cache_is_noticed(model, tmp_path):
-    Cached(model, tmp_path).embed(["a"])
+    CachedEmbedder(model, tmp_path).embed(["a"])
     with closing(sqlite3.connect(tmp_path / "embeddings-3.sqlite")) as connection, connection:
         ((vector,),) = connection.execute("SELECT vector FROM vectors")
         connection.execute(
             "UPDATE vectors SET vector = ?", (vector[:3] + bytes([vector[3] ^ 0x80]) + vector[4:],)
         )
-    assert Cached(model, tmp_path).embed(["a"]) == pytest.approx(model.embed(["a"]))
+    assert CachedEmbedder(model, tmp_path).embed(["a"]) == pytest.approx(model.embed(["a"]))
 
 
 def test_of_a_cache_that_cannot_be_used_one_warning_tells_and_no_log(model, tmp_path, caplog):
     (tmp_path / "embeddings-3.sqlite").mkdir()
-    cached = Cached(model, tmp_path)
+    cached = CachedEmbedder(model, tmp_path)
     with pytest.warns(UserWarning) as told:
-        cached.embed([f"number {number}" for number in range(2 * Cached._chunk)])
+        cached.embed([f"number {number}" for number in range(2 * CachedEmbedder._chunk)])
         cached.embed(["another"])
     assert len(told) == 1 and "cannot be used now" in str(told[0].message) and told[0].filename == __file__
     assert not caplog.records
@@ -315,7 +317,7 @@ def test_a_user_without_a_home_costs_time_and_not_the_vectors(model, monkeypatch
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     with pytest.warns(UserWarning, match=r"cannot be used now.*home directory"):
-        assert Cached(model).embed(["a"]).shape == (1, 384)
+        assert CachedEmbedder(model).embed(["a"]).shape == (1, 384)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -344,7 +346,7 @@ def test_many_writers_share_one_cache(model, tmp_path):
     def work(name: str) -> None:
         try:
             for number in range(5):
-                Cached(model, tmp_path).embed(["shared", f"{name} {number}"])
+                CachedEmbedder(model, tmp_path).embed(["shared", f"{name} {number}"])
         except BaseException as error:
             failures.append(error)
 
@@ -379,15 +381,15 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch):
 def test_another_model_does_not_get_these_vectors(model, tmp_path):
     counting, other = Counting(model), Counting(model)
     other.digest = "another"
-    Cached(counting, tmp_path).embed(["text"])
-    Cached(other, tmp_path).embed(["text"])
+    CachedEmbedder(counting, tmp_path).embed(["text"])
+    CachedEmbedder(other, tmp_path).embed(["text"])
     assert other.asked == 1
 
 
 def test_a_cache_that_cannot_be_written_costs_time_and_not_the_vectors(model, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.warns(UserWarning, match="cannot be used"):
-        assert Cached(model, tmp_path / "file").embed(["a"]).shape == (1, 384)
+        assert CachedEmbedder(model, tmp_path / "file").embed(["a"]).shape == (1, 384)
 
 
 def test_vectors_have_length_1_and_do_not_depend_on_their_neighbours(model):

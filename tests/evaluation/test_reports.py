@@ -15,12 +15,12 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import significance
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.measures import MEASURES, score
-from kgot_lab.evaluation.reports import derive, report
+from kgot_lab.evaluation.reports import derive_reports, report
 from kgot_lab.evaluation.results import Plan, load_receipt, save_receipt
 from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.runs import Latency, Run, run
 from kgot_lab.evaluation.significance import compare, sign_flip_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked
@@ -47,7 +47,7 @@ def receipts(develop, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(receipts):
-    [own] = derive(receipts, load_dataset)
+    [own] = derive_reports(receipts, load_dataset)
     return own
 
 
@@ -103,7 +103,7 @@ def test_the_exports_hold_every_mean_and_the_plan(made):
     assert data["comparisons"]["develop"][0]["system"] == "bm25 flat"
     for text in (repr(made), made.markdown(), made.latex(), made._repr_html_()):
         assert "seed 0" in text and "primary measure recall@5" in text
-        assert all(decimal(row.mean) in text for row in made.rows)
+        assert all(format_decimal(row.mean) in text for row in made.rows)
     assert made.latex().count(r"\begin{tabular}") == made.latex().count(r"\end{tabular}") == 2
 
 
@@ -148,22 +148,22 @@ def test_receipts_of_other_data_are_refused(receipts, develop, tmp_path):
     changed = replace(develop, qrels={**develop.qrels, develop.queries[0].id: {develop.documents[0].id: 1}})
     for other, what in ((fewer, "documents"), (changed, "qrels")):
         with pytest.raises(BadInput, match=rf"hotpotqa/bm25.*other {what}"):
-            derive(tmp_path / "recall", lambda name, other=other: other)
+            derive_reports(tmp_path / "recall", lambda name, other=other: other)
     short = develop.only([query.id for query in develop.queries[:5]])
     run_to(tmp_path / "recall" / "hotpotqa" / "short.jsonl.gz", bm25(develop.documents), short, name="short")
     with pytest.raises(BadInput, match=r"short.*other queries"):
-        derive(tmp_path / "recall", load_dataset)
+        derive_reports(tmp_path / "recall", load_dataset)
 
 
 def test_a_folder_without_plan_or_receipts_is_refused(tmp_path):
     with pytest.raises(BadInput, match=r"plan\.json"):
-        derive(tmp_path, load_dataset)
+        derive_reports(tmp_path, load_dataset)
     (tmp_path / "plan.json").write_text('{"baseline": "x", "extra": 1}')
     with pytest.raises(BadInput, match="its names are"):
-        derive(tmp_path, load_dataset)
+        derive_reports(tmp_path, load_dataset)
     PLAN.save(tmp_path / "plan.json")
     with pytest.raises(BadInput, match="no receipts"):
-        derive(tmp_path, load_dataset)
+        derive_reports(tmp_path, load_dataset)
     assert Plan.load(tmp_path / "plan.json") == PLAN
     with pytest.raises(BadInput, match="not among the measures"):
         Plan("bm25", "recall@7")
@@ -195,14 +195,19 @@ def test_comparing_twice_the_systems_is_twice_the_work_and_each_is_compared_once
 
 
 def test_numbers_print_as_in_a_paper():
-    assert [decimal(value) for value in (0.9364, 1.0, 0.0, -0.0125, 0.9996)] == [
+    assert [format_decimal(value) for value in (0.9364, 1.0, 0.0, -0.0125, 0.9996)] == [
         ".936",
         "1.000",
         ".000",
         "-.013",
         "1.000",
     ]
-    assert [signed(value) for value in (0.05, -0.05, 0.0, -0.0001)] == ["+.050", "−.050", ".000", ".000"]
+    assert [format_signed(value) for value in (0.05, -0.05, 0.0, -0.0001)] == [
+        "+.050",
+        "−.050",
+        ".000",
+        ".000",
+    ]
 
 
 def test_no_text_leaves_its_cell():
@@ -298,7 +303,7 @@ def test_the_page_stands_alone_with_tables_plots_and_failures(made, tmp_path):
         not tags.open and tags.seen.count("svg") == 3 and "script" not in tags.seen and "details" in tags.seen
     )
     assert not re.search(r"(?i)\w+://|href=\"(?!#)|src=|url\((?!#)", page)
-    assert all(decimal(row.mean) in page for row in made.rows) and "aria-label" in page
+    assert all(format_decimal(row.mean) in page for row in made.rows) and "aria-label" in page
     assert recall_page([made]) == page
 
 
@@ -338,6 +343,6 @@ def test_a_name_ends_no_comment_of_latex_and_is_no_formula_in_a_spreadsheet(deve
 
 
 def test_every_number_is_derived_again_to_the_byte(receipts, made):
-    [again] = derive(receipts, load_dataset)
+    [again] = derive_reports(receipts, load_dataset)
     for export in ("markdown", "latex", "csv", "json"):
         assert getattr(again, export)() == getattr(made, export)()

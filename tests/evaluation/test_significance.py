@@ -7,15 +7,15 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import Scores
 from kgot_lab.evaluation.significance import (
     compare,
-    counts,
     effect_size,
     grouped_interval,
     grouped_p,
     holm,
     interval,
-    share,
+    proportion,
     sign_flip_p,
     smallest_detectable,
+    wins_ties_losses,
 )
 
 stats = pytest.importorskip("scipy.stats")
@@ -120,7 +120,7 @@ def test_holm_keeps_the_family_wise_error_below_5_percent():
 
 def test_effect_size_and_counts():
     values = [0.5, 0.0, -0.5, 0.5, 0.0, 0.5]
-    assert counts(values) == (3, 2, 1)
+    assert wins_ties_losses(values) == (3, 2, 1)
     assert effect_size(values) == pytest.approx(np.mean(values) / np.std(values, ddof=1))
     assert (effect_size([0, 0]), effect_size([0.1, 0.1]), effect_size([-0.1, -0.1])) == (
         0.0,
@@ -131,7 +131,7 @@ def test_effect_size_and_counts():
 
 @pytest.mark.parametrize("values", [[1.0], [], [1.0, math.nan], [[1.0, 2.0]]])
 def test_what_cannot_be_tested_is_refused(values):
-    for method in (sign_flip_p, interval, effect_size, counts, smallest_detectable):
+    for method in (sign_flip_p, interval, effect_size, wins_ties_losses, smallest_detectable):
         with pytest.raises(BadInput):
             method(values)
 
@@ -183,13 +183,13 @@ def test_the_interval_of_a_share_is_wilsons():
 
     for right, of in ((0, 5), (3, 10), (10, 10), (77, 1000)):
         expected = binomtest(right, of).proportion_ci(0.95, "wilson")
-        found = share(right, of)
+        found = proportion(right, of)
         assert (found.mean, found.n) == (right / of, of)
         assert found.low == pytest.approx(expected.low, abs=1e-9)
         assert found.high == pytest.approx(expected.high, abs=1e-9)
-    assert share(0, 0).high == 0
+    assert proportion(0, 0).high == 0
     with pytest.raises(BadInput, match="so many"):
-        share(3, 2)
+        proportion(3, 2)
 
 
 VALUES = [0.0, 0.2, 1.0, 0.4, 0.9, 0.1, 0.7, 0.3]

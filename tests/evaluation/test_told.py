@@ -6,7 +6,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.reports import Report, gain, head_to_head, named_before, report, standings
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.types import Document, Hit, Query
 
 
@@ -40,10 +40,13 @@ def made() -> Report:
 
 def test_each_system_has_its_mean_and_gain_by_part_and_the_baseline_no_gain(made):
     rows = {row["system"]: row for row in standings(made, ["both", "one", "none"])}
-    assert (rows["both"]["all"], rows["both"]["gain, all"]) == (decimal(1.0), signed(0.5))
-    assert (rows["none"]["locked"], rows["none"]["gain, locked"]) == (decimal(0.0), signed(-0.5))
+    assert (rows["both"]["all"], rows["both"]["gain, all"]) == (format_decimal(1.0), format_signed(0.5))
+    assert (rows["none"]["locked"], rows["none"]["gain, locked"]) == (
+        format_decimal(0.0),
+        format_signed(-0.5),
+    )
     assert rows["one"]["gain, all"] == rows["one"]["p Holm, locked"] == "" == gain(made, "one")
-    assert gain(made, "both").startswith(signed(0.5)) and " " not in gain(made, "both")
+    assert gain(made, "both").startswith(format_signed(0.5)) and " " not in gain(made, "both")
 
 
 def test_the_one_named_before_is_corrected_for_the_reports_and_not_for_all_systems(made):

@@ -17,7 +17,7 @@ from benchmarks.beam.results import chat_findings, chat_grids, chat_report
 from benchmarks.beam.systems import chat_systems
 from benchmarks.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.embedding.pretrained import MiniLM
-from kgot_lab.embedding.vectors import Remembered
+from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import save_receipt
 from kgot_lab.evaluation.runs import Run
@@ -49,8 +49,8 @@ ASKED = [
 @pytest.fixture(scope="module")
 def embedder():
     """The real embedder, asked once for each text."""
-    made = Remembered(MiniLM())
-    made.remember(
+    made = InMemoryVectors(MiniLM())
+    made.add_texts(
         [text for _, _, *both in GARDEN for text in both] + [question for _, _, question, _ in ASKED]
     )
     return made

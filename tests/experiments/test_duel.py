@@ -8,7 +8,7 @@ import pytest
 
 from kgot_lab.benchmark.comparison.losses import losses_on_file
 from kgot_lab.benchmark.comparison.plan import drawn_samples
-from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled
 from notebooks import answers_compared as duel
@@ -17,7 +17,7 @@ from notebooks import answers_compared as duel
 @pytest.fixture(scope="module")
 def every():
     folder = bundled("benchmarks/results/graph_pays")
-    findings = Findings.of(folder)
+    findings = ComparisonResults.of(folder)
     return duel.duels(findings, drawn_samples(), losses_on_file(folder, findings.plan))
 
 

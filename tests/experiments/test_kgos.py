@@ -25,7 +25,7 @@ from benchmarks.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of, stood_for
 from benchmarks.kgos.queries import HALVES, cookbook_data, cookbook_queries
 from benchmarks.kgos.results import kgos_verdicts
 from benchmarks.kgos.systems import kgos_systems
-from kgot_lab.embedding.vectors import Remembered, minilm
+from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.io.files import bundled
@@ -46,7 +46,7 @@ def tuning(graph):
 
 @pytest.fixture(scope="module")
 def vectors():
-    return Remembered(minilm())
+    return InMemoryVectors(minilm())
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def settled_at(tmp_path, **changed):
 def test_what_was_settled_is_not_changed_afterwards(tmp_path, graph, changed):
     folder = settled_at(tmp_path, **changed)
     with pytest.raises(BadInput, match=f"something else than the program on {next(iter(changed))}"):
-        settled_before(folder, graph, Remembered(Letters()))
+        settled_before(folder, graph, InMemoryVectors(Letters()))
 
 
 # -----------------------------------------------------------------------------------------
@@ -200,13 +200,13 @@ def test_nothing_is_measured_before_it_is_settled_what_will_be(tmp_path):
 def test_the_fusion_that_was_settled_is_the_one_that_is_used_and_another_plan_is_refused(tmp_path, graph):
     folder = settled_at(tmp_path)
     assert (
-        settled_before(folder, graph, Remembered(Letters())).as_json()
+        settled_before(folder, graph, InMemoryVectors(Letters())).as_json()
         == json.loads((folder / SETTLED).read_text())["learned fusion"]
     )
     plan = json.loads((folder / PLAN).read_text())
     (folder / PLAN).write_text(json.dumps(plan | {"baseline": "bm25 only"}))
     with pytest.raises(BadInput, match="another plan"):
-        settled_before(folder, graph, Remembered(Letters()))
+        settled_before(folder, graph, InMemoryVectors(Letters()))
 
 
 def test_the_queries_without_an_answer_are_in_no_data_set(graph):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgot_lab.embedding.embedders import SentenceModel, embedder_named
+from kgot_lab.embedding.embedders import SentenceModel, embedder_by_name
 from kgot_lab.embedding.pretrained import SentenceTransformers
 from kgot_lab.errors import BadInput, LLMError, ModelMissing, NotInstalled, UnknownName
 
@@ -32,15 +32,15 @@ def folder(tmp_path_factory):
 def test_the_packaged_ones_have_the_names_that_embedder_knows():
     pytest.importorskip("wordllama")
     assert (
-        embedder_named("minilm").name == "all-MiniLM-L6-v2-int8"
-        and embedder_named("wordllama").dimension == 256
+        embedder_by_name("minilm").name == "all-MiniLM-L6-v2-int8"
+        and embedder_by_name("wordllama").dimension == 256
     )
-    assert embedder_named("all-minilm").name.startswith("all-MiniLM-L6-v2")
+    assert embedder_by_name("all-minilm").name.startswith("all-MiniLM-L6-v2")
 
 
 def test_a_model_in_a_folder_gives_the_vectors_of_the_model_and_is_named_by_the_folder(folder):
-    mine = embedder_named(f"sentence-transformers:{folder}")
-    assert (mine.name, mine.dimension) == ("my model", 384) and embedder_named(
+    mine = embedder_by_name(f"sentence-transformers:{folder}")
+    assert (mine.name, mine.dimension) == ("my model", 384) and embedder_by_name(
         str(folder)
     ).digest == mine.digest
     assert np.allclose(mine.embed(TEXTS), SentenceTransformers().embed(TEXTS), atol=1e-5) and mine.embed(
@@ -73,7 +73,7 @@ def test_what_holds_no_model_or_cannot_be_had_is_said_without_its_path(folder, t
     with pytest.raises(
         ModelMissing, match="the folder 'empty' holds no model that sentence-transformers can load"
     ) as refused:
-        embedder_named(f"sentence-transformers:{tmp_path / 'empty'}")
+        embedder_by_name(f"sentence-transformers:{tmp_path / 'empty'}")
     assert refused.value.__cause__ is not None
     monkeypatch.setattr(
         "huggingface_hub.HfApi.model_info", lambda *_, **__: (_ for _ in ()).throw(OSError("no network"))
@@ -82,7 +82,7 @@ def test_what_holds_no_model_or_cannot_be_had_is_said_without_its_path(folder, t
         ModelMissing,
         match=r"the model 'no/such' is neither a folder nor .*huggingface\.co \(OSError\); check the name",
     ):
-        embedder_named("sentence-transformers:no/such")
+        embedder_by_name("sentence-transformers:no/such")
 
 
 def test_without_sentence_transformers_the_extra_is_named(monkeypatch):
@@ -93,15 +93,18 @@ def test_without_sentence_transformers_the_extra_is_named(monkeypatch):
     with pytest.raises(
         NotInstalled, match=r"this needs sentence-transformers: pip install 'kgot_lab\[torch\]'"
     ):
-        embedder_named("sentence-transformers:BAAI/bge-base-en-v1.5")
+        embedder_by_name("sentence-transformers:BAAI/bge-base-en-v1.5")
 
 
 def test_a_server_is_named_as_everywhere_and_its_key_must_be_there(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.chdir("/")  # where no file of keys is
     with pytest.raises(LLMError, match="OPENAI_API_KEY"):
-        embedder_named("api:openai:text-embedding-3-small")
-    one, same = embedder_named("api:http://localhost:1/v1#mine"), embedder_named("http://localhost:1/v1#mine")
+        embedder_by_name("api:openai:text-embedding-3-small")
+    one, same = (
+        embedder_by_name("api:http://localhost:1/v1#mine"),
+        embedder_by_name("http://localhost:1/v1#mine"),
+    )
     assert one.name == "localhost:1:mine" and one.digest == same.digest
 
 
@@ -122,4 +125,4 @@ def test_a_server_is_named_as_everywhere_and_its_key_must_be_there(monkeypatch):
 )
 def test_a_name_that_is_none_is_refused_with_what_there_is(name, error, why):
     with pytest.raises(error, match=why):
-        embedder_named(name)
+        embedder_by_name(name)

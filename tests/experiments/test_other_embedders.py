@@ -16,10 +16,10 @@ from benchmarks.standard_sets.other_embedders import (
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import EMBEDDER_HASH, load_receipt
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
-from kgot_lab.evaluation.tables import decimal, format_p_value, signed
+from kgot_lab.evaluation.tables import format_decimal, format_p_value, format_signed
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 FOLDER = RESULTS / "embedders"
@@ -29,7 +29,9 @@ OURS, OTHER = FOLDER / "all-MiniLM-L6-v2-int8", FOLDER / "all-mpnet-base-v2"
 @pytest.fixture(scope="module")
 def both():
     return [
-        next(report for report in derive(folder, load_dataset) if report.dataset.name == "musique-498")
+        next(
+            report for report in derive_reports(folder, load_dataset) if report.dataset.name == "musique-498"
+        )
         for folder in (OURS, OTHER)
     ]
 
@@ -61,11 +63,11 @@ def test_the_page_says_what_the_receipts_give(both):
     told = page.partition("Does a larger embedder help?")[2].partition("\n")[0]
     for system in set(both[1].scores) - {"embeddings", "follow, sentences"}:
         gap, p = gap_between(both[1], both[0], system, "locked")
-        assert f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]" in told
+        assert f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]" in told
         if system == "convex":
             assert f"p {format_p_value(p)}" in told
         else:
-            reached = (decimal(report.row(system, part="locked").mean) for report in both)
+            reached = (format_decimal(report.row(system, part="locked").mean) for report in both)
             assert all(share in told for share in reached)
 
 

@@ -18,10 +18,10 @@ from benchmarks.standard_sets.standard import (
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.dataset import query_parts
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.reports import derive, report
+from kgot_lab.evaluation.reports import derive_reports, report
 from kgot_lab.evaluation.results import Plan, load_receipt
 from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
-from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.evaluation.tables import format_decimal, format_signed
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "results" / "standard_sets"
 
@@ -60,7 +60,7 @@ def test_the_page_on_recall_says_what_the_receipts_give():
         for run in receipts(name):
             if run.system in (TRAIL, "convex", "follow, sentences"):
                 mean = score(run, dataset.qrels, ["recall@5"]).only(dataset.locked).mean("recall@5")
-                assert decimal(mean) in page, (name, run.system)
+                assert format_decimal(mean) in page, (name, run.system)
 
 
 def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_tells_the_difference_on_both():
@@ -78,7 +78,7 @@ def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_
         [own[query] - runs[RIVAL][query] for query in some],
         [dataset.groups.get(query, query) for query in some],
     )
-    told = f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}] on {len(own)}"
+    told = f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}] on {len(own)}"
     assert told in (FOLDER.parents[2] / "docs" / "recall.md").read_text(encoding="utf-8")
 
 
@@ -98,7 +98,9 @@ def test_published_figures_are_marked_as_published_and_ours_as_ours(tmp_path):
     for name in ("musique-498", "2wiki-1000"):
         (tmp_path / name).symlink_to(FOLDER / name)
     beside = next(
-        grid for grid in standard_tables(derive(tmp_path, load_dataset)) if "published figures" in grid.title
+        grid
+        for grid in standard_tables(derive_reports(tmp_path, load_dataset))
+        if "published figures" in grid.title
     )
     whose = {row[1].text.partition(" (")[2].rstrip(")") for row in beside.rows}
     assert whose == {"published", "ours", "their run, our scoring"}

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from support.birthplaces import SETS, TINY, reader
 
-from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from notebooks.answers_compared import (
     NOT_YET,
@@ -28,7 +28,7 @@ ASKED = [(name, question.id) for name, sample in SETS.items() for question in sa
 FOUR = {"closed-book": "alone", "rag": "passages", "follow-few": "names", "gold": "the ceiling"}
 
 
-def findings(**scores) -> Findings:
+def findings(**scores) -> ComparisonResults:
     """Results of answers to the first questions, from the F1 of each; `_` stands for the dash in a name."""
     answers = {
         system.replace("_", "-"): {
@@ -38,7 +38,7 @@ def findings(**scores) -> Findings:
         }
         for system, rows in scores.items()
     }  # fmt: skip
-    return Findings(PLAN, answers)
+    return ComparisonResults(PLAN, answers)
 
 
 SOME = findings(closed_book=[0, 0, 0, 0, 0], rag=[1, 1, 0.5, 1, 0], follow_few=[1, 1, 1, 1])
@@ -90,12 +90,14 @@ def test_where_most_answers_were_lost_is_told_of_those_known():
 def test_a_difference_beyond_chance_says_its_direction(ours, said):
     many = {("first", str(number)): QuestionResult(str(number), f1=ours) for number in range(12)}
     others = {key: QuestionResult(key[1], f1=1 - ours) for key in many}
-    lines = gaps_told(Findings(PLAN, {"rag": many, "closed-book": others}), [("rag", "closed-book")]).lines
+    lines = gaps_told(
+        ComparisonResults(PLAN, {"rag": many, "closed-book": others}), [("rag", "closed-book")]
+    ).lines
     assert lines[0].endswith(said)
 
 
 def test_a_round_is_open_until_two_have_answered_the_same_questions():
-    for found in (findings(), findings(rag=[1]), Findings(PLAN, {})):
+    for found in (findings(), findings(rag=[1]), ComparisonResults(PLAN, {})):
         [first, _] = contest(found, FOUR).rounds
         assert (first.first, first.ahead) == ((), None) and first.told.startswith(
             "open, since no two have answered"

@@ -16,7 +16,7 @@ from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.text.words import stands_in
+from kgot_lab.text.words import contains_words
 from kgot_lab.types import Reply
 
 SIX = (
@@ -206,7 +206,7 @@ def test_no_playbook_names_a_vendor():
     assert not [
         name
         for name in ("OpenAI", "Anthropic", "Google", "Meta", "Mistral", "Microsoft", "Amazon")
-        if stands_in(name, told)
+        if contains_words(name, told)
     ]
 
 

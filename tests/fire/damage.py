@@ -18,7 +18,7 @@ from support.saved_run import save_run
 from fire.counting import Counts
 from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.diagnostics.file_check import check_file
-from kgot_lab.embedding.vectors import CACHE_NAME, Cached
+from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder
 from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Forced
@@ -84,7 +84,7 @@ def _graph(path: Path) -> object:
 
 
 def _vectors(path: Path) -> object:
-    return Cached(Sines(), path.parent).embed(TEXTS).tobytes()
+    return CachedEmbedder(Sines(), path.parent).embed(TEXTS).tobytes()
 
 
 def _skeletons(path: Path) -> object:
@@ -110,7 +110,7 @@ def _ledger(path: Path) -> None:
 SORTS = (
     Sort("graph.log", _fill, _graph),
     Sort("graph.db", _fill, _graph),
-    Sort(CACHE_NAME, lambda path: Cached(Sines(), path.parent).embed(TEXTS), _vectors),
+    Sort(CACHE_NAME, lambda path: CachedEmbedder(Sines(), path.parent).embed(TEXTS), _vectors),
     Sort("skeletons-1.sqlite", _skeletons, _skeletons, checked=False),
     Sort("run.jsonl", _trace, lambda path: load_run(path).events),
     Sort(

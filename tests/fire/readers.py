@@ -22,8 +22,8 @@ from support.zips import zip_of
 
 from fire.counting import Counts, forget_peak, peak_mb
 from kgot_lab.documents.archives import unpacked, zip_members
-from kgot_lab.documents.files import ConvertLimits, converter_of, text_of
-from kgot_lab.documents.folder import first_heading, passages, read_documents
+from kgot_lab.documents.files import ConvertLimits, process_converter, read_document_text
+from kgot_lab.documents.folder import first_heading, read_documents, split_passages
 from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.trace import load_run
@@ -187,15 +187,15 @@ def _read(path: Path) -> None:
         zip_members(path)
         unpacked(path, path.parent / "unpacked")
     else:
-        text = text_of(path).text
+        text = read_document_text(path).text
         assert text.strip()
         text.encode()
-        first_heading(text), passages(text)
+        first_heading(text), split_passages(text)
 
 
 def fault_of(name: str, data: bytes) -> str:
     """What is wrong with how a damaged file is read; "" if nothing is."""
-    converter_of(os.getpid()).limits = LIMITS
+    process_converter(os.getpid()).limits = LIMITS
     with tempfile.TemporaryDirectory() as top:
         folder = Path(top) / "folder"
         folder.mkdir()

@@ -11,7 +11,7 @@ from support.every import every
 
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Ballot, Forced, Parsed, Read, Started, Voted, Wrote
 from kgot_lab.loop.formatting import line, tell
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 
 
 def test_every_kind_of_event_has_words_of_its_own():
@@ -45,7 +45,7 @@ def test_of_many_facts_a_few_are_shown_and_the_rest_counted():
 
 
 def test_words_of_other_scripts_stay_whole():
-    assert harmless("می‌خواهم 日本 naïve …") == "می‌خواهم 日本 naïve …"
+    assert printable_line("می‌خواهم 日本 naïve …") == "می‌خواهم 日本 naïve …"
 
 
 def test_an_event_prints_as_its_line_alone_and_in_a_list():

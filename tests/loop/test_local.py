@@ -45,7 +45,7 @@ from kgot_lab.memory.extraction import (
 )
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores.embedded_store import PYTHON
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import LONGEST_SENTENCE, sentences
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Triple
@@ -307,7 +307,10 @@ def test_fitting_many_texts_is_work_in_proportion_to_them():
 
 
 def test_halves_of_letters_are_replaced_and_whole_ones_kept():
-    assert whole({"a": ["\ud800x", 1, None], "é😀": "é😀"}) == {"a": ["?x", 1, None], "é😀": "é😀"}
+    assert replace_surrogates({"a": ["\ud800x", 1, None], "é😀": "é😀"}) == {
+        "a": ["?x", 1, None],
+        "é😀": "é😀",
+    }
 
 
 # --- forecast ---

@@ -17,7 +17,14 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.dense import dense
-from kgot_lab.retrieval.entity_linking import Reach, Titles, compared_name, follow, name_graph, title_graph
+from kgot_lab.retrieval.entity_linking import (
+    NameIndex,
+    Reach,
+    follow,
+    name_graph,
+    normalise_name,
+    title_graph,
+)
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
@@ -35,7 +42,7 @@ class ByHand:
         self.reach = reach
         self.documents = {d.id: d for d in sorted(documents, key=lambda d: d.id)}
         self.embedder = embedder
-        self.titles = Titles(documents)
+        self.titles = NameIndex(documents)
         vectors = embedder.embed([full_text(document) for document in self.documents.values()]).astype(float)
         self.vector = dict(zip(self.documents, vectors, strict=True))
         self.kind = {
@@ -50,7 +57,7 @@ class ByHand:
         largest = max([0.0, *earlier.values()]) or 1.0
         own = {id: max(earlier.get(id, 0.0), 0.0) / largest for id in self.documents}
         for id in {
-            id for name in self.titles.mentioned(self.question, cased=False) for id in self.titles[name]
+            id for name in self.titles.find_names(self.question, cased=False) for id in self.titles[name]
         }:
             own[id] += self.reach.asked
         asked = self.embedder.embed([self.question])[0].astype(float)
@@ -76,7 +83,7 @@ class ByHand:
                 else 0.0
             )
             if (
-                f" {name} " not in f" {compared_name(self.question)} "
+                f" {name} " not in f" {normalise_name(self.question)} "
                 and len(self.holders[name]) <= self.reach.common
             ):
                 found[name, d] += self.reach.shared * rarity * likeness[d]

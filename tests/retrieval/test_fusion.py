@@ -6,7 +6,7 @@ from support.every import every
 from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.retrieval.fusion import WEIGHTS, Weights, hybrid, rrf, strongest, weighted
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Hit, Query, Ranking, ranked
 
@@ -151,8 +151,8 @@ LANES = {"embedding": MEANING, "text": WORDS, "graph": GRAPH, "intent": INTENT}
 
 
 def test_the_weights_of_every_preset_add_up_to_1():
-    assert len(WEIGHTS) == 7
-    for weights in WEIGHTS.values():
+    assert len(WEIGHT_PRESETS) == 7
+    for weights in WEIGHT_PRESETS.values():
         assert weights.embedding + weights.text + weights.graph + weights.intent == pytest.approx(1)
 
 
@@ -185,5 +185,5 @@ def test_an_unknown_preset_or_no_lane_that_counts_is_refused():
 
 def test_presets_cannot_be_changed():
     with pytest.raises(AttributeError):
-        WEIGHTS["default"].text = 1
-    assert WEIGHTS["exploration"] == Weights(0.25, 0.25, 0.40, 0.10)
+        WEIGHT_PRESETS["default"].text = 1
+    assert WEIGHT_PRESETS["exploration"] == Weights(0.25, 0.25, 0.40, 0.10)

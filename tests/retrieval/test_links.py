@@ -15,14 +15,14 @@ from kgot_lab.retrieval.entity_linking import (
     MENTIONS,
     NAME_LINK,
     SAYS,
-    Titles,
-    called,
-    capitalised,
-    compared_name,
+    NameIndex,
+    capitalised_names,
     name_graph,
+    normalise_name,
     phrase_graph,
     phrase_id,
     title_graph,
+    title_name,
 )
 from kgot_lab.retrieval.pass_through import has_text
 from kgot_lab.types import Document, Edge, Triple
@@ -44,7 +44,7 @@ from kgot_lab.types import Document, Edge, Triple
     ],
 )
 def test_a_name_is_compared_by_its_words_in_small_letters(name, written):
-    assert compared_name(name) == written == compared_name(written)
+    assert normalise_name(name) == written == normalise_name(written)
 
 
 @every(
@@ -65,7 +65,7 @@ def test_a_name_is_compared_by_its_words_in_small_letters(name, written):
     ],
 )
 def test_a_title_stands_for_a_name_without_its_brackets_unless_it_would_name_anything(title, name):
-    assert called(title) == name
+    assert title_name(title) == name
 
 
 @every(
@@ -88,7 +88,7 @@ def test_a_title_stands_for_a_name_without_its_brackets_unless_it_would_name_any
     ],
 )  # fmt: skip
 def test_names_are_runs_of_capitalised_words(text, names):
-    assert capitalised(text) == names
+    assert capitalised_names(text) == names
 
 
 def docs(*pairs: tuple[str, str]) -> list[Document]:
@@ -97,7 +97,7 @@ def docs(*pairs: tuple[str, str]) -> list[Document]:
 
 
 NINE = "York", "New York", "New York City Hall", "It", "Alien (film)", "Alien", "Éric Ç", "İstanbul", "1984"
-TITLES = Titles(docs(*((title, "") for title in NINE)))
+TITLES = NameIndex(docs(*((title, "") for title in NINE)))
 
 
 @every(
@@ -117,12 +117,12 @@ TITLES = Titles(docs(*((title, "") for title in NINE)))
     ],
 )
 def test_titles_are_found_in_a_text_longest_first(text, names):
-    assert TITLES.mentioned(text) == names
+    assert TITLES.find_names(text) == names
 
 
 def test_a_name_leads_to_all_documents_that_are_called_so():
     assert (TITLES["alien"], TITLES["york"], TITLES["it"], TITLES["nothing"]) == (["e", "f"], ["a"], [], [])
-    assert Titles([]).mentioned("New York") == []
+    assert NameIndex([]).find_names("New York") == []
 
 
 HARD = {
@@ -146,11 +146,16 @@ HARD = {
 
 @every("text", HARD.values(), ids=HARD)
 def test_no_text_takes_more_than_time_in_proportion(text):
-    titles = Titles(docs(("Ada Lovelace", ""), ("Aa " * 300 + "Bb", ""), ("A " * 300 + "B", "")))
+    titles = NameIndex(docs(("Ada Lovelace", ""), ("Aa " * 300 + "Bb", ""), ("A " * 300 + "B", "")))
     with computing_at_most(
         60
     ):  # it takes a fifth of a second at most, and what grows with the square minutes
-        found = (compared_name(text), called(text), *capitalised(text), *titles.mentioned(text[:20_000]))
+        found = (
+            normalise_name(text),
+            title_name(text),
+            *capitalised_names(text),
+            *titles.find_names(text[:20_000]),
+        )
     assert all(len(name) <= len(text) for name in found)
 
 
@@ -241,7 +246,7 @@ def named_by_hand(documents: list[Document]) -> set[tuple[str, str, str]]:
     titles = {own_name(document.title) for document in documents} - {""}
     kinds = {}
     for document in documents:
-        kinds |= {(document.id, name): NAME_LINK for name in capitalised(document.text)}
+        kinds |= {(document.id, name): NAME_LINK for name in capitalised_names(document.text)}
         kinds |= {(document.id, name): MENTIONS for name in names_met(document.text, titles)}
         kinds |= {(document.id, name): IS_CALLED for name in [own_name(document.title)] if name}
     holders = Counter(name for _, name in kinds)

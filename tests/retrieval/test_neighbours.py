@@ -10,8 +10,8 @@ from support.work import calls
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.fusion import by_range, scores_of, weighted
-from kgot_lab.retrieval.neighbours import around, boost, jaccard
+from kgot_lab.retrieval.fusion import by_range, ranking_scores, weighted
+from kgot_lab.retrieval.neighbours import boost, boosted_neighbours, jaccard
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node, Query, Triple
 
@@ -61,10 +61,10 @@ def brute_boosts(graph: PropertyGraph, seeds: list[str], types: set[str] | None 
 def test_boosts_equal_those_of_a_walk_over_all_edges(seed, types):
     graph = chance_graph(seed)
     hits = chance_hits(graph, seed)
-    found = around(graph, hits, types=types).search("?")
+    found = boosted_neighbours(graph, hits, types=types).search("?")
     assert dict(found.hits) == pytest.approx(brute_boosts(graph, hits.search("?").ids[:10], types))
     ranking = hits.search("?")
-    earlier = dict(zip(ranking.ids, by_range(scores_of(ranking)).tolist(), strict=True))
+    earlier = dict(zip(ranking.ids, by_range(ranking_scores(ranking)).tolist(), strict=True))
     boosted = dict((hits >> boost(graph, 0.2, types=types)).search("?").hits)
     assert boosted == pytest.approx(
         {id: earlier.get(id, 0) + 0.2 * dict(found.hits).get(id, 0) for id in {*earlier, *found.ids}}
@@ -73,9 +73,9 @@ def test_boosts_equal_those_of_a_walk_over_all_edges(seed, types):
 
 def test_only_chosen_edge_types_are_followed_and_unknown_ones_among_them_do_no_harm():
     seeds = const("seeds", cache=1)
-    assert around(GRAPH, seeds, types=["enables"]).search("?").ids == ["savings"]
-    assert around(GRAPH, seeds, types=["enables", "optimizes"]).search("?").ids == ["savings"]
-    assert around(GRAPH, seeds, types=[]).search("?").ids == []
+    assert boosted_neighbours(GRAPH, seeds, types=["enables"]).search("?").ids == ["savings"]
+    assert boosted_neighbours(GRAPH, seeds, types=["enables", "optimizes"]).search("?").ids == ["savings"]
+    assert boosted_neighbours(GRAPH, seeds, types=[]).search("?").ids == []
 
 
 def test_equal_boosts_are_ordered_by_id_whatever_the_order_of_their_edges():
@@ -88,7 +88,9 @@ def test_equal_boosts_are_ordered_by_id_whatever_the_order_of_their_edges():
         Edge("s2", "x", "a"),
     ]
     for order in (edges, edges[::-1]):
-        found = around(PropertyGraph.of((), order, dangling="add"), const("seeds", s1=2, s2=1)).search("?")
+        found = boosted_neighbours(
+            PropertyGraph.of((), order, dangling="add"), const("seeds", s1=2, s2=1)
+        ).search("?")
         assert found.hits == (("a", 1.0), ("b", 1.0))
 
 
@@ -100,7 +102,10 @@ def test_a_boosted_pipeline_prints_itself():
         repr(boost(GRAPH, 0.2, types=["requires", "enables"], seeds=5))
         == "<boost(0.2, enables, requires, seeds=5)>"
     )
-    assert repr(around(GRAPH, words)) == "<around(bm25)>" and repr(jaccard(GRAPH, words)) == "<jaccard(bm25)>"
+    assert (
+        repr(boosted_neighbours(GRAPH, words)) == "<around(bm25)>"
+        and repr(jaccard(GRAPH, words)) == "<jaccard(bm25)>"
+    )
 
 
 def test_a_boosted_hit_says_which_lane_gave_what_and_over_which_edge():
@@ -121,25 +126,27 @@ def test_a_path_against_the_arrow_is_drawn_against_it_and_uses_names():
         [Node("p1", properties={"name": "Ada"}), Node("p2", properties={"title": "Engine"})],
         [Edge("p2", "by", "p1")],
     )
-    assert around(graph, const("seeds", p1=1)).search("?").paths == {"p2": "Ada <--[by]-- Engine"}
+    assert boosted_neighbours(graph, const("seeds", p1=1)).search("?").paths == {"p2": "Ada <--[by]-- Engine"}
 
 
 def test_paths_start_at_the_best_seed():
     assert (
-        around(GRAPH, const("seeds", batching=1, cache=2)).search("?").paths["savings"]
+        boosted_neighbours(GRAPH, const("seeds", batching=1, cache=2)).search("?").paths["savings"]
         == "cache --[enables]--> savings"
     )
 
 
 def test_a_ranking_with_paths_can_be_sent_to_another_process():
-    found = around(GRAPH, const("seeds", cache=1)).search("?")
+    found = boosted_neighbours(GRAPH, const("seeds", cache=1)).search("?")
     assert pickle.loads(pickle.dumps(found)).paths == dict(found.paths)
 
 
 def test_without_hits_nothing_is_boosted():
     assert (const("none") >> boost(GRAPH, 0.2)).search("?").hits == ()
     assert (
-        around(GRAPH, const("none")).search("?").hits == jaccard(GRAPH, const("none")).search("?").hits == ()
+        boosted_neighbours(GRAPH, const("none")).search("?").hits
+        == jaccard(GRAPH, const("none")).search("?").hits
+        == ()
     )
 
 
@@ -178,7 +185,8 @@ def test_jaccard_equals_that_of_networkx_on_the_graph_without_the_pair(seed, typ
 
 
 @pytest.mark.parametrize(
-    "make", [lambda g: boost(g, 0.2), lambda g: around(g, const("s")), lambda g: jaccard(g, const("s"))]
+    "make",
+    [lambda g: boost(g, 0.2), lambda g: boosted_neighbours(g, const("s")), lambda g: jaccard(g, const("s"))],
 )
 def test_an_empty_graph_is_refused(make):
     with pytest.raises(BadInput, match="graph is empty"):
@@ -188,7 +196,7 @@ def test_an_empty_graph_is_refused(make):
 def test_a_hit_that_is_no_node_is_named():
     for stage in (
         const("s", elsewhere=1) >> boost(GRAPH, 0.2),
-        around(GRAPH, const("s", elsewhere=1)),
+        boosted_neighbours(GRAPH, const("s", elsewhere=1)),
         jaccard(GRAPH, const("s", elsewhere=1)),
     ):
         with pytest.raises(BadInput, match="'elsewhere' was found but is no node"):
@@ -200,7 +208,7 @@ def test_a_weight_that_is_no_weight_is_refused(weight):
     with pytest.raises(BadInput, match="weight of a boost"):
         boost(GRAPH, weight)
     with pytest.raises(BadInput, match="count 0 or more"):
-        around(GRAPH, const("s"), incoming=weight)
+        boosted_neighbours(GRAPH, const("s"), incoming=weight)
 
 
 def test_seeds_and_types_that_make_no_sense_are_refused():
@@ -221,7 +229,7 @@ def test_a_query_on_thousands_of_nodes_calls_python_for_what_it_finds_and_not_fo
             "hits", **dict(zip(graph.ids, np.random.default_rng(0).random(len(graph)).tolist(), strict=True))
         ).search("?")
         base = Stage("hits", lambda ranking, hits=hits: hits)
-        for stage in (base >> boost(graph, 0.2), around(graph, base), jaccard(graph, base)):
+        for stage in (base >> boost(graph, 0.2), boosted_neighbours(graph, base), jaccard(graph, base)):
             stage.search("?")
             made.setdefault(stage.name, []).append(calls(lambda stage=stage: stage.search("?")))
     assert made.keys() == {"hits >> boost(0.2)", "around(hits)", "jaccard(hits)"}

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.embedding.embedder import descending
+from kgot_lab.embedding.embedder import argsort_descending
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import full_text
@@ -22,14 +22,14 @@ def test_scores_come_in_the_order_of_a_stable_sort(kind, data):
     width = 8 * np.dtype(kind).itemsize
     some = st.one_of(st.sampled_from(ONES.astype(kind)), st.floats(allow_nan=False, width=width))
     scores = data.draw(arrays(kind, st.integers(0, 40), elements=some))
-    assert descending(scores).tolist() == np.argsort(-scores, kind="stable").tolist()
+    assert argsort_descending(scores).tolist() == np.argsort(-scores, kind="stable").tolist()
 
 
 @every("kind", [np.float32, np.float64, np.int64])
 @every("different", [1, 3, 1_000, 10**6])
 def test_many_scores_do_too(kind, different):
     scores = np.random.default_rng(different).integers(-different, different, 20_000).astype(kind)
-    assert descending(scores).tolist() == np.argsort(-scores, kind="stable").tolist()
+    assert argsort_descending(scores).tolist() == np.argsort(-scores, kind="stable").tolist()
 
 
 def test_bm25_gives_to_the_last_bit_what_its_words_add_up_to_one_by_one():

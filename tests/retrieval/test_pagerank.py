@@ -8,7 +8,7 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval import pagerank as walks
-from kgot_lab.retrieval.entity_linking import Titles, phrase_graph, phrase_id, title_graph
+from kgot_lab.retrieval.entity_linking import NameIndex, phrase_graph, phrase_id, title_graph
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.pagerank import (
     RandomWalk,
@@ -161,7 +161,7 @@ def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
     words = bm25(musique.documents)
     if kind == "titles":
         graph = title_graph(musique.documents)
-        seeds = [first_hits(5), titles_in_question(Titles(musique.documents))]
+        seeds = [first_hits(5), titles_in_question(NameIndex(musique.documents))]
     else:
         graph = phrase_graph(musique.documents, musique.triples)
         triples = [triple for some in musique.triples.values() for triple in some]
@@ -184,7 +184,7 @@ def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
 @pytest.mark.parametrize("name", ["musique", pytest.param("2wiki", marks=pytest.mark.extended)])
 def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_order(monkeypatch, name):
     data = load_dataset(name).develop
-    seeds = [first_hits(5), titles_in_question(Titles(data.documents))]
+    seeds = [first_hits(5), titles_in_question(NameIndex(data.documents))]
     words, stage = bm25(data.documents), pagerank(title_graph(data.documents), *seeds)
     queries = data.queries[::20]
     plain = [(words >> stage).search(query) for query in queries]
@@ -237,7 +237,7 @@ def test_the_weight_of_the_same_node_in_two_seeds_adds_up():
 
 
 @pytest.mark.parametrize(
-    "seeds", [(at(),), (at(a=0),), (first_hits(3, 0),), (titles_in_question(Titles([])),)]
+    "seeds", [(at(),), (at(a=0),), (first_hits(3, 0),), (titles_in_question(NameIndex([])),)]
 )
 def test_a_ranking_without_seeds_stays_as_it_is(seeds):
     earlier = const("earlier", z=9, a=8)
@@ -274,7 +274,7 @@ def test_without_seeds_or_hits_to_take_there_is_no_stage():
 
 
 def test_the_titles_in_a_question_are_seeds_whatever_their_letters():
-    titles = Titles(
+    titles = NameIndex(
         [
             Document("a", "", "Ada Lovelace"),
             Document("b", "", "Ada Lovelace (film)"),
@@ -309,7 +309,7 @@ def test_the_nearest_triples_give_both_their_phrases_the_larger_cosine():
 
 def test_the_stage_names_its_damping_and_its_seeds():
     stage = const("earlier", a=1) >> pagerank(
-        GRAPH, first_hits(5), titles_in_question(Titles([])), damping=0.85
+        GRAPH, first_hits(5), titles_in_question(NameIndex([])), damping=0.85
     )
     assert repr(stage) == "<earlier >> pagerank(0.85, 5 first hits, titles in the question x3)>"
     assert repr(pagerank(GRAPH, first_hits(1000, 0.3))) == "<pagerank(0.5, 1000 first hits x0.3)>"

@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.retrieval import lexical
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import STOP_WORDS, searched_words
+from kgot_lab.text.words import SEARCH_STOP_WORDS, searched_words
 from kgot_lab.types import Document, full_text, ranked
 
 with warnings.catch_warnings():
@@ -119,7 +119,7 @@ def test_a_query_of_ten_thousand_words_is_answered(lane):
 
 
 def test_words_are_those_of_bm25s():
-    assert frozenset(STOPWORDS_EN) == STOP_WORDS
+    assert frozenset(STOPWORDS_EN) == SEARCH_STOP_WORDS
     texts = [
         *TEXTS.values(),
         "Ünïcödé 漢字 🙂 it's a b c",

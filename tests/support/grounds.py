@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from kgot_lab.memory.extraction import SPEAKER, SourcedSentence, is_grounded_in
-from kgot_lab.text.words import content_words, named_words, sentences
+from kgot_lab.text.words import content_words, name_tokens, sentences
 from kgot_lab.types import Triple
 
 FactGround = Literal["said", "another relation", "no sentence"]
@@ -24,7 +24,7 @@ def ground_of(fact: Triple, text: str) -> FactGround:
     employed by") counts as another.
     """
     naming = [sentence for sentence in sentences(" ".join(text.split())) if _names_ends(fact, sentence)]
-    asked = set(content_words(" ".join(named_words(fact.relation))))
+    asked = set(content_words(" ".join(name_tokens(fact.relation))))
     if any(asked <= set(content_words(sentence)) for sentence in naming):
         return "said"
     return "another relation" if naming else "no sentence"
@@ -34,6 +34,6 @@ def _names_ends(fact: Triple, sentence: str) -> bool:
     ends = [end for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
     if len(ends) == 2:
         return is_grounded_in(SourcedSentence(sentence, "", "", 0), fact)
-    if not ends or _FIRST_PERSON.isdisjoint(named_words(sentence.replace("'", "").replace("’", ""))):
+    if not ends or _FIRST_PERSON.isdisjoint(name_tokens(sentence.replace("'", "").replace("’", ""))):
         return False
     return is_grounded_in(SourcedSentence(sentence, "", "", 0), replace(fact, subject="", object=ends[0]))

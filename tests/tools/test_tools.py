@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
+from kgot_lab.benchmark.questions.sets import hotpotqa, hotpotqa_split
 from kgot_lab.errors import BadInput, NoSandbox, OverBudget, QueryFailed, ToolFailed
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
@@ -130,7 +130,7 @@ def test_finding_nothing_is_a_failure_that_says_what_to_do():
 
 
 def test_search_finds_gold_passages_of_the_develop_questions_within_the_usual_share():
-    data, develop = hotpotqa(), set(question_split()["develop"])
+    data, develop = hotpotqa(), set(hotpotqa_split()["develop"])
     tool = search(data.documents)
     questions = [question for question in data.questions if question.id in develop]
     found = [len({d.id for d in tool(query=q.text).sources} & set(q.gold)) / len(q.gold) for q in questions]

@@ -15,7 +15,7 @@ import kgot_lab as lab
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Holdings, briefings
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import PathHop
-from kgot_lab.evaluation.significance import share
+from kgot_lab.evaluation.significance import proportion
 from kgot_lab.types import Edge
 from kgot_lab.viz.plots.memory import briefing_curves, lifelines
 from kgot_lab.viz.static.fact_pictures import briefing_picture
@@ -102,7 +102,7 @@ def test_the_front_door_shows_a_briefing_and_plots_what_expires_when(market):
     assert (
         "simulated reader"
         in lab.plot(
-            "briefing_curves", [BriefingCurve("missed", (BriefingPoint(0.0, *[share(8, 8)] * 2, {}),))]
+            "briefing_curves", [BriefingCurve("missed", (BriefingPoint(0.0, *[proportion(8, 8)] * 2, {}),))]
         ).svg
     )
 
@@ -127,8 +127,8 @@ def test_lifelines_show_what_expires_next_and_count_what_does_not(market):
 
 def test_curves_of_a_simulated_reader_say_so_and_leave_out_what_nobody_was_told():
     points = (
-        BriefingPoint(0.0, share(8, 8), share(8, 8), {"right": 8.0}),
-        BriefingPoint(0.5, share(0, 0), share(2, 8), {"not told": 6.0}),
+        BriefingPoint(0.0, proportion(8, 8), proportion(8, 8), {"right": 8.0}),
+        BriefingPoint(0.5, proportion(0, 0), proportion(2, 8), {"not told": 6.0}),
     )
     drawn = briefing_curves([BriefingCurve("missed", points)])
     assert drawn.alt.startswith("A simulated reader") and drawn.svg.count("simulated reader") >= 2

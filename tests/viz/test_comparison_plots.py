@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from support.birthplaces import SETS, TINY, reader
 
-from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import UnknownName
 from kgot_lab.viz import plots
@@ -19,7 +19,7 @@ PLAN = TINY.plan(reader())
 ASKED = [(name, question.id) for name, sample in SETS.items() for question in sample.questions]
 
 
-def findings(tokens=100, **scores) -> Findings:
+def findings(tokens=100, **scores) -> ComparisonResults:
     """Results of answers to the first questions, from F1 and likelihood of each; `_` stands for the dash in a
     name.
     """
@@ -32,7 +32,7 @@ def findings(tokens=100, **scores) -> Findings:
         }
         for system, rows in scores.items()
     }
-    return Findings(PLAN, answers)
+    return ComparisonResults(PLAN, answers)
 
 
 SOME = findings(
@@ -40,7 +40,7 @@ SOME = findings(
     rag=[(1.0, 0.9), (1.0, 0.95), (0.5, 0.6), (1.0, 0.8), (0.0, 0.7)],
     gold=[(1.0, 0.99), (1.0, 0.9)],
 )
-NONE = Findings(PLAN, {})
+NONE = ComparisonResults(PLAN, {})
 STAGES = {
     "first": {"rag": {"lovelace": "right", "curie": "right", "newton": "nearly right"}},
     "second": {"rag": {"newton": "right"}, "gold": {"newton": "misread"}},
@@ -51,7 +51,7 @@ def words(drawn: plots.Plot) -> list[str]:
     return [node.text or "" for node in ET.fromstring(drawn.svg).iter("text")]
 
 
-def every(found: Findings, stages=STAGES) -> dict[str, plots.Plot]:
+def every(found: ComparisonResults, stages=STAGES) -> dict[str, plots.Plot]:
     """All plots of a comparison, by name."""
     made = {
         verb.__name__: verb(found)

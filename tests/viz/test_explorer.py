@@ -16,9 +16,9 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.retrieval.entity_linking import title_graph
-from kgot_lab.retrieval.fusion import WEIGHTS, Weights, hybrid, weighted
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights, hybrid, weighted
 from kgot_lab.retrieval.lexical import bm25, like
-from kgot_lab.retrieval.neighbours import around
+from kgot_lab.retrieval.neighbours import boosted_neighbours
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking
 from kgot_lab.viz import live
@@ -39,7 +39,7 @@ DOCUMENTS = [
 QUESTION = Query("Who designed the machine?", "q1")
 QRELS = {"q1": {"engine": 1, "babbage": 1, "loom": 0}}
 WORDS, LETTERS = bm25(DOCUMENTS), like(DOCUMENTS)
-LANES = Lanes(text=WORDS, graph=around(title_graph(DOCUMENTS), LETTERS), intent=LETTERS)
+LANES = Lanes(text=WORDS, graph=boosted_neighbours(title_graph(DOCUMENTS), LETTERS), intent=LETTERS)
 SMALL = explore(LANES, DOCUMENTS, queries=[QUESTION, "Who made cloth with cards?"], qrels=QRELS)
 
 
@@ -70,7 +70,7 @@ def real(dataset):
 # --- scores ---
 
 
-@pytest.mark.parametrize("preset", WEIGHTS)
+@pytest.mark.parametrize("preset", WEIGHT_PRESETS)
 def test_the_scores_are_those_of_the_preset_to_the_last_bit(real, dataset, preset):
     lanes = real._searches.lanes
     stage = hybrid(preset, **lanes.available)

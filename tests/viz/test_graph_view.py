@@ -15,7 +15,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import by_hand, origin
 from kgot_lab.loop.trace import load_run
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
@@ -307,9 +307,9 @@ def test_an_undirected_networkx_graph_is_drawn_without_arrows_and_a_directed_one
 
 
 def test_half_a_surrogate_pair_does_not_stop_a_view():
-    assert whole({"a\ud800": ["b\ud800", 1, None, ("ü",)]}) == {"a?": ["b?", 1, None, ["ü"]]}
+    assert replace_surrogates({"a\ud800": ["b\ud800", 1, None, ("ü",)]}) == {"a?": ["b?", 1, None, ["ü"]]}
     json.dumps(
-        whole(show_graph(PropertyGraph.of([Node("x", (), {"name": "half \ud800"})])).live.data)
+        replace_surrogates(show_graph(PropertyGraph.of([Node("x", (), {"name": "half \ud800"})])).live.data)
     ).encode()
 
 

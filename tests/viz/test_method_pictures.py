@@ -11,7 +11,7 @@ import pytest
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import dimension_profile
 from kgot_lab.kgos.methods.goals import can_it
@@ -67,7 +67,7 @@ def test_a_search_shows_the_seed_the_edge_followed_and_what_each_lane_gave():
         "2. prompt cache",
         "reduces",
         "1 seed.",
-        f"graph × {decimal(found.weights.graph)}",
+        f"graph × {format_decimal(found.weights.graph)}",
     ):
         assert said in shown
     assert (

@@ -7,7 +7,7 @@ from support.every import every
 from kgot_lab.retrieval.entity_linking import title_graph
 from kgot_lab.retrieval.fusion import rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25, like
-from kgot_lab.retrieval.neighbours import around, boost
+from kgot_lab.retrieval.neighbours import boost, boosted_neighbours
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document
 from kgot_lab.viz.external_requests import references
@@ -133,7 +133,7 @@ def test_an_arrow_is_as_strong_as_its_weight_and_has_the_colour_of_its_lane():
 
 def test_boxes_do_not_touch():
     stage = rrf(
-        weighted((0.5, WORDS), (0.3, around(LINKS, LETTERS)), (0.2, strongest(WORDS, LETTERS)))
+        weighted((0.5, WORDS), (0.3, boosted_neighbours(LINKS, LETTERS)), (0.2, strongest(WORDS, LETTERS)))
         >> boost(LINKS, 0.2),
         WORDS,
     )

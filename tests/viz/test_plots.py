@@ -16,7 +16,7 @@ import pytest
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.reports import Report, derive, report
+from kgot_lab.evaluation.reports import Report, derive_reports, report
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.io.files import bundled
@@ -51,7 +51,7 @@ def report_on_musique(tmp_path_factory) -> Report:
     for name in ("convex", "bm25", "embeddings", "follow-sentences", "control-no-links"):
         path = RESULTS / "recall" / "musique" / f"{name}.jsonl.gz"
         (folder / "musique" / path.name).write_bytes(path.read_bytes())
-    [made] = derive(folder, load_dataset)
+    [made] = derive_reports(folder, load_dataset)
     return made
 
 

@@ -11,7 +11,7 @@ import pytest
 from support.every import every
 from support.saved_run import save_run
 
-from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result, with_grade
+from kgot_lab.benchmark.questions.question_result import QuestionResult, add_grade, append_result
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.loop.events import Asked
@@ -74,9 +74,7 @@ RUN = [
 ]
 BARE = [QuestionResult("a", correct=True), QuestionResult("b", correct=False)]
 GRADED = [
-    with_grade(
-        QuestionResult(str(number), type="Art" if number % 2 else "Sports"), Grade(grade, "A"), "judge"
-    )
+    add_grade(QuestionResult(str(number), type="Art" if number % 2 else "Sports"), Grade(grade, "A"), "judge")
     for number, grade in enumerate(["correct"] * 6 + ["incorrect"] * 2 + ["not attempted"] * 2)
 ]
 

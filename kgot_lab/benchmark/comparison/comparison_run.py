@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from kgot_lab.benchmark.comparison.plan import Design, check_sets, keep_comparison
 from kgot_lab.benchmark.comparison.systems import AnswerSystem, PassageSearches, check_systems, short_walk
 from kgot_lab.benchmark.questions.attempt import Equipment, is_damaged, read_events
-from kgot_lab.benchmark.questions.batch import RECEIPTS, TRACES, QuestionRun, trace_name
+from kgot_lab.benchmark.questions.batch import RESULTS_FILE, TRACES, QuestionRun, trace_name
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import QuestionResult, read_results
 from kgot_lab.errors import BadInput, LLMError
@@ -23,7 +23,7 @@ from kgot_lab.llm.budget import Rate
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event
 from kgot_lab.loop.limits import forecast
-from kgot_lab.text.cleaning import tokens
+from kgot_lab.text.cleaning import estimate_tokens
 from kgot_lab.types import LLM, Prompt, Reply, full_text
 
 # Reuse of replies that other systems got to the same prompt.
@@ -90,7 +90,7 @@ class ReusingLLM:
 _IN_A_ROW = 5  # consecutive errors before a session stops, since then the server is the cause
 
 
-class Due(NamedTuple):
+class PendingQuestion(NamedTuple):
     """One question of a set that a system has to answer."""
 
     set: str
@@ -99,7 +99,7 @@ class Due(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Slice:
+class ComparisonSlice:
     """The systems, sets and first questions of each set that a session covers. Empty fields mean all."""
 
     systems: Collection[str] = ()
@@ -107,10 +107,10 @@ class Slice:
     limit: int | None = None
 
 
-WHOLE = Slice()
+WHOLE = ComparisonSlice()
 
 
-def turns(design: Design, chosen: Slice = WHOLE) -> Iterator[Due]:
+def questions_in_turn(design: Design, chosen: ComparisonSlice = WHOLE) -> Iterator[PendingQuestion]:
     """Yield all questions to answer, in order: the first of each set by every system, then the second, and so
     on.
 
@@ -122,7 +122,7 @@ def turns(design: Design, chosen: Slice = WHOLE) -> Iterator[Due]:
     systems = {
         name: system
         for name, system in design.systems.items()
-        if system.exists_whole and name in (chosen.systems or design.systems)
+        if system.has_preset and name in (chosen.systems or design.systems)
     }
     sets = {
         name: sample.questions
@@ -134,7 +134,7 @@ def turns(design: Design, chosen: Slice = WHOLE) -> Iterator[Due]:
         for name, questions in sets.items():
             if number < len(questions):
                 yield from (
-                    Due(name, each, questions[number])
+                    PendingQuestion(name, each, questions[number])
                     for each, system in systems.items()
                     if system.asks(number)
                 )
@@ -147,14 +147,14 @@ def place_of(folder: Path, set: str, system: str) -> Path:
 
 def receipts_of(folder: Path, set: str, system: str) -> dict[str, QuestionResult]:
     """Read a system's results on a set, by question id."""
-    return read_results(place_of(folder, set, system) / RECEIPTS)
+    return read_results(place_of(folder, set, system) / RESULTS_FILE)
 
 
-def missing(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Due]:
+def missing_answers(design: Design, folder: Path, chosen: ComparisonSlice = WHOLE) -> list[PendingQuestion]:
     """Return the questions without an answer or with an error, in the order in which they are asked."""
     there: dict[tuple[str, str], dict[str, QuestionResult]] = {}
     left = []
-    for due in turns(design, chosen):
+    for due in questions_in_turn(design, chosen):
         key = due.set, due.system
         if key not in there:
             there[key] = receipts_of(folder, *key)
@@ -182,10 +182,10 @@ class ComparisonRun:
 
     def answers(
         self,
-        chosen: Slice = WHOLE,
+        chosen: ComparisonSlice = WHOLE,
         minutes: float | None = None,
-        told: Callable[[Due, Event], None] = lambda *_: None,
-    ) -> Iterator[tuple[Due, QuestionResult]]:
+        told: Callable[[PendingQuestion, Event], None] = lambda *_: None,
+    ) -> Iterator[tuple[PendingQuestion, QuestionResult]]:
         """Answer what is missing and yield each result as it is written.
 
         No question is started after `minutes` have passed. The plan is written first. Raises BadInput if the
@@ -193,7 +193,7 @@ class ComparisonRun:
         Everything started is on file and can be resumed.
         """
         self.keep_plan()
-        left = missing(self.design, self.folder, chosen)
+        left = missing_answers(self.design, self.folder, chosen)
         began, in_a_row = self.clock(), 0
         for due in left:
             if minutes is not None and self.clock() - began >= 60 * minutes:
@@ -211,7 +211,7 @@ class ComparisonRun:
         """How many replies were taken from traces so far."""
         return self._reused[0]
 
-    def is_damaged(self, due: Due) -> bool:
+    def is_damaged(self, due: PendingQuestion) -> bool:
         """Return whether the trace of an answer cannot be read."""
         return is_damaged(place_of(self.folder, due.set, due.system) / TRACES / trace_name(due.question.id))
 
@@ -221,7 +221,7 @@ class ComparisonRun:
         """
         keep_comparison(self.design.plan(self.llm), self.folder)
 
-    def _run(self, due: Due) -> QuestionRun:
+    def _run(self, due: PendingQuestion) -> QuestionRun:
         """Build the run of one question by one system."""
         system = self.design.systems[due.system]
         # here, so that making an index is not counted as answering
@@ -252,7 +252,9 @@ class ComparisonRun:
         return {name: PassageSearches(sample) for name, sample in self.design.samples.items()}
 
 
-def _told(told: Callable[[Due, Event], None], due: Due, _: Question, event: Event) -> None:
+def _told(
+    told: Callable[[PendingQuestion, Event], None], due: PendingQuestion, _: Question, event: Event
+) -> None:
     told(due, event)
 
 
@@ -283,14 +285,14 @@ class Expected:
         return self.left * self.seconds / 3600
 
 
-def expected_rest(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Expected]:
+def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = WHOLE) -> list[Expected]:
     """Estimate the time of what is missing, by set and system.
 
     The estimate is the median of the seconds in the stored results of the set, or else of the system's other
     sets. For a system without results, tokens are estimated from its passages, and the reading rate from the
     results of other systems, or from a 1.5B model on two cores.
     """
-    left = Counter((due.set, due.system) for due in missing(design, folder, chosen))
+    left = Counter((due.set, due.system) for due in missing_answers(design, folder, chosen))
     there = {
         (set, system): _answered(folder, set, system) for set in design.samples for system in design.systems
     }
@@ -347,7 +349,11 @@ def _rate(receipts: list[QuestionResult]) -> Rate:
 def _reckoned(system: AnswerSystem, asked: QuestionSet, rate: Rate) -> float:
     if system.preset:
         return forecast(system.limits, steps=_TURNS, rate=rate).seconds
-    passage = fmean(tokens(full_text(document)) for document in asked.documents) if asked.documents else 0.0
+    passage = (
+        fmean(estimate_tokens(full_text(document)) for document in asked.documents)
+        if asked.documents
+        else 0.0
+    )
     facts = (
         fmean(len(question.facts) for question in asked.questions) * _FACT if system.search == "gold" else 0.0
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.benchmark.comparison.comparison_run import place_of
-from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.questions.attempt import read_events
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.benchmark.questions.question import Question
@@ -28,7 +28,7 @@ from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned
 from kgot_lab.loop.modes.paths.question_form import form_of
 from kgot_lab.loop.render import joined_lines
 
-RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
+RIGHT, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
 HALF = 0.5  # the least F1 of an answer that is nearly right
 FAILED = "an error"
 NOT_SHOWN = "not shown"
@@ -36,7 +36,7 @@ REFUSED_RIGHT = "refused"
 NOT_CHOSEN = "not chosen"
 COMPARED = "compared wrongly"
 LOSSES: Mapping[str, str] = {  # the stages, and what each means
-    RIGHT_STAGE: "the right answer, or an alias of it",
+    RIGHT: "the right answer, or an alias of it",
     NEARLY: "half of the words or more (F1 of .5)",
     FAILED: "no answer, but an error",
     NOT_FOUND: "a passage that is needed was never returned by a search",
@@ -57,7 +57,7 @@ def stage_before_reading(question: Question, events: Sequence[Event], f1: float,
     Returns "" for an answer lost at a later stage.
     """
     if em:
-        return RIGHT_STAGE
+        return RIGHT
     if f1 >= HALF:
         return NEARLY
     found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
@@ -96,7 +96,7 @@ def _shown(question: Question, events: Sequence[Event]) -> str:
     )
 
 
-def losses(folder: Path, findings: Findings) -> LossesBySet:
+def collect_losses(folder: Path, findings: ComparisonResults) -> LossesBySet:
     """Return the stored loss stages, updated by those computed from the traces that exist.
 
     Raises BadInput if the file holds something else.
@@ -148,7 +148,7 @@ def losses_on_file(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
     return dict(told["stages"])
 
 
-def keep_losses(folder: Path, stages: LossesBySet) -> Path:
+def save_losses(folder: Path, stages: LossesBySet) -> Path:
     """Write the stages into FOLDER/lost.json, in the order of the names."""
     told = {"kind": _KIND, "stages": stages}
     return write_whole(
@@ -156,13 +156,13 @@ def keep_losses(folder: Path, stages: LossesBySet) -> Path:
     )
 
 
-def losses_grid(findings: Findings, stages: LossesBySet) -> Grid:
+def losses_grid(findings: ComparisonResults, stages: LossesBySet) -> Grid:
     """Tabulate how many answers were lost at each stage, by system and set.
 
     The last column shows for how many of the answers the stage is known.
     """
     rows = []
-    for set, system, counts in counted_losses(findings, stages):
+    for set, system, counts in count_losses(findings, stages):
         given = len(findings.on(system, set))
         rows.append(
             (
@@ -174,7 +174,7 @@ def losses_grid(findings: Findings, stages: LossesBySet) -> Grid:
     return Grid("Where answers were lost", ("answers", *LOSSES, "known"), tuple(rows))
 
 
-def counted_losses(findings: Findings, stages: LossesBySet) -> Iterator[tuple[str, str, Counter[str]]]:
+def count_losses(findings: ComparisonResults, stages: LossesBySet) -> Iterator[tuple[str, str, Counter[str]]]:
     """Yield the number of answers per stage, for each system on each set and on all sets.
 
     Systems without any are skipped.
@@ -186,7 +186,7 @@ def counted_losses(findings: Findings, stages: LossesBySet) -> Iterator[tuple[st
                 yield set, system, counts
 
 
-def _from_traces(folder: Path, findings: Findings, set: str, system: str) -> dict[str, str]:
+def _from_traces(folder: Path, findings: ComparisonResults, set: str, system: str) -> dict[str, str]:
     """Compute the loss stages of a system's answers to a set, by question id, from complete traces."""
     traces, found = place_of(folder, set, system) / TRACES, {}
     if not traces.is_dir() or set not in BUNDLED_SETS:
@@ -201,8 +201,8 @@ def _from_traces(folder: Path, findings: Findings, set: str, system: str) -> dic
 
 def _fits(stage: str, receipt: QuestionResult) -> bool:
     """Return whether a stored stage is consistent with an answer, which may have been repeated since."""
-    told = FAILED if receipt.error else RIGHT_STAGE if receipt.em else NEARLY if receipt.f1 >= HALF else ""
-    return stage == told or not (told or stage in (FAILED, RIGHT_STAGE, NEARLY))
+    told = FAILED if receipt.error else RIGHT if receipt.em else NEARLY if receipt.f1 >= HALF else ""
+    return stage == told or not (told or stage in (FAILED, RIGHT, NEARLY))
 
 
 @cache

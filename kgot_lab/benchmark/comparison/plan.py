@@ -13,7 +13,7 @@ from typing import Any
 
 from kgot_lab import __version__
 from kgot_lab.benchmark.comparison.systems import ABLATIONS, ANSWER_SYSTEMS, AnswerSystem, prompt_digests
-from kgot_lab.benchmark.questions.batch import RECEIPTS
+from kgot_lab.benchmark.questions.batch import RESULTS_FILE
 from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_of_ids, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
@@ -245,7 +245,9 @@ def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
 def _open_yet(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
     """Return the systems of two plans that have not answered any question in a folder."""
     return {
-        name for name in {*there["systems"], *plan["systems"]} if not any(folder.glob(f"*/{name}/{RECEIPTS}"))
+        name
+        for name in {*there["systems"], *plan["systems"]}
+        if not any(folder.glob(f"*/{name}/{RESULTS_FILE}"))
     }
 
 

@@ -24,7 +24,7 @@ from kgot_lab.evaluation.significance import (
     risk_area,
     risk_curve,
 )
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 from kgot_lab.types import Json
 
 CLOSED_BOOK = "closed-book"  # the system that answers from what the model knows
@@ -33,7 +33,7 @@ AnsweredBy = Mapping[tuple[str, str], QuestionResult]  # by set and id of the qu
 
 # wide: one field a column of the results table
 @dataclass(frozen=True)
-class Measured:
+class SystemScores:
     """A system's scores on a set, by ANSWER_MEASURES, or None if no result has the value.
 
     An answer that ended in an error counts as wrong.
@@ -72,14 +72,14 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Findings:
+class ComparisonResults:
     """The results of a folder, computed from its plan and its per-question results alone."""
 
     plan: Mapping[str, Any]
     answers: Mapping[str, AnsweredBy]  # by system
 
     @staticmethod
-    def of(folder: Path) -> Findings:
+    def of(folder: Path) -> ComparisonResults:
         """Read the results of a folder.
 
         Raises BadInput if there is no plan, and TraceError if results were changed.
@@ -93,7 +93,7 @@ class Findings:
             }
             for system in plan["systems"]
         }
-        return Findings(plan, {system: some for system, some in answers.items() if some})
+        return ComparisonResults(plan, {system: some for system, some in answers.items() if some})
 
     @property
     def sets(self) -> list[str]:
@@ -107,7 +107,7 @@ class Findings:
         }
 
     @cached_property
-    def measured(self) -> list[Measured]:
+    def system_scores(self) -> list[SystemScores]:
         """A row for each set and system that answered some of it."""
         return [
             self._measured(system, set)
@@ -143,7 +143,7 @@ class Findings:
         }
         return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
 
-    def compare_with(self, other: Findings, pairs: Sequence[tuple[str, str]]) -> Findings:
+    def compare_with(self, other: ComparisonResults, pairs: Sequence[tuple[str, str]]) -> ComparisonResults:
         """Pair the answers of two folders to the same questions, in pairs that no plan named.
 
         p-values are corrected over all of these pairs. Raises BadInput if the questions differ or both
@@ -159,20 +159,22 @@ class Findings:
         for name in (name for pair in pairs for name in pair if name not in answers):
             raise UnknownName("system with answers", name, answers)
         systems = {**self.plan["systems"], **other.plan["systems"]}
-        return Findings(
+        return ComparisonResults(
             {**self.plan, "systems": systems, "pairs": [list(pair) for pair in pairs], "aims": []}, answers
         )
 
     def as_json(self) -> dict[str, Json]:
         """Convert the results to plain values, with reliability tables and risk-coverage curves."""
         told = {
-            "measured": [asdict(row) for row in self.measured],
+            "measured": [asdict(row) for row in self.system_scores],
             "pairs": [asdict(row) for row in self.pairs],
         }
         return {
             **told,
             "calibration": [
-                self._curves(row.system, row.on) for row in self.measured if row.calibration_error is not None
+                self._curves(row.system, row.on)
+                for row in self.system_scores
+                if row.calibration_error is not None
             ],
         }
 
@@ -193,7 +195,7 @@ class Findings:
         """The rounds and the seed of the plan, for intervals and p-values."""
         return {name: self.plan["chance"][name] for name in ("rounds", "seed")}
 
-    def _measured(self, system: str, set: str) -> Measured:
+    def _measured(self, system: str, set: str) -> SystemScores:
         answers = self.on(system, set)
         rows, groups = list(answers.values()), [_group(*item) for item in answers.items()]
         alone = self.on(CLOSED_BOOK, set)
@@ -202,7 +204,7 @@ class Findings:
         facts = [row.evidence_tokens for row in rows if row.evidence_tokens is not None]
         seconds = [row.seconds for row in rows if row.seconds is not None and not row.error]
         likely, correct = self.sure(system, set)
-        return Measured(
+        return SystemScores(
             system, set, len(rows), sum(bool(row.error) for row in rows),
             self._mean([row.em for row in rows], groups), self._mean([row.f1 for row in rows], groups),
             prompt_tokens=median(row.prompt_tokens for row in rows), evidence_tokens=median(facts) if facts else None,
@@ -248,12 +250,12 @@ class Reached:
     figure: str
 
 
-def reached_goals(findings: Findings) -> list[Reached]:
+def reached_goals(findings: ComparisonResults) -> list[Reached]:
     """Judge each goal of the plan by the results.
 
     The figure of a goal says so if not all its questions are answered.
     """
-    rows = {(row.system, row.on): row for row in findings.measured}
+    rows = {(row.system, row.on): row for row in findings.system_scores}
     pairs = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
     judged = []
     for told in findings.plan["aims"]:
@@ -268,7 +270,7 @@ def reached_goals(findings: Findings) -> list[Reached]:
     return judged
 
 
-def _judged(goal: Goal, own: Measured | None, other: Measured | None, pair: Paired | None) -> Reached:
+def _judged(goal: Goal, own: SystemScores | None, other: SystemScores | None, pair: Paired | None) -> Reached:
     if own is None or (goal.other and other is None) or (goal.kind in {"gain", "not below"} and pair is None):
         return Reached(goal, UNKNOWN, "not answered yet")
     if pair is not None and goal.kind in {"gain", "not below"}:
@@ -278,15 +280,17 @@ def _judged(goal: Goal, own: Measured | None, other: Measured | None, pair: Pair
         return Reached(goal, UNKNOWN, "no receipt tells it")
     measured = value / base
     holds = measured >= goal.bound if goal.kind == "at least" else measured <= goal.bound
-    shown = decimal(measured) if goal.other or goal.measure in {"f1", "em"} else f"{measured:.1f}"
+    shown = format_decimal(measured) if goal.other or goal.measure in {"f1", "em"} else f"{measured:.1f}"
     if goal.measure == "f1" and not goal.other:
-        shown += f" [{decimal(own.f1.low)}, {decimal(own.f1.high)}]"
+        shown += f" [{format_decimal(own.f1.low)}, {format_decimal(own.f1.high)}]"
     return Reached(goal, REACHED if holds else MISSED, shown + f" of {goal.other}" * bool(goal.other))
 
 
-def _by_difference(goal: Goal, pair: Paired, own: Measured, other: Measured | None) -> Reached:
+def _by_difference(goal: Goal, pair: Paired, own: SystemScores, other: SystemScores | None) -> Reached:
     gap = pair.difference
-    figure = f"{signed(gap.mean)} ({span(gap)}), p {format_p(pair.p_holm)} after Holm, {gap.n} questions"
+    figure = (
+        f"{format_signed(gap.mean)} ({span(gap)}), p {format_p(pair.p_holm)} after Holm, {gap.n} questions"
+    )
     if goal.kind == "gain":
         holds = gap.mean > goal.bound and pair.p_holm < 0.05
     else:
@@ -294,17 +298,20 @@ def _by_difference(goal: Goal, pair: Paired, own: Measured, other: Measured | No
         figure += (
             ""
             if gap.low >= goal.bound
-            else f"; the interval does not rule out a loss of more than {decimal(-goal.bound)}"
+            else f"; the interval does not rule out a loss of more than {format_decimal(-goal.bound)}"
         )
     if goal.share is not None:
         if own.evidence_tokens is None or other is None or not other.evidence_tokens:
             return Reached(goal, UNKNOWN, f"{figure}; no receipt tells the evidence tokens")
         taken = own.evidence_tokens / other.evidence_tokens
-        holds, figure = holds and taken <= goal.share, f"{figure}; {decimal(taken)} of its evidence tokens"
+        holds, figure = (
+            holds and taken <= goal.share,
+            f"{figure}; {format_decimal(taken)} of its evidence tokens",
+        )
     return Reached(goal, REACHED if holds else MISSED, figure)
 
 
-def _value(goal: Goal, row: Measured) -> float | None:
+def _value(goal: Goal, row: SystemScores) -> float | None:
     values = {
         "f1": row.f1.mean,
         "em": row.em.mean,
@@ -314,7 +321,7 @@ def _value(goal: Goal, row: Measured) -> float | None:
     return values[goal.measure]
 
 
-def _asked(findings: Findings, goal: Goal) -> int:
+def _asked(findings: ComparisonResults, goal: Goal) -> int:
     """Return the number of questions that the plan has for a goal."""
     most = findings.plan["systems"][goal.system]["questions"]
     sets = [
@@ -335,9 +342,9 @@ _COVERAGES = (0.2, 0.4, 0.6, 0.8, 1.0)
 _SAME = 1e-9  # a coverage of one is a quotient
 
 
-def comparison_grids(findings: Findings) -> list[Grid]:
+def comparison_grids(findings: ComparisonResults) -> list[Grid]:
     """Tabulate the systems on each set, the pairs, the goals, and the calibration on all sets."""
-    grids = [_systems(set, [row for row in findings.measured if row.on == set]) for set in findings.sets]
+    grids = [_systems(set, [row for row in findings.system_scores if row.on == set]) for set in findings.sets]
     return [
         grid
         for grid in (*grids, _pairs(findings), _aims(findings), _reliability(findings), _risk(findings))
@@ -345,25 +352,25 @@ def comparison_grids(findings: Findings) -> list[Grid]:
     ]
 
 
-def _systems(set: str, rows: Iterable[Measured]) -> Grid:
+def _systems(set: str, rows: Iterable[SystemScores]) -> Grid:
     return Grid(f"Systems on {set}", _COLUMNS, tuple(tuple(map(Cell, _cells(row))) for row in rows))
 
 
-def _cells(row: Measured) -> Sequence[str]:
+def _cells(row: SystemScores) -> Sequence[str]:
     lost, of = row.destroyed
     return (
-        row.system, f"{row.n:,}", str(row.errors), decimal(row.em.mean), f"{decimal(row.f1.mean)} {_interval(row.f1)}",
+        row.system, f"{row.n:,}", str(row.errors), format_decimal(row.em.mean), f"{format_decimal(row.f1.mean)} {_interval(row.f1)}",
         f"{row.prompt_tokens:,.0f}", _number(row.evidence_tokens, ",.0f"), _number(row.seconds, ".1f"), f"{row.calls:.1f}",
         _share(row.resting), f"{lost} of {of}" if of else "", _share(row.calibration_error), _share(row.risk_area),
     )  # fmt: skip
 
 
-def _pairs(findings: Findings) -> Grid:
+def _pairs(findings: ComparisonResults) -> Grid:
     columns = ("F1, paired", "on", "questions", "difference", "95 %", "p", "p Holm", "aimed at")
     rows = [
         (
             Cell(f"{pair.system} − {pair.other}"), Cell(pair.on), Cell(str(pair.difference.n)),
-            Cell(signed(pair.difference.mean), pair.p_holm < 0.05), Cell(span(pair.difference)),
+            Cell(format_signed(pair.difference.mean), pair.p_holm < 0.05), Cell(span(pair.difference)),
             Cell(format_p_value(pair.p)), Cell(format_p_value(pair.p_holm)), Cell("yes" if pair.aimed else ""),
         )
         for pair in findings.pairs
@@ -371,7 +378,7 @@ def _pairs(findings: Findings) -> Grid:
     return Grid("Pairs of systems on the same questions", columns, tuple(rows))
 
 
-def _aims(findings: Findings) -> Grid:
+def _aims(findings: ComparisonResults) -> Grid:
     rows = [
         (Cell(each.goal.said), Cell(each.verdict, each.verdict != MISSED), Cell(each.figure))
         for each in reached_goals(findings)
@@ -379,7 +386,7 @@ def _aims(findings: Findings) -> Grid:
     return Grid("Aims", ("aim", "", "figure"), tuple(rows), words=True)
 
 
-def _reliability(findings: Findings) -> Grid:
+def _reliability(findings: ComparisonResults) -> Grid:
     columns = ("answers held likely, exp(logprob / tokens)", "n", "mean likelihood", "share right")
     rows = []
     for system in findings.answers:
@@ -388,14 +395,14 @@ def _reliability(findings: Findings) -> Grid:
             shown = (
                 f"{system}, {row.low:.1f} to {row.high:.1f}",
                 str(row.n),
-                decimal(row.sure),
-                decimal(row.right),
+                format_decimal(row.sure),
+                format_decimal(row.right),
             )
             rows.append(tuple(map(Cell, shown)))
     return Grid("How often an answer is right that the model holds so likely", columns, tuple(rows))
 
 
-def _risk(findings: Findings) -> Grid:
+def _risk(findings: ComparisonResults) -> Grid:
     """Tabulate the share of wrong answers among the most probable answers of each system, by coverage."""
     rows = []
     for system in findings.answers:
@@ -405,7 +412,7 @@ def _risk(findings: Findings) -> Grid:
             shown = [
                 next(risk for coverage, risk in curve if coverage >= least - _SAME) for least in _COVERAGES
             ]
-            rows.append((Cell(system), *(Cell(decimal(risk)) for risk in shown)))
+            rows.append((Cell(system), *(Cell(format_decimal(risk)) for risk in shown)))
     return Grid(
         "Share of wrong answers among the surest",
         ("coverage", *(f"{least:.0%}" for least in _COVERAGES)),
@@ -414,11 +421,11 @@ def _risk(findings: Findings) -> Grid:
 
 
 def _interval(estimate: Estimate) -> str:
-    return f"[{decimal(estimate.low)}, {decimal(estimate.high)}]"
+    return f"[{format_decimal(estimate.low)}, {format_decimal(estimate.high)}]"
 
 
 def _share(value: float | None) -> str:
-    return "" if value is None else decimal(value)
+    return "" if value is None else format_decimal(value)
 
 
 def _number(value: float | None, form: str) -> str:

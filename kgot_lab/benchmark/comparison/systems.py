@@ -62,7 +62,7 @@ class AnswerSystem:
         return preset.but(**self.changes) if self.changes else preset
 
     @property
-    def exists_whole(self) -> bool:
+    def has_preset(self) -> bool:
         """Whether this version has the preset of the system, or the system needs none."""
         return not self.preset or self.preset in PRESETS
 
@@ -104,7 +104,7 @@ def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANS
     for name in only:
         if name not in systems:
             raise UnknownName("system", name, systems)
-        if not systems[name].exists_whole:
+        if not systems[name].has_preset:
             raise BadInput(
                 f"this version has no preset {systems[name].preset!r}, so {name} cannot answer; it has {', '.join(PRESETS)}"
             )

@@ -23,11 +23,11 @@ from kgot_lab.benchmark.questions.attempt import Equipment, attempt, grading_run
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
     QuestionResult,
+    add_grade,
     append_result,
     read_results,
     scored,
     with_costs,
-    with_grade,
     withheld,
     without_graph,
 )
@@ -113,7 +113,7 @@ def _until_all_ended(
             yield item
 
 
-RECEIPTS, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
+RESULTS_FILE, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
 TRACES, GRADINGS = "traces", "gradings"  # folders
 # no question could be answered after one of these
 _FATAL = (BadInput, OverBudget, NoSandbox, NotInstalled, ModelMissing)
@@ -134,13 +134,13 @@ class QuestionRun:
     grader: LLM | None = None
 
     @property
-    def receipts(self) -> dict[str, QuestionResult]:
+    def results(self) -> dict[str, QuestionResult]:
         """The stored results by question id."""
-        return read_results(self.folder / RECEIPTS)
+        return read_results(self.folder / RESULTS_FILE)
 
     def missing(self) -> list[Question]:
         """Return the questions without a result, with an error, or without a grade of this grader."""
-        there = self.receipts
+        there = self.results
         return [
             question for question in self.questions.questions if not self._is_done(there.get(question.id))
         ]
@@ -154,14 +154,14 @@ class QuestionRun:
         several questions in a row, OverBudget, or an error that would end every question. Running calls are
         completed first, also on Ctrl-C.
         """
-        lock, halt, there = threading.Lock(), threading.Event(), self.receipts
+        lock, halt, there = threading.Lock(), threading.Event(), self.results
         answered = 0
 
         def answer(question: Question) -> tuple[QuestionResult, Exception | None, bool]:
             nonlocal answered
             receipt, error = self._answered(question, there.get(question.id), halt, told)
             with lock:
-                append_result(self.folder / RECEIPTS, receipt)
+                append_result(self.folder / RESULTS_FILE, receipt)
                 answered += not receipt.error
                 barred = _is_barred(error, answered)
             if barred:
@@ -222,7 +222,7 @@ class QuestionRun:
             if self.grader is not None:
                 gradings = list(grading_run(question, predicted, self.grader, graded))
                 grade = grade_in(next(event.reply for event in gradings if isinstance(event, Asked)))
-                receipt = with_grade(receipt, grade, self.grader.name)
+                receipt = add_grade(receipt, grade, self.grader.name)
         except Exception as error:  # a defect on one question must not cost the others
             if _ends_the_run(error):
                 raise
@@ -279,7 +279,7 @@ def _kept(path: Path) -> tuple[Event, ...]:
         return ()
 
 
-def traces_of(folder: Path) -> dict[str, tuple[Event, ...]]:
+def load_traces(folder: Path) -> dict[str, tuple[Event, ...]]:
     """Read the events of every answer and grading trace of a run, by file name, without damaged ones."""
     return {f"{path.parent.name}/{path.stem}": _kept(path) for path in trace_files(folder)}
 
@@ -300,7 +300,7 @@ def trace_name(id: str) -> str:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder against other runs. Raises BadInput if one is active. A killed process leaves no lock."""
     folder.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:

@@ -77,7 +77,7 @@ def web_tools(sources: WebSources) -> More:
     return more if sources.web or sources.mirror else nothing_more
 
 
-def all_that_work(
+def all_working_tools(
     outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False
 ) -> More:
     """Return a factory of every tool that works with a question's files and models, and of the outward tools.

@@ -154,7 +154,7 @@ _IGNORED = "*\n"
 
 
 @dataclass(frozen=True)
-class Answerers:
+class AnswerSettings:
     """The system that answers, with its models, limits, store, and additional documents and tools.
 
     `planning` is None while a run is only checked. `web` records for the plan which web sources `tools` read.
@@ -182,7 +182,7 @@ class ReadyRun:
 
 
 def check_run(
-    whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, *, graded: bool = False
+    whole: QuestionSet, selection: Selection, by: AnswerSettings, folder: Path, *, graded: bool = False
 ) -> None:
     """Check, before a model is connected, that a run is possible.
 
@@ -222,8 +222,8 @@ def _check_paths(chosen: QuestionSet, shared: Sequence[Document]) -> None:
         )
 
 
-def prepared(
-    whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED
+def prepare_run(
+    whole: QuestionSet, selection: Selection, by: AnswerSettings, folder: Path, budget: Budget = _UNLIMITED
 ) -> ReadyRun:
     """Prepare the run of the selected questions in a folder of its own, and write its plan after all checks.
 
@@ -260,7 +260,7 @@ def prepared(
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)
 
 
-def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: Answerers) -> QuestionPlan:
+def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: AnswerSettings) -> QuestionPlan:
     """Return the plan of a run as far as it is known before its models are."""
     looped = by.system == "loop"
     return QuestionPlan(

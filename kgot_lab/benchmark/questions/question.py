@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.documents.files import text_of
-from kgot_lab.documents.folder import first_heading, passages, read_documents, without_heading
+from kgot_lab.documents.files import read_document_text
+from kgot_lab.documents.folder import first_heading, read_documents, split_passages, without_heading
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.types import Document, Json
@@ -93,7 +93,7 @@ _TEXTS = ("id", "type", "level")
 _KNOWN = ("question", "answer", *_TEXTS, *_LISTS, "steps")
 
 
-def own_questions(path: Path) -> QuestionSet:
+def load_questions(path: Path) -> QuestionSet:
     """Read questions from a JSON lines file.
 
     Each line has question and answer, and optionally id, type, level, aliases, documents, attachments. A
@@ -184,9 +184,9 @@ def _documents(where: str, folder: Path, item: Json, place: int) -> list[Documen
         )
     if (folder / item).is_dir():
         return [replace(each, id=f"{item}/{each.id}") for each in read_documents(folder / item)]
-    text = text_of(folder / item).text
+    text = read_document_text(folder / item).text
     title = first_heading(text) or Path(item).stem
     return [
         Document(f"{item}#{number}", words, title)
-        for number, words in enumerate(passages(without_heading(text)), start=1)
+        for number, words in enumerate(split_passages(without_heading(text)), start=1)
     ]

@@ -28,7 +28,7 @@ from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, 
 from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.retrieve import row_text
 from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal
-from kgot_lab.text.cleaning import tokens
+from kgot_lab.text.cleaning import estimate_tokens
 from kgot_lab.types import Usage
 
 ENDINGS = (
@@ -122,7 +122,7 @@ def scored(question: Question, predicted: str, scored_by: str) -> QuestionResult
     )  # fmt: skip
 
 
-def with_grade(receipt: QuestionResult, grade: Grade, grader: str) -> QuestionResult:
+def add_grade(receipt: QuestionResult, grade: Grade, grader: str) -> QuestionResult:
     """Add a model's grade to a result. The grade then decides whether it is correct."""
     return replace(
         receipt,
@@ -149,7 +149,7 @@ def with_costs(receipt: QuestionResult, events: Sequence[Event], seconds: float 
         completion_tokens=spent.completion_tokens, dollars=spent.cost, model_seconds=spent.seconds, seconds=seconds,
         tools=dict(Counter(event.call.tool for event in used)), tools_failed=sum(event.failed for event in used),
         forced=final.forced if final else None, out_of_steps=any(isinstance(event, Forced) for event in events),
-        evidence_tokens=tokens(facts) if final else None, rests=_rests(final.text, facts) if final else None,
+        evidence_tokens=estimate_tokens(facts) if final else None, rests=_rests(final.text, facts) if final else None,
         likelihood=_likelihood(events, final.text) if final else None,
     )  # fmt: skip
 
@@ -308,7 +308,7 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def by_level(receipts: Iterable[QuestionResult]) -> dict[str, list[QuestionResult]]:
+def group_by_level(receipts: Iterable[QuestionResult]) -> dict[str, list[QuestionResult]]:
     """Group results by level, in the order of the levels, with "" for those without one."""
     groups: dict[str, list[QuestionResult]] = {}
     for receipt in sorted(receipts, key=lambda each: (each.level, each.id)):

@@ -10,19 +10,19 @@ from statistics import fmean, median
 
 from kgot_lab.benchmark.questions.batch import (
     LEDGER,
-    RECEIPTS,
+    RESULTS_FILE,
     TOOL_TIMES,
     TOTALS,
     QuestionRun,
+    load_traces,
     trace_files,
-    traces_of,
 )
-from kgot_lab.benchmark.questions.question_result import QuestionResult, by_level, read_results
+from kgot_lab.benchmark.questions.question_result import QuestionResult, group_by_level, read_results
 from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import graded_scores, grading_prompt
 from kgot_lab.evaluation.reports import span
-from kgot_lab.evaluation.significance import Estimate, interval, share
-from kgot_lab.evaluation.tables import Cell, Grid, decimal
+from kgot_lab.evaluation.significance import Estimate, interval, proportion
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.io.files import write_whole
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, estimate_tokens, requested_price
 from kgot_lab.loop.events import Event
@@ -37,7 +37,7 @@ def results_grid(receipts: Iterable[QuestionResult], title: str = "") -> Grid:
     Columns include correct answers by the set's own rule, close answers, exact match, F1 and costs.
     """
     rows = list(receipts)
-    groups = by_level(rows)
+    groups = group_by_level(rows)
     shown = {
         **({level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}),
         "all": rows,
@@ -69,7 +69,7 @@ def graded_grid(receipts: Iterable[QuestionResult]) -> Grid | None:
     return Grid(
         title,
         ("measure", "value", "95 %"),
-        tuple((Cell(name), Cell(decimal(each.mean)), Cell(span(each))) for name, each in rows),
+        tuple((Cell(name), Cell(format_decimal(each.mean)), Cell(span(each))) for name, each in rows),
     )
 
 
@@ -78,7 +78,7 @@ def results_json(receipts: Iterable[QuestionResult]) -> dict[str, Json]:
     rows = list(receipts)
     grades = [receipt.grade for receipt in rows if receipt.grade]
     told: dict[str, Json] = {
-        level or "no level": _numbers(some) for level, some in by_level(rows).items()
+        level or "no level": _numbers(some) for level, some in group_by_level(rows).items()
     } | {"all": _numbers(rows)}
     return {"by level": told, **({"graded": asdict(graded_scores(grades))} if grades else {})}
 
@@ -87,10 +87,10 @@ def _numbers(rows: Sequence[QuestionResult]) -> dict[str, Json]:
     right, ends = sum(bool(row.correct) for row in rows), [row.end for row in rows]
     return {
         "questions": len(rows),
-        "correct": asdict(share(right, len(rows))),
+        "correct": asdict(proportion(right, len(rows))),
         "close calls": ends.count("close call"),
         "ends": {end: ends.count(end) for end in dict.fromkeys(ends)},
-        "exact match": asdict(share(sum(row.em == 1 for row in rows), len(rows))),
+        "exact match": asdict(proportion(sum(row.em == 1 for row in rows), len(rows))),
         "f1": asdict(_mean([row.f1 for row in rows])),
         "calls": sum(row.calls for row in rows),
         "dollars": sum(row.dollars for row in rows),
@@ -101,11 +101,14 @@ def _numbers(rows: Sequence[QuestionResult]) -> dict[str, Json]:
 
 
 def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
-    correct, words = share(sum(bool(row.correct) for row in rows), len(rows)), _mean([row.f1 for row in rows])
+    correct, words = (
+        proportion(sum(bool(row.correct) for row in rows), len(rows)),
+        _mean([row.f1 for row in rows]),
+    )
     ends = [row.end for row in rows]
     told = (
-        name, str(len(rows)), f"{decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),
-        decimal(fmean(row.em for row in rows) if rows else 0.0), f"{decimal(words.mean)} {span(words)}",
+        name, str(len(rows)), f"{format_decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),
+        format_decimal(fmean(row.em for row in rows) if rows else 0.0), f"{format_decimal(words.mean)} {span(words)}",
         f"{sum(row.calls for row in rows):,}", _dollars(rows),
         _median_seconds(rows),
     )  # fmt: skip
@@ -153,12 +156,12 @@ _PLAIN = {"rag": (1000, 40), "zero-shot": (150, 40)}
 _GRADED = (estimate_tokens(grading_prompt("", "", "")) + 60, 5)
 
 
-def rest_of(run: QuestionRun) -> dict[str, CostEstimate]:
+def estimate_rest(run: QuestionRun) -> dict[str, CostEstimate]:
     """Estimate the cost of the unanswered questions, and of their grades if a model grades.
 
     The keys say what is done.
     """
-    there, missing = run.receipts, run.missing()
+    there, missing = run.results, run.missing()
     open_ = [question for question in missing if question.id not in there or there[question.id].error]
     expected = {}
     if open_ and run.system == "loop":
@@ -244,9 +247,9 @@ def _times(count: int, one: CostEstimate) -> CostEstimate:
 
 def write_totals(folder: Path) -> dict[str, Json]:
     """Write the ledger and the totals of all sessions, derived from the files, and return the totals."""
-    entries = ledger_of(traces_of(folder))
+    entries = build_ledger(load_traces(folder))
     entries.save(folder / LEDGER)
-    receipts = read_results(folder / RECEIPTS).values()
+    receipts = read_results(folder / RESULTS_FILE).values()
     totals: dict[str, Json] = {
         "questions": len(receipts),
         "errors": sum(bool(receipt.error) for receipt in receipts),
@@ -266,7 +269,7 @@ def write_totals(folder: Path) -> dict[str, Json]:
     return totals
 
 
-def ledger_of(traces: Mapping[str, Iterable[Event]]) -> Ledger:
+def build_ledger(traces: Mapping[str, Iterable[Event]]) -> Ledger:
     """Build a ledger of all model calls in some runs, under the names of the runs."""
     return Ledger(tuple(entry for name, events in traces.items() for entry in ledger(events, name).entries))
 

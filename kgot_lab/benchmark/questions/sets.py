@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 from typing import IO
 from urllib.parse import quote, urlencode, urlsplit
 
-from kgot_lab.benchmark.questions.question import Question, QuestionSet, own_questions
+from kgot_lab.benchmark.questions.question import Question, QuestionSet, load_questions
 from kgot_lab.errors import BadInput, UnknownName, require_count
-from kgot_lab.evaluation.dataset import content_id, linked_by, musique_steps
+from kgot_lab.evaluation.dataset import connected_components, content_id, musique_steps
 from kgot_lab.evaluation.grading import holds
 from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.words import sentences
@@ -139,7 +139,7 @@ def _by_id(documents: Iterable[Document]) -> list[Document]:
 
 def _of_hops(name: str, folder: str, *parts: str) -> QuestionSet:
     passages, rows = _passages(folder), list(packed_rows(folder, "queries.jsonl.gz"))
-    groups = linked_by({row["_id"]: musique_steps(row["_id"]) for row in rows})
+    groups = connected_components({row["_id"]: musique_steps(row["_id"]) for row in rows})
     questions = [_composed(row, passages, groups[row["_id"]]) for row in rows]
     return QuestionSet(_by_id(passages.values()), questions, name, parts=split_of(folder, *parts))
 
@@ -201,11 +201,11 @@ def hotpotqa() -> QuestionSet:
     documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
     questions = [_hotpot_question(row, rows, ids) for row in packed_rows(_HOTPOTQA, "queries.jsonl.gz")]
     return QuestionSet(
-        [documents[id] for id in sorted(documents)], questions, "hotpotqa", parts=question_split()
+        [documents[id] for id in sorted(documents)], questions, "hotpotqa", parts=hotpotqa_split()
     )
 
 
-def question_split() -> dict[str, tuple[str, ...]]:
+def hotpotqa_split() -> dict[str, tuple[str, ...]]:
     """Return the question ids of each split of hotpotqa().
 
     `locked` and `test` are for evaluation, `develop` is for tuning.
@@ -216,7 +216,7 @@ def question_split() -> dict[str, tuple[str, ...]]:
 def demo_questions() -> list[Question]:
     """Return the three questions of the demo, from the dev split, so that no evaluated question is shown."""
     by_id = {question.id: question for question in hotpotqa().questions}
-    develop = question_split()["develop"]
+    develop = hotpotqa_split()["develop"]
     return [by_id[develop[number]] for number in (1, 7, 4)]
 
 
@@ -385,7 +385,7 @@ LOCKED = "locked"  # the held-out test split
 
 
 @contextmanager
-def opened_questions(name: str) -> Iterator[QuestionSet]:
+def open_questions(name: str) -> Iterator[QuestionSet]:
     """Open a question set by its name or from a JSON lines file. Its temporary files are deleted afterwards.
 
     Raises UnknownName for an unknown name, and BadInput if the set cannot be read.
@@ -397,7 +397,7 @@ def opened_questions(name: str) -> Iterator[QuestionSet]:
         with TemporaryDirectory(prefix="kgot_lab_") as files:
             yield gaia(hub, Path(files))
     elif Path(name).is_file():
-        yield own_questions(Path(name))
+        yield load_questions(Path(name))
     elif re.search(r"[/\\]|\.\w+$", name):
         raise BadInput(
             f"there is no file {name}: a question set is a file of JSON lines, or one of {', '.join([*BUNDLED_SETS, GAIA])}"

@@ -19,18 +19,18 @@ from kgot_lab.benchmark.recall.filling import (
     fill,
     fill_by_workers,
 )
-from kgot_lab.benchmark.recall.systems import BASELINE, WRITTEN_BEFORE, systems
+from kgot_lab.benchmark.recall.systems import BASELINE, DEFAULT_PLAN, systems
 from kgot_lab.benchmark.recall.systems import systems as ours
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, LabError, UnknownName, describe_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
-from kgot_lab.evaluation.reports import PLAN, Report, derive, report
+from kgot_lab.evaluation.reports import PLAN, Report, derive_reports, report
 from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan, load_receipt
 from kgot_lab.evaluation.runs import Run, unique
 from kgot_lab.evaluation.significance import compare
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import checked_documents
 
@@ -222,7 +222,7 @@ def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]])
 DATASETS = ("musique", "2wiki", "hotpotqa", "musique-steps")
 
 
-def benchmark(
+def run_benchmark(
     folder: Path,
     embedder: Embedder,
     *,
@@ -248,7 +248,7 @@ def benchmark(
     opened = _opened(names, develop)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
     _check_names(only, [system for own in known.values() for system in own])
-    plan = plan or plan_of(folder, WRITTEN_BEFORE)
+    plan = plan or plan_of(folder, DEFAULT_PLAN)
     wanted = {
         name: [system for system in own if not only or system in {*only, plan.baseline}]
         for name, own in known.items()
@@ -367,10 +367,10 @@ def bench_families(
     BadInput if they do not fit the data.
     """
     if table and folder is not None:
-        return family_table(derive(Path(folder), load_dataset), measure)
+        return family_table(derive_reports(Path(folder), load_dataset), measure)
     with TemporaryDirectory(prefix="kgot_lab-families-") as made:
         where = Path(made if folder is None else folder)
-        reports = benchmark(
+        reports = run_benchmark(
             where,
             embedder or minilm(),
             names=names or tuple(FAMILY_SETS),
@@ -419,9 +419,9 @@ def _added(report: Report, system: str, measure: str, part: str) -> Cell:
     ids = query_parts(report.dataset)[part]
     both = {name: report.scores[name].only(ids) for name in (WITHOUT_EDGES, system)}
     gap = compare(both, WITHOUT_EDGES, measure, groups=report.dataset.groups)[system].difference
-    text = f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
+    text = f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]"
     return Cell(text, gap.low > 0 or gap.high < 0)
 
 
 def _interval(mean: float, low: float, high: float, bold: bool) -> Cell:
-    return Cell(f"{decimal(mean)} [{decimal(low)}, {decimal(high)}]", bold)
+    return Cell(f"{format_decimal(mean)} [{format_decimal(low)}, {format_decimal(high)}]", bold)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.significance import Estimate, holm, interval, sign_flip_p, smallest_detectable
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 
 REPLICATES, DOES_NOT, UNDECIDED = "replicates", "does not", "cannot be decided"
 
@@ -98,16 +98,16 @@ class Verdicts:
             cells = (
                 row.dataset,
                 str(gap.n),
-                signed(gap.mean),
-                f"{signed(gap.low)} to {signed(gap.high)}",
-                decimal(row.p_holm),
+                format_signed(gap.mean),
+                f"{format_signed(gap.low)} to {format_signed(gap.high)}",
+                format_decimal(row.p_holm),
             )
             known = row.verdict != UNDECIDED
             lines.append(
                 (
                     Cell(row.claim.text),
                     *map(Cell, cells),
-                    Cell(decimal(row.detectable)),
+                    Cell(format_decimal(row.detectable)),
                     Cell(row.verdict, known),
                 )
             )
@@ -138,7 +138,7 @@ class Verdicts:
         return self.markdown()
 
 
-def verdicts(
+def judge_claims(
     reports: Sequence[Report], measure: str = "recall@5", claims: Sequence[PublishedClaim] = PUBLISHED_CLAIMS
 ) -> Verdicts:
     """Test each claim on every data set, and on all together, query by query.

@@ -12,7 +12,14 @@ from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
-from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, from_beir, linked_by, musique_steps
+from kgot_lab.evaluation.dataset import (
+    Dataset,
+    Qrels,
+    connected_components,
+    content_id,
+    from_beir,
+    musique_steps,
+)
 from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.vocabularies import cookbook
@@ -197,7 +204,7 @@ def _twowiki_thousand() -> Dataset:
         "2wiki-fastgraphrag-101",
         "search locked",
     )
-    return replace(whole, groups=linked_by(whole.qrels))
+    return replace(whole, groups=connected_components(whole.qrels))
 
 
 def _musique_dev() -> Dataset:
@@ -308,7 +315,7 @@ def _read(
         {row["_id"]: type_of(row) for row in questions},
         triples,
         frozenset(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))[locked]),
-        groups=linked_by({row["_id"]: musique_steps(row["_id"]) for row in questions})
+        groups=connected_components({row["_id"]: musique_steps(row["_id"]) for row in questions})
         if name == "musique-498"
         else {},
         isomorphic=_delta_edges(passages),

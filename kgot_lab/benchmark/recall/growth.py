@@ -23,7 +23,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.io.files import write_whole
 from kgot_lab.retrieval.dense import dense
-from kgot_lab.retrieval.entity_linking import Titles, title_graph
+from kgot_lab.retrieval.entity_linking import NameIndex, title_graph
 from kgot_lab.retrieval.fusion import rrf, weighted
 from kgot_lab.retrieval.lexical import bm25, fts5
 from kgot_lab.retrieval.pagerank import first_hits, pagerank, titles_in_question
@@ -58,11 +58,11 @@ def synthetic(n: int, queries: int = 50, seed: int = 0) -> Dataset:
     extra: dict[int, list[str]] = {}
     asked = []
     for number, (first, second, one, other) in enumerate(planted):
-        rare = [word(_VOCABULARY + _RARE * number + place) for place in range(_RARE)]
+        rare = [synthetic_word(_VOCABULARY + _RARE * number + place) for place in range(_RARE)]
         extra |= {first: [*rare, title(second)], one: rare[:1], other: rare[1:]}
-        common = " ".join(word(int(rank)) for rank in chance.integers(20, 2_000, size=4))
+        common = " ".join(synthetic_word(int(rank)) for rank in chance.integers(20, 2_000, size=4))
         asked.append(Query(f"{' '.join(rare)} {common}", f"q{number}"))
-    words = np.array([word(rank) for rank in range(_VOCABULARY)], object)
+    words = np.array([synthetic_word(rank) for rank in range(_VOCABULARY)], object)
     documents = tuple(
         chain.from_iterable(_passages(n, start, chance, words, extra) for start in range(0, n, _CHUNK))
     )
@@ -97,7 +97,7 @@ def zipf(chance: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.int6
     return ranks
 
 
-def word(number: int) -> str:
+def synthetic_word(number: int) -> str:
     """Return the three-syllable word of a number below 140,608."""
     number = number * 7_919 % 52**3  # neighbours look different
     return _SYLLABLES[number // 2704 % 52] + _SYLLABLES[number // 52 % 52] + _SYLLABLES[number % 52]
@@ -109,7 +109,7 @@ def title(number: int) -> str:
     Up to a thousand passages share a family name.
     """
     given, family = number % 1_000, number // 1_000
-    return f"{word(given).capitalize()}na {word(family).capitalize()}ro"
+    return f"{synthetic_word(given).capitalize()}na {synthetic_word(family).capitalize()}ro"
 
 
 def _id(number: int) -> str:
@@ -188,7 +188,7 @@ LANES: Mapping[str, Callable[[Dataset], Stage]] = {
     "title pagerank": lambda dataset: (
         _bm25(dataset) % _KEPT
         >> pagerank(
-            title_graph(dataset.documents), first_hits(5), titles_in_question(Titles(dataset.documents))
+            title_graph(dataset.documents), first_hits(5), titles_in_question(NameIndex(dataset.documents))
         )
     ),
 }

@@ -12,8 +12,8 @@ from pathlib import Path
 from kgot_lab.analogy.delta_edges import DELTA, with_edges
 from kgot_lab.benchmark.recall.datasets import opened_data
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
-from kgot_lab.embedding.embedders import embedder, embedder_named
-from kgot_lab.embedding.vectors import Remembered, minilm
+from kgot_lab.embedding.embedders import embedder, embedder_by_name
+from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth, score
@@ -22,11 +22,11 @@ from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.dense import best_sentence, dense
 from kgot_lab.retrieval.entity_linking import (
+    NameIndex,
     Reach,
-    Titles,
-    compared_name,
     follow,
     name_graph,
+    normalise_name,
     phrase_graph,
     title_graph,
 )
@@ -34,7 +34,7 @@ from kgot_lab.retrieval.fusion import hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.learned_fusion import Admission, gate
 from kgot_lab.retrieval.lexical import bm25, fts5, like
 from kgot_lab.retrieval.multihop.retriever import WITHOUT_LINKS, learnt_scorer, trail
-from kgot_lab.retrieval.neighbours import around, boost, jaccard
+from kgot_lab.retrieval.neighbours import boost, boosted_neighbours, jaccard
 from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, pagerank, titles_in_question
 from kgot_lab.retrieval.pass_through import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
@@ -136,7 +136,7 @@ def _remembered(lane: Stage) -> Stage:
 
 Stages = Mapping[str, Callable[[], Stage]]
 BASELINE = "convex"
-WRITTEN_BEFORE = Plan(BASELINE, expected="follow, sentences")
+DEFAULT_PLAN = Plan(BASELINE, expected="follow, sentences")
 TURNS = Walk(interleaved=True, rest=True)
 TURNS_DELTA = replace(TURNS, computed=(DELTA,))
 
@@ -171,7 +171,7 @@ class ByPlan:
     version: str = ""
 
     def __call__(self) -> Stage:
-        return self.build(WRITTEN_BEFORE)
+        return self.build(DEFAULT_PLAN)
 
     def by(self, plan: Plan) -> BundledSystem:
         """Return the system tuned by a plan."""
@@ -190,7 +190,9 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     hold them. Tuning uses dev queries with two-fold cross-fitting.
     """
     dataset = opened_data(data)
-    given = embedder_named(vectors) if isinstance(vectors, str) else minilm() if vectors is None else vectors
+    given = (
+        embedder_by_name(vectors) if isinstance(vectors, str) else minilm() if vectors is None else vectors
+    )
     checked_embedder(given)
     parts = _Parts(dataset, given)
     made: dict[str, Callable[[], Stage]] = {
@@ -271,7 +273,7 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     return built | {name: ByPlan(build, name, given, VERSION) for name, build in tuned.items()}
 
 
-def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = WRITTEN_BEFORE) -> list[Json]:
+def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = DEFAULT_PLAN) -> list[Json]:
     """Return which retrievers are selected for each fusion, on either half of the dev queries and on both."""
     parts = _Parts(dataset, vectors)
     first, second = halves(dataset)
@@ -311,10 +313,10 @@ class _Parts:
     @cached_property
     def _minilm(self) -> Embedder:
         """The embedder, with the vectors of the queries: a benchmark times the search, not the model."""
-        if isinstance(self._given, Remembered):
+        if isinstance(self._given, InMemoryVectors):
             return self._given
-        remembered = Remembered(self._given)
-        remembered.remember([query.text for query in self._dataset.queries])
+        remembered = InMemoryVectors(self._given)
+        remembered.add_texts([query.text for query in self._dataset.queries])
         return remembered
 
     @property
@@ -349,7 +351,7 @@ class _Parts:
 
     @cached_property
     def around(self) -> Stage:
-        return around(self.titles, self.like)
+        return boosted_neighbours(self.titles, self.like)
 
     @cached_property
     def jaccard(self) -> Stage:
@@ -386,14 +388,14 @@ class _Parts:
     def named_by_triples(self) -> PropertyGraph:
         triples = self._dataset.triples
         held = {
-            id: {compared_name(end) for triple in some for end in (triple.subject, triple.object)} - {""}
+            id: {normalise_name(end) for triple in some for end in (triple.subject, triple.object)} - {""}
             for id, some in triples.items()
         }
         return name_graph(self._documents, lambda document: held.get(document.id, ()))
 
     @cached_property
-    def called(self) -> Titles:
-        return Titles(self._documents)
+    def called(self) -> NameIndex:
+        return NameIndex(self._documents)
 
     @cached_property
     def seeds(self) -> Seeds:

@@ -282,10 +282,10 @@ def format_result(
 
 def write_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
     """Write a text to a file, or to standard output with its first lines bold if colour is on."""
-    from kgot_lab.text.cleaning import harmless
+    from kgot_lab.text.cleaning import printable_line
 
     if output is None:
-        lines = list(map(harmless, text.split("\n")))
+        lines = list(map(printable_line, text.split("\n")))
         if color is None and os.environ.get("NO_COLOR"):
             color = False
         typer.echo(

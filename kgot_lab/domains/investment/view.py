@@ -16,7 +16,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.claim import moment, open_moment
 from kgot_lab.memory.tables import TableStorage
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Edge, Json, Node
 
 # Ids, names and symbols of nodes in the investment graph. The same thing always has the same id.
@@ -85,7 +85,7 @@ def upper(symbol: Json) -> str:
 
 def storable_text(text: str) -> str:
     """Replace the characters that no database stores."""
-    return str(whole(text)).replace("\0", " ")
+    return str(replace_surrogates(text)).replace("\0", " ")
 
 
 FOREVER = 2**62  # microseconds: later than any time

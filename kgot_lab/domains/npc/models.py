@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, describe_value, require, require_count, sh
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import CLAIM_KINDS, instant, plain_text, probability
 from kgot_lab.stores.sql import json_text, texts_in
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
 
 # Validation of input to a world: ids, types, depths and attributes. Anything that a storage cannot hold is
@@ -90,7 +90,7 @@ def fit_attributes(
     require(attributes, Mapping, f"the attributes of {of} are a dictionary")
     for name in attributes:
         plain_text(name, f"the name of an attribute of {of}")
-    given: dict[str, Json] = whole(dict(attributes))
+    given: dict[str, Json] = replace_surrogates(dict(attributes))
     json_text(given, f"the attributes of {of}")
     if any("\0" in text for text in texts_in(given)):
         raise BadInput(f"the attributes of {of} hold a NUL, which no database takes")

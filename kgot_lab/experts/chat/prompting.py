@@ -25,8 +25,8 @@ from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.text.cleaning import FENCES, fenced, harmless, shorten
-from kgot_lab.text.words import STOP_WORDS, content_words, folded_words, stem
+from kgot_lab.text.cleaning import FENCES, fence_text, printable_line, truncate_to_tokens
+from kgot_lab.text.words import SEARCH_STOP_WORDS, casefold_words, content_words, stem
 from kgot_lab.types import Document, Edge, Message, Prompt
 
 # Playbooks: short guides in Markdown, whose sections go into the prompt of an expert with that skill if they
@@ -40,7 +40,7 @@ from kgot_lab.types import Document, Edge, Message, Prompt
 _FOLDER = Path(__file__).parent / "playbooks"
 _MIN_SCORE = 2.0  # the minimal score: a word of the playbook's own counts 2, one of its text 1 (at most 3)
 _MAX_SECTIONS = 2  # sections in a prompt
-_QUESTION_WORDS = STOP_WORDS | frozenset(  # words of any question, which do not count
+_QUESTION_WORDS = SEARCH_STOP_WORDS | frozenset(  # words of any question, which do not count
     "about all am any can could did do does from get give go had has have he her him his how itself just know let like make me more most "
     "much my need one only our out over should so some something than them us want we were what when where which who whom whose why would "
     "you your".split()
@@ -151,12 +151,12 @@ def matching_sections(
 
 def _stemmed_phrase(text: str) -> str:
     """Stem the words of a text and put each between spaces, so that phrases can be found as substrings."""
-    return f" {' '.join(map(stem, folded_words(text)))} "
+    return f" {' '.join(map(stem, casefold_words(text)))} "
 
 
 def _content_stems(text: str) -> set[str]:
     """Return the stemmed content words of a text."""
-    return {stem(word) for word in folded_words(text) if len(word) > 1 and word not in _QUESTION_WORDS}
+    return {stem(word) for word in casefold_words(text) if len(word) > 1 and word not in _QUESTION_WORDS}
 
 
 MAX_PROMPT_NODES, MAX_PROMPT_EDGES = 10, 15
@@ -228,9 +228,9 @@ def prompt_context(known: KnownGraphs, result: SearchResult) -> PromptContext:
         limitations=tuple(citable[id] for id in limitation_ids),
         citable=tuple(citable.values()),
         edges=edges,
-        text="\n".join(map(harmless, lines)),
-        hints="\n".join(map(harmless, _hint_lines(index, citable, hits))),
-        plan="\n".join(map(harmless, _plan_lines(plan, citable)))
+        text="\n".join(map(printable_line, lines)),
+        hints="\n".join(map(printable_line, _hint_lines(index, citable, hits))),
+        plan="\n".join(map(printable_line, _plan_lines(plan, citable)))
         if isinstance(plan, Composition) and len(plan.steps) > 1
         else "",
         cut=(*cut, *cut_lines),
@@ -271,23 +271,23 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQ
     ]
     if request.wishes.strip():
         parts.append(
-            f"[Client Instructions]\nOn the manner of the answer alone: {shorten(request.wishes.strip(), _MESSAGE_TOKENS)}"
+            f"[Client Instructions]\nOn the manner of the answer alone: {truncate_to_tokens(request.wishes.strip(), _MESSAGE_TOKENS)}"
         )
     if context.text:
         head = f"[Knowledge Graph Context]\nSource: {', '.join(config.graphs)}\nIntent: {request.intent or 'none'}"
         plan = f"\n[Composition Plan]\n{context.plan}" if context.plan else ""
         hints = f"\n[Dimension Hints]\n{context.hints}" if context.hints else ""
-        parts.append(f"{head}\n{fenced(context.text + plan + hints, 'the graph')}")
+        parts.append(f"{head}\n{fence_text(context.text + plan + hints, 'the graph')}")
     if request.remote:
         parts.append(f"[Remote Expert]\n{request.remote}")
     if request.sections:
         section_texts = "\n\n".join(
-            f"{each.playbook}: {each.heading}\n{shorten(each.text, _PLAYBOOK_TOKENS)}"
+            f"{each.playbook}: {each.heading}\n{truncate_to_tokens(each.text, _PLAYBOOK_TOKENS)}"
             for each in request.sections
         )
         parts.append(f"[Playbook Context]\n{section_texts}")
     if remembered := "\n".join(f"- {_one_line(each)}" for each in request.memories):
-        parts.append(f"[Memory]\n{fenced(remembered, 'earlier conversations')}")
+        parts.append(f"[Memory]\n{fence_text(remembered, 'earlier conversations')}")
     citable = (*context.citable, *request.remote_nodes)
     by_sentence = config.answers_in == "sentences" and bool(citable)
     parts.append(
@@ -308,7 +308,7 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQ
             )
     messages = [Message("system", "\n\n".join(parts))]
     messages += [
-        Message("assistant" if role == "assistant" else "user", shorten(text, _MESSAGE_TOKENS))
+        Message("assistant" if role == "assistant" else "user", truncate_to_tokens(text, _MESSAGE_TOKENS))
         for role, text in request.said[-_HISTORY_MESSAGES:]
     ]
     return Prompt((*messages, Message("user", request.question)), schema=schema, max_tokens=_REPLY_TOKENS)
@@ -369,7 +369,9 @@ def _context_lines(
         lines.append(f"- [{node.type}] {_one_line(node.name)} [Source: {_one_line(node.handle)}]")
         if text := index.graph.node_properties[index.graph.row(id)].get("description"):
             whole = _one_line(str(text))
-            short = shorten(whole, _PROSE_TOKENS if node.type in _PROSE_TYPES else _DESCRIPTION_TOKENS)
+            short = truncate_to_tokens(
+                whole, _PROSE_TOKENS if node.type in _PROSE_TYPES else _DESCRIPTION_TOKENS
+            )
             cut += [f"the description of {_one_line(node.name)}"] * (short != whole)
             lines.append(f"  {_one_line(short)}")
     if edges:
@@ -385,7 +387,7 @@ def _context_lines(
             names_by_limitation.setdefault(each, []).append(_display_name(index, id))
     for each, names in names_by_limitation.items():
         description = (
-            f": {_one_line(shorten(each.description, _LIMITATION_TOKENS)).rstrip('.')}"
+            f": {_one_line(truncate_to_tokens(each.description, _LIMITATION_TOKENS)).rstrip('.')}"
             if each.description
             else ""
         )

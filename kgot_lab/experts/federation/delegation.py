@@ -33,7 +33,7 @@ from kgot_lab.experts.federation.signing import (
     sign_envelope,
 )
 from kgot_lab.memory.claims.claim import utc_now
-from kgot_lab.text.cleaning import fenced, harmless
+from kgot_lab.text.cleaning import fence_text, printable_line
 
 # Questions to an expert of another instance, and its answers. Both are validated.
 
@@ -42,7 +42,7 @@ MAX_SOURCES = 200
 
 
 def _check_line(text: str) -> str:
-    if not text.strip() or harmless(text) != text:
+    if not text.strip() or printable_line(text) != text:
         raise ValueError("it is blank, or has more than one line")
     return text
 
@@ -332,12 +332,12 @@ def _ask(
         )
     if answer.answer is None:
         return DelegatedAnswer(
-            peer.name, question.expert, reason=f"it says: {harmless(answer.reason)}", signed=reply.wire
+            peer.name, question.expert, reason=f"it says: {printable_line(answer.reason)}", signed=reply.wire
         )
     provenance = DelegationProvenance(
         peer.name, reply.sender, question.expert, answer.sources, reply.digest, sent.digest, reply.issued_at
     )
-    fence = fenced(answer.answer, f"{peer.name}/{question.expert}, another instance")
+    fence = fence_text(answer.answer, f"{peer.name}/{question.expert}, another instance")
     return DelegatedAnswer(
         peer.name, question.expert, fence, answer.answer, provenance=provenance, signed=reply.wire
     )

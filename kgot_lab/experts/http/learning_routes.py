@@ -19,7 +19,7 @@ from kgot_lab.experts.learning.ledger import ProposalSource, StoredProposal
 from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 
 _Id = Annotated[str, Path(max_length=200)]
 
@@ -209,7 +209,7 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
         watched, stale = (
             sum(getattr(each, name) for each in reports.values()) for name in ("watched", "stale")
         )
-        return whole({"days": days, "watched": watched, "stale": stale, "drifted": drifted})
+        return replace_surrogates({"days": days, "watched": watched, "stale": stale, "drifted": drifted})
 
     @router.post("", response_model=ProposalSummary, status_code=201, responses=NOT_FOUND)
     def propose_correction(who: Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:

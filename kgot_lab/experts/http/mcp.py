@@ -15,7 +15,7 @@ from kgot_lab.experts.http.responses import StreamLimiter, describe_error
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
-from kgot_lab.text.cleaning import fenced
+from kgot_lab.text.cleaning import fence_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ def expert_tools(
             found = intent_search(
                 known.asked, query, config=config.search_config(), embedder=service.embedder
             )
-            return fenced(search_context(found), f"the graphs of {expert}")
+            return fence_text(search_context(found), f"the graphs of {expert}")
 
         return _with_mcp_errors(search)
 

@@ -34,8 +34,8 @@ from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.dimensions import DIMENSION_CATEGORIES, DIMENSIONS
-from kgot_lab.retrieval.fusion import Weights, lane_weights
-from kgot_lab.text.cleaning import whole
+from kgot_lab.retrieval.fusion import Weights, normalised_weights
+from kgot_lab.text.cleaning import replace_surrogates
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -335,7 +335,9 @@ def _graph_routes(service: ExpertService) -> APIRouter:
         """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _find_graph(service, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
-        return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
+        return replace_surrogates(
+            {"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types}
+        )
 
     @router.get("/node/{db_id}/{node_id:path}", response_model=schemas.NodeNeighbourhood, responses=NOT_FOUND)
     def get_node(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
@@ -346,7 +348,7 @@ def _graph_routes(service: ExpertService) -> APIRouter:
         graph = _find_graph(service, db_id)
         _require_node(graph, node_id)
         neighbourhood = lay_out_neighbourhood(graph, node_id)
-        return whole(
+        return replace_surrogates(
             {
                 "graph": db_id,
                 "node": neighbourhood.node._asdict(),
@@ -431,6 +433,6 @@ def _plan_json(graph: PropertyGraph, plan: Composition) -> _Json:
 
 def _expert_details(expert: Expert) -> _Json:
     config = expert.search_config()
-    weights = lane_weights(config.weights, *config.lanes)
+    weights = normalised_weights(config.weights, *config.lanes)
     effective = {name: getattr(weights, name) for name in ("embedding", "text", "graph", "intent")}
     return {**expert.model_dump(), "effective_weights": effective}

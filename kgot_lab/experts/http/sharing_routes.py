@@ -40,7 +40,7 @@ from kgot_lab.experts.service import PEER_OWNER_PREFIX, ExpertService
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, trial_with_verdict
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 
 _Id = Annotated[str, Path(max_length=200)]
 _Json = dict[str, Any]
@@ -354,4 +354,4 @@ def _most_connected_names(graph: PropertyGraph, limit: int) -> list[str]:
     """Return the names of the nodes with the most edges, as the topics of a graph."""
     index = index_of(graph)
     rows = sorted(range(len(graph)), key=lambda row: (-int(index.degrees[row]), index.names[row]))[:limit]
-    return [harmless(" ".join(index.names[row].split()))[:200] for row in rows]
+    return [printable_line(" ".join(index.names[row].split()))[:200] for row in rows]

@@ -23,8 +23,8 @@ from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.kgos.schemas.extracted_dimensions import in_stems
-from kgot_lab.text.cleaning import counted
-from kgot_lab.text.words import content_stems, rough_sentences
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import name_units, rough_sentences
 
 # The nodes that a text names by their full names.
 
@@ -35,7 +35,7 @@ def nodes_with_name(graph: PropertyGraph, name: str) -> tuple[str, ...]:
     """Return the ids of the nodes with a name. The id of a node names that node alone."""
     if name in graph:
         return (name,)
-    return tuple(graph.ids[row] for row in _rows_by_name(graph).get(content_stems(name), ()))
+    return tuple(graph.ids[row] for row in _rows_by_name(graph).get(name_units(name), ()))
 
 
 def find_named_nodes(graph: PropertyGraph, text: str) -> tuple[int, ...]:
@@ -43,7 +43,7 @@ def find_named_nodes(graph: PropertyGraph, text: str) -> tuple[int, ...]:
 
     Of overlapping names the longest counts.
     """
-    names, words = _rows_by_name(graph), content_stems(text)
+    names, words = _rows_by_name(graph), name_units(text)
     longest = max((len(name) for name in names), default=0)
     found: dict[int, None] = {}
     start = 0
@@ -62,7 +62,7 @@ def _rows_by_name(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
     if rows_by_name is None:
         rows_by_name = {}
         for row, name in enumerate(index_of(graph).names):
-            if words := content_stems(name):
+            if words := name_units(name):
                 rows_by_name.setdefault(words, []).append(row)
         vars(graph)[_NAMES_ATTRIBUTE] = rows_by_name  # cached with the graph, as its index is
     return rows_by_name
@@ -261,7 +261,7 @@ class ContradictedDimension:
     evidence: tuple[DimensionEvidence, ...]
 
     def __str__(self) -> str:
-        said = f"{self.against} of {counted(self.against + self.agreeing, 'person', 'people')}"
+        said = f"{self.against} of {format_count(self.against + self.agreeing, 'person', 'people')}"
         return (
             f"{self.dimension} of {self.node} is {self.value:g}: {said} say it is {self.way} (p {self.p:.2g})"
         )
@@ -279,7 +279,9 @@ class ContradictionReport:
     stale: int
 
     def __str__(self) -> str:
-        head = f"{counted(len(self.found), 'value')} contradicted of {self.watched:,} that people spoke of"
+        head = (
+            f"{format_count(len(self.found), 'value')} contradicted of {self.watched:,} that people spoke of"
+        )
         return "\n".join([head, *map(str, self.found)])
 
 

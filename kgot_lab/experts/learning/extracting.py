@@ -31,8 +31,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.llm.structured import compact_schema, structured
-from kgot_lab.text.cleaning import FENCES, fenced, shorten
-from kgot_lab.text.words import stands_in
+from kgot_lab.text.cleaning import FENCES, fence_text, truncate_to_tokens
+from kgot_lab.text.words import contains_words
 from kgot_lab.types import LLM, Json, Message, Prompt
 
 # The prompt for a message, and the schema in which a model reports the changes that it states.
@@ -71,7 +71,7 @@ def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     index = index_of(graph)
     named = ", ".join(index.names[row] for row in find_named_nodes(graph, message)) or "none"
     vocabulary = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
-    text = f"{vocabulary}{fenced(named, 'known things that it names')}\n{fenced(shorten(message, MAX_MESSAGE_TOKENS), 'a message')}"
+    text = f"{vocabulary}{fence_text(named, 'known things that it names')}\n{fence_text(truncate_to_tokens(message, MAX_MESSAGE_TOKENS), 'a message')}"
     return Prompt(
         (Message("system", _SYSTEM_PROMPT), Message("user", text)),
         compact_schema(StatedChanges),
@@ -102,7 +102,7 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
     proposed, and nothing that the model writes is executed. Raises LLMError if the model fails.
     """
     stated = structured(llm, changes_prompt(message, graph), StatedChanges).changes
-    reader = _EditReader(graph, shorten(message, MAX_MESSAGE_TOKENS))
+    reader = _EditReader(graph, truncate_to_tokens(message, MAX_MESSAGE_TOKENS))
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
     standalone: list[tuple[GraphEdit, str]] = []
@@ -153,7 +153,7 @@ def original_spelling(phrase: str, text: str) -> str:
     words = phrase.split()
     match = (
         re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE)
-        if words and stands_in(phrase, text)
+        if words and contains_words(phrase, text)
         else None
     )
     return match[0] if match else ""

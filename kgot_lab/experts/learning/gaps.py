@@ -25,8 +25,8 @@ from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.retrieval.fusion import lane_weights
-from kgot_lab.text.cleaning import counted
+from kgot_lab.retrieval.fusion import normalised_weights
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import searched_words, stem
 
 # Questions to an expert and their outcomes: which answers failed, and the evidence for it.
@@ -259,7 +259,7 @@ class GapReport:
     unexplained: tuple[QuestionRecord, ...]
 
     def __str__(self) -> str:
-        head = f"{self.failed} of {counted(self.asked, 'answer')} failed: {counted(len(self.gaps), 'gap')}, "
+        head = f"{self.failed} of {format_count(self.asked, 'answer')} failed: {format_count(len(self.gaps), 'gap')}, "
         head += f"{len(self.misconfigured)} by settings, {len(self.unexplained)} unexplained"
         return "\n".join(
             [head, *map(str, self.patterns), *map(str, self.misconfigured), *map(str, self.regions)]
@@ -362,7 +362,9 @@ def _default_variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalC
         yield "edge types", replace(config, boost_types=None)
     if set(config.methods) != set(_DEFAULT_CONFIG.methods):
         yield "methods", replace(config, methods=_DEFAULT_CONFIG.methods)
-    if lane_weights(config.weights, *config.lanes) != lane_weights(_DEFAULT_CONFIG.weights, *config.lanes):
+    if normalised_weights(config.weights, *config.lanes) != normalised_weights(
+        _DEFAULT_CONFIG.weights, *config.lanes
+    ):
         yield "weights", replace(config, weights=_DEFAULT_CONFIG.weights)
     if config.limit < _DEFAULT_CONFIG.limit:
         yield "limit", replace(config, limit=_DEFAULT_CONFIG.limit)

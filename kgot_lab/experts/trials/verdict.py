@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.significance import holm
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.experts.expert import ExpertConfig, changed_config
 from kgot_lab.experts.repository import ExpertTables, JudgedAnswer, NotFound, StoredTrial
 from kgot_lab.experts.trials.measures import (
@@ -237,10 +237,10 @@ class TrialVerdict:
     def _row(self, name: str) -> tuple[Cell, ...]:
         row = self.comparisons[name]
         p = self.corrected.get(name, row.p)
-        means = [Cell("–" if mean is None else decimal(mean)) for mean in (row.mean_a, row.mean_b)]
-        difference = Cell("–" if row.difference is None else signed(row.difference), p <= row.alpha)
+        means = [Cell("–" if mean is None else format_decimal(mean)) for mean in (row.mean_a, row.mean_b)]
+        difference = Cell("–" if row.difference is None else format_signed(row.difference), p <= row.alpha)
         interval = (
-            Cell(f"{signed(row.low)} to {signed(row.high)}"),
+            Cell(f"{format_signed(row.low)} to {format_signed(row.high)}"),
             Cell(f"{row.e_value:.3g}"),
             Cell(f"{row.p:.2g}"),
         )

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from kgot_lab.documents.files import text_of
+from kgot_lab.documents.files import read_document_text
 from kgot_lab.embedding.vectors import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.graph import PropertyGraph
@@ -21,8 +21,8 @@ from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.llm.recorded import prompt_digest, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse
-from kgot_lab.text.cleaning import FENCES, fenced, tokens
-from kgot_lab.text.words import blocks, rough_sentences, searched_words, stands_in
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text
+from kgot_lab.text.words import blocks, contains_words, rough_sentences, searched_words
 from kgot_lab.types import LLM, Edge, Json, Message, Node, Prompt, Reply, Usage
 
 # Passages to read: paragraphs of Markdown, and the descriptions of functions and classes, with their
@@ -76,7 +76,7 @@ def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
     Code blocks are left out. A missing or unreadable file yields nothing.
     """
     try:
-        text = text_of(path).text
+        text = read_document_text(path).text
     except BadInput:
         return
     prose = re.sub(
@@ -203,8 +203,8 @@ def relations_prompt(passage: Passage) -> Prompt:
     turns = [Message("system", _SYSTEM)]
     for name, text, filled in _EXAMPLES:
         reply = json.dumps({field: filled.get(field, []) for field in FIELDS})
-        turns += [Message("user", fenced(text, f"a paragraph about {name}")), Message("assistant", reply)]
-    turns.append(Message("user", fenced(passage.text, f"a paragraph about {passage.name}")))
+        turns += [Message("user", fence_text(text, f"a paragraph about {name}")), Message("assistant", reply)]
+    turns.append(Message("user", fence_text(passage.text, f"a paragraph about {passage.name}")))
     return Prompt(tuple(turns), compact_schema(PassageForm), max_tokens=_REPLY)
 
 
@@ -216,7 +216,7 @@ def about_prompt(passage: Passage) -> Prompt:
         "it is about, and rate it on those dimensions of which the paragraph says something, with the words that say so, each from 0 to 1. "
         f"The dimensions are: {told}. Rate nothing that the paragraph does not say; empty lists are good answers. {FENCES}"
     )
-    asked = fenced(passage.text, f"a paragraph about {passage.name}")
+    asked = fence_text(passage.text, f"a paragraph about {passage.name}")
     return Prompt(
         (Message("system", system), Message("user", asked)), compact_schema(About), max_tokens=_REPLY
     )
@@ -240,7 +240,9 @@ def read_relations(passage: Passage, reply: str) -> ReadPassage:
             if why := _why_not(phrase, relation, subject, passage):
                 refused.append(f"{relation} {phrase!r}: {why}")
                 continue
-            quote = next((each for each in rough_sentences(passage.text) if stands_in(phrase, each)), phrase)
+            quote = next(
+                (each for each in rough_sentences(passage.text) if contains_words(phrase, each)), phrase
+            )
             kept.setdefault(
                 (subject.casefold(), relation, phrase.casefold()), Stated(subject, relation, phrase, quote)
             )
@@ -258,7 +260,7 @@ def read_about(passage: Passage, reply: str) -> ReadPassage:
     refused = [
         f"keyword {each}: it is not in the passage"
         for each in about.keywords
-        if not stands_in(each, passage.text)
+        if not contains_words(each, passage.text)
     ]
     rated: dict[str, Rated] = {}
     for each in about.dimensions:
@@ -269,13 +271,13 @@ def read_about(passage: Passage, reply: str) -> ReadPassage:
         else:
             rated.setdefault(each.dimension, each)
     keywords = tuple(
-        dict.fromkeys(each.casefold() for each in about.keywords if stands_in(each, passage.text))
+        dict.fromkeys(each.casefold() for each in about.keywords if contains_words(each, passage.text))
     )
     return ReadPassage(passage, (), keywords, tuple(rated.values()), tuple(refused))
 
 
 def _why_not(phrase: str, relation: str, subject: str, passage: Passage) -> str:
-    if not searched_words(phrase) or not stands_in(phrase, passage.text):
+    if not searched_words(phrase) or not contains_words(phrase, passage.text):
         return "it does not stand in the passage"
     if len(phrase.split()) > _LONGEST:
         return "it is no phrase"
@@ -290,7 +292,7 @@ def _why_not(phrase: str, relation: str, subject: str, passage: Passage) -> str:
 
 def _is_span(quote: str, text: str) -> bool:
     """Return whether a quotation of more than one word occurs in a text, ignoring white space."""
-    return len(quote.split()) > 1 and stands_in(quote, text)
+    return len(quote.split()) > 1 and contains_words(quote, text)
 
 
 _REPLIES = CacheTable("read_concepts.sqlite", "replies", "json", "TEXT", "json")
@@ -329,7 +331,7 @@ def what_it_takes(
     """Estimate the calls, tokens, seconds and dollars to read some passages, if none was read before."""
     asked = [ask(each) for ask, _ in _asks(about) for each in passages]
     sizes = {
-        str(number): (sum(tokens(message.text) for message in prompt.messages), _USUAL_REPLY)
+        str(number): (sum(estimate_tokens(message.text) for message in prompt.messages), _USUAL_REPLY)
         for number, prompt in enumerate(asked)
     }
     return estimate(dict.fromkeys(sizes, 1), sizes, rate or Rate())
@@ -351,7 +353,7 @@ def read_concepts(
     LLMError if the model fails or the budget is used up; the cached replies remain.
     """
     without = "passages are read again"
-    kept = None if cache is False else CacheFile(cache, _REPLIES, called="concept", without=without)
+    kept = None if cache is False else CacheFile(cache, _REPLIES, label="concept", fallback=without)
     state = _Reading(llm, kept)
     read = []
     total = len(passages) * len(_asks(about))

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from kgot_lab.documents.files import text_from
+from kgot_lab.documents.files import extract_text
 from kgot_lab.embedding.vectors import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 from kgot_lab.graph import PropertyGraph
@@ -40,8 +40,8 @@ class CachedExtraction:
     """A cache of facts and graphs under digests of their input and of the version of the code."""
 
     def __init__(self, folder: Path | None):
-        self._facts = CacheFile(folder, _FACTS, called="extraction", without="files are read again")
-        self._graphs = CacheFile(folder, _GRAPHS, called="graph", without="the files are joined again")
+        self._facts = CacheFile(folder, _FACTS, label="extraction", fallback="files are read again")
+        self._graphs = CacheFile(folder, _GRAPHS, label="graph", fallback="the files are joined again")
 
     def facts(self, keys: Iterable[bytes]) -> Mapping[bytes, FileFacts]:
         """Return the cached facts for some keys.
@@ -156,7 +156,7 @@ def facts_of_file(file: FileToRead) -> FileFacts:
     if not data.strip():
         kind = "config" if ending in SETTINGS_ENDINGS else "document"
         return FileFacts(path, ending[1:], (Definition(path, kind, path, 1, 1),), remark="empty")
-    found = text_from(data, ".txt")
+    found = extract_text(data, ".txt")
     text = re.sub(r"\r\n?", "\n", found.text)
     if ending in SETTINGS_ENDINGS:
         facts = settings_facts(text, path)

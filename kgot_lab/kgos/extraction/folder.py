@@ -37,7 +37,7 @@ from kgot_lab.kgos.extraction.file_facts import (
     same_reading,
 )
 from kgot_lab.kgos.extraction.linking import join_facts
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 _LARGEST = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
@@ -79,10 +79,10 @@ class FolderGraph:
         found = Counter(label for labels in self.graph.node_labels for label in labels)
         several = {"class": "classes"}
         kinds = ", ".join(
-            counted(number, kind, several.get(kind, "")) for kind, number in found.most_common(6)
+            format_count(number, kind, several.get(kind, "")) for kind, number in found.most_common(6)
         )
         came = f"{self.read} read now, {self.reused} unchanged"
-        files, skipped = counted(self.files, "file"), counted(len(self.skipped), "file")
+        files, skipped = format_count(self.files, "file"), format_count(len(self.skipped), "file")
         lines = [f"<FolderGraph: {files} ({came}), {skipped} skipped>"]
         lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
         if self.sites:

@@ -13,7 +13,7 @@ from kgot_lab.graph.property_graph import Csr, Ints, csr
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
 from kgot_lab.kgos.methods.index import Reals, index_of
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 OUTSIDE = "package"  # the type of packages that are not among the files of a folder
 DAMPING = 0.85
@@ -206,12 +206,12 @@ def critical_components(
         for row in rows
     )
     why = [
-        f"{counted(len(cuts), 'node')} would leave others apart if taken out",
+        f"{format_count(len(cuts), 'node')} would leave others apart if taken out",
         "priority: the mean of the five measures over their largest",
     ]
     if samples < size:
         why.append(f"betweenness is estimated from paths that begin at {samples} of {size:,} nodes")
-    title = f"critical by {metric}: {counted(len(rows), 'node')}"
+    title = f"critical by {metric}: {format_count(len(rows), 'node')}"
     return TableFound(title, _COLUMNS, shown, tuple(why), tuple(graph.ids[row] for row in rows))
 
 

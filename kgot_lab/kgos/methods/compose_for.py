@@ -16,7 +16,7 @@ from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit
 from kgot_lab.kgos.methods.goals import want_to
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.traversal import trace_path
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import stem
 from kgot_lab.types import Edge
 
@@ -129,8 +129,8 @@ class Composition(MethodResult):
 
     @property
     def title(self) -> str:
-        warned = f", {counted(len(self.warnings), 'warning')}" if self.warnings else ""
-        return f"plan for {self.goal!r}: {counted(len(self.steps), 'step')}{warned}"
+        warned = f", {format_count(len(self.warnings), 'warning')}" if self.warnings else ""
+        return f"plan for {self.goal!r}: {format_count(len(self.steps), 'step')}{warned}"
 
     def rows(self) -> Sequence[PlanStep]:
         return self.steps

@@ -20,7 +20,7 @@ from kgot_lab.kgos.schemas.dimensions import (
     phrase,
     require_bounds,
 )
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 Filters = Mapping[str, Mapping[str, float]]  # by dimension: min, max or exact
 
@@ -41,7 +41,7 @@ class NodesWithin(MethodResult):
 
     @property
     def title(self) -> str:
-        return f"{' and '.join(self.filters)}: {counted(self.total, 'node')}"
+        return f"{' and '.join(self.filters)}: {format_count(self.total, 'node')}"
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
         return self.nodes
@@ -132,7 +132,7 @@ class DimensionProfile(MethodResult):
 
     @property
     def title(self) -> str:
-        return f"{self.names[0]} beside {self.names[1]}: {counted(len(self.dimensions), 'dimension')}"
+        return f"{self.names[0]} beside {self.names[1]}: {format_count(len(self.dimensions), 'dimension')}"
 
     @property
     def ids(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kgot_lab.errors import NotInstalled
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class MethodResult:
         return pd.DataFrame(list(self.rows()), columns=list(self.COLUMNS))
 
     def __repr__(self) -> str:
-        lines = [f"<{self._grid().text}"] if self.rows() else [f"<{harmless(self.title)}"]
+        lines = [f"<{self._grid().text}"] if self.rows() else [f"<{printable_line(self.title)}"]
         return "\n".join([*lines, *self._notes()]) + ">"
 
     def _repr_html_(self) -> str:
@@ -82,8 +82,8 @@ class MethodResult:
 
     def _notes(self) -> list[str]:
         left = len(self.rows()) - _SHOWN
-        return [f"… and {counted(left, 'row')} more; frame() has all"] * (left > 0) + [
-            harmless(each) for each in self.why
+        return [f"… and {format_count(left, 'row')} more; frame() has all"] * (left > 0) + [
+            printable_line(each) for each in self.why
         ]
 
 
@@ -99,7 +99,7 @@ class NodesFound(MethodResult):
 
     @property
     def title(self) -> str:
-        return f"{self.asked}: {counted(len(self.nodes), 'node')}"
+        return f"{self.asked}: {format_count(len(self.nodes), 'node')}"
 
     @property
     def scores(self) -> dict[str, float]:

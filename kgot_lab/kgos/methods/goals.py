@@ -16,9 +16,9 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of
-from kgot_lab.retrieval.fusion import WEIGHTS, columns
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, rows_and_scores
 from kgot_lab.retrieval.lexical import INTENT_VERBS
-from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS
+from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST
 from kgot_lab.text.words import content_words, searched_words, stem
 
 # edges from what helps to what it helps; the last type is ours
@@ -43,12 +43,12 @@ def want_to(
         raise BadInput("the goal is blank; say what is wanted, as in 'reduce API costs'")
     require_count(k, 1, "k", "it is how many nodes are kept")
     index = index_of(graph)
-    found, text = columns(index.goals.search(goal), graph.ids)
+    found, text = rows_and_scores(index.goals.search(goal), graph.ids)
     texts = np.zeros(len(graph))
     texts[found] = text
     seeds = found[:BOOST_SEEDS].astype(np.int32)
     boosts, first = index.links.boosts(seeds, _worth(index, boost_types))
-    weights = WEIGHTS["goal-oriented"]
+    weights = WEIGHT_PRESETS["goal-oriented"]
     scores = (weights.text * texts + weights.graph * boosts) / (weights.text + weights.graph)
     rows = np.flatnonzero(scores)
     order = rows[np.lexsort((index.name_order[rows], -scores[rows]))][:k]
@@ -61,9 +61,9 @@ def want_to(
 
 def _worth(index: GraphIndex, boost_types: Collection[str] | None) -> Reals:
     if boost_types is not None:
-        return index.ways_of(boost_types, along=BOOST_ALONG, against=BOOST_AGAINST)
-    return index.ways_of(ENABLING, along=0.0, against=BOOST_AGAINST) + index.ways_of(
-        REQUIRING, along=BOOST_ALONG, against=0.0
+        return index.ways_of(boost_types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
+    return index.ways_of(ENABLING, along=0.0, against=INCOMING_BOOST) + index.ways_of(
+        REQUIRING, along=OUTGOING_BOOST, against=0.0
     )
 
 

@@ -14,8 +14,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of, node_name
-from kgot_lab.retrieval.neighbours import Places
-from kgot_lab.text.cleaning import counted
+from kgot_lab.retrieval.neighbours import StepIndices
+from kgot_lab.text.cleaning import format_count
 
 Towards = Literal["forward", "backward", "both"]
 Follow = Literal["arrows", "dependants"]
@@ -84,7 +84,9 @@ class Impact(MethodResult):
     @property
     def title(self) -> str:
         levels = "".join(f", {len(nodes):,} at depth {depth}" for depth, nodes in self.risk_by_depth.items())
-        return f"impact of {self.node} ({self.direction}): {counted(self.total_impacted, 'node')}{levels}"
+        return (
+            f"impact of {self.node} ({self.direction}): {format_count(self.total_impacted, 'node')}{levels}"
+        )
 
     def rows(self) -> Sequence[Impacted]:
         return self.nodes
@@ -182,12 +184,12 @@ class _Walk:
         self.leads_on[reached.parents] = True
         self.types[reached.ways // 2] = True
 
-    def _rank(self, reached: LevelEdges) -> Places:
+    def _rank(self, reached: LevelEdges) -> StepIndices:
         """Return the rank of equal edges: by the parent's id, then by edge type and direction."""
         return self.index.name_order[reached.parents] * (2 * len(self.types)) + reached.ways
 
     @property
-    def found(self) -> Places:
+    def found(self) -> StepIndices:
         """The rows reached, the nearest first; at one depth the riskiest first, ties by id."""
         rows = np.flatnonzero(self.depths > 0)
         return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows], self.depths[rows]))]
@@ -223,7 +225,7 @@ class _Walk:
         return tuple(sorted(names[code] for code in np.flatnonzero(self.types).tolist()))
 
 
-def _best(children: Ints, values: Reals, rank: Places) -> Places:
+def _best(children: Ints, values: Reals, rank: StepIndices) -> StepIndices:
     """Return the position of the largest value of each child, ties by the lowest rank."""
     size = int(children.max()) + 1
     largest = np.full(size, -np.inf)

@@ -21,9 +21,9 @@ from kgot_lab.kgos.schemas.dimensions import DimensionColumn, dimension_column
 from kgot_lab.retrieval.dense import dense, dense_from_vectors
 from kgot_lab.retrieval.fusion import strongest
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
-from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
+from kgot_lab.retrieval.neighbours import Links, StepIndices, distinct_integers, neighbour_steps
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import content_words, named_words, stem
+from kgot_lab.text.words import content_words, name_tokens, stem
 from kgot_lab.types import Document, Edge, Json, full_text
 
 # The texts of a graph: names, properties, and the retrievers over them, each built when first needed.
@@ -174,7 +174,7 @@ class LevelEdges(NamedTuple):
     parents: Ints
     children: Ints
     ways: Ints
-    places: Places
+    places: StepIndices
 
 
 class GraphIndex(NodeTexts):
@@ -218,7 +218,7 @@ class GraphIndex(NodeTexts):
         return self.graph.ids[row], self.names[row], self.kinds[row]
 
     @cached_property
-    def name_order(self) -> Places:
+    def name_order(self) -> StepIndices:
         """The position of each node in the order of ids, which breaks ties."""
         order = np.empty(len(self.graph), np.int64)
         order[sorted(range(len(self.graph)), key=self.graph.ids.__getitem__)] = np.arange(len(self.graph))
@@ -232,12 +232,12 @@ class GraphIndex(NodeTexts):
     @cached_property
     def of_name_word(self) -> dict[str, Ints]:
         """The rows of the nodes with each word in their name."""
-        return rows_by(tuple(map(set, map(named_words, self.names))))
+        return rows_by(tuple(map(set, map(name_tokens, self.names))))
 
     @cached_property
     def name_lengths(self) -> Ints:
         """The number of different words in each name."""
-        return np.array([len(set(named_words(name))) for name in self.names], np.int32)
+        return np.array([len(set(name_tokens(name))) for name in self.names], np.int32)
 
     def dimension(self, name: str) -> DimensionColumn:
         """Return the values of a dimension, by row.
@@ -267,10 +267,10 @@ class GraphIndex(NodeTexts):
     @cached_property
     def neighbours(self) -> Csr:
         """The distinct neighbours of each node in either direction, without the node itself."""
-        return self.links.distinct
+        return self.links.distinct_neighbours
 
     @cached_property
-    def degrees(self) -> Places:
+    def degrees(self) -> StepIndices:
         """The number of neighbours of each node.
 
         Parallel edges count once, so that no centrality is above 1 (decision C-M8).
@@ -287,7 +287,7 @@ class GraphIndex(NodeTexts):
         """The share of the graph's edge types that each node has, without self-loops."""
         kinds = max(len(self.graph.types()), 1)
         codes = max(len(self.graph.type_names), 1)
-        touching = each_once(
+        touching = distinct_integers(
             self.links.origins * np.int64(codes) + self.links.ways // 2, len(self.graph) * codes
         )
         return np.bincount(touching // codes, minlength=len(self.graph)) / kinds
@@ -331,9 +331,9 @@ class GraphIndex(NodeTexts):
         steps = zip(*columns, strict=True)
         return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
 
-    def places(self, rows: Ints, worth: Reals) -> tuple[Places, Places]:
+    def places(self, rows: Ints, worth: Reals) -> tuple[StepIndices, StepIndices]:
         """Return the steps from some rows over types with a weight above 0, and the row each comes from."""
-        places, owners = neighbour_places(self.links.ends, rows)
+        places, owners = neighbour_steps(self.links.ends, rows)
         kept = worth[self.links.ways[places]] > 0
         return places[kept], owners[kept]
 
@@ -347,7 +347,7 @@ class GraphIndex(NodeTexts):
         ends, ways, size = self.links.ends, self.links.ways, np.diff(self.links.ends.indptr)
         outwards = size[level].sum() <= size[open].sum()
         start, wanted = (level, -1) if outwards else (open, depth)
-        places, owners = neighbour_places(ends, start)
+        places, owners = neighbour_steps(ends, start)
         kept = np.flatnonzero(depths[ends.indices[places]] == wanted)
         places, owners = places[kept], owners[kept]
         gone = ways[places] if outwards else ways[places] ^ 1

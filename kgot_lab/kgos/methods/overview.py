@@ -14,7 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.centrality import OUTSIDE, pagerank_shares, pairs_of
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import content_words
 
 PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")
@@ -34,7 +34,7 @@ def overview(graph: PropertyGraph) -> TableFound:
     busiest = int(index.degrees.argmax()) if len(graph) else -1
     if busiest >= 0:
         rows.append(("most neighbours", f"{graph.ids[busiest]} ({int(index.degrees[busiest])})"))
-    title = f"{counted(len(graph), 'node')}, {counted(len(graph.edge_keys), 'edge')}"
+    title = f"{format_count(len(graph), 'node')}, {format_count(len(graph.edge_keys), 'edge')}"
     return TableFound(title, ("measure", "value"), tuple(rows))
 
 
@@ -45,7 +45,7 @@ def types_joined(graph: PropertyGraph) -> TableFound:
     ends = zip(*columns, strict=True)
     counts = Counter((graph.type_names[code], kinds[source], kinds[target]) for code, source, target in ends)
     rows = tuple((*each, counts[each]) for each in sorted(counts, key=lambda each: (-counts[each], each)))
-    title = f"{counted(len(graph.types()), 'type')} of edges"
+    title = f"{format_count(len(graph.types()), 'type')} of edges"
     return TableFound(title, ("edge type", "from", "to", "edges"), rows)
 
 
@@ -87,7 +87,7 @@ def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
         first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_TOLD]
         rows.append((len(group), ", ".join(words), [graph.ids[row] for row in first]))
         about += [graph.ids[row] for row in first]
-    why = (f"{counted(len(groups), 'cluster')} of two nodes or more",)
+    why = (f"{format_count(len(groups), 'cluster')} of two nodes or more",)
     columns = ("nodes", "words", "first")
     return TableFound(f"clusters: {len(rows)}", columns, tuple(rows), why, tuple(dict.fromkeys(about)))
 
@@ -120,7 +120,7 @@ def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     rows, why = [], []
     for kind, numbers in found.items():
         if numbers:
-            why.append(f"{kind}: {counted(len(numbers), 'node')} of {len(graph):,}")
+            why.append(f"{kind}: {format_count(len(numbers), 'node')} of {len(graph):,}")
         for row in sorted(numbers, key=lambda row: (-index.degrees[row], graph.ids[row]))[:most]:
             rows.append((*index.identity(row), kind))
     about = tuple(dict.fromkeys(row[0] for row in rows))
@@ -212,7 +212,7 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
             place, shows = f"{file}:{held.get('line', '')}".strip(":"), str(edge.properties.get("why", ""))
             rows.append((graph.ids[row], index.names[row], edge.source, index.kinds[at], place, shows))
     rows.sort(key=lambda each: (each[0], each[4], each[2]))
-    why = [f"{len(followed)} of {counted(len(patterns), 'pattern')} are followed in the code"]
+    why = [f"{len(followed)} of {format_count(len(patterns), 'pattern')} are followed in the code"]
     if missing := [graph.ids[row] for row in patterns if row not in followed]:
         more = f" and {len(missing) - 10} more" * (len(missing) > 10)
         why.append(f"nothing follows {', '.join(missing[:10])}{more}")
@@ -220,5 +220,5 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
         why = ["the graph holds no pattern"]
     about = tuple(dict.fromkeys(each for row in rows for each in (row[0], row[2])))
     columns = ("pattern", "name", "code", "type", "place", "why")
-    title = f"code after patterns: {counted(len(rows), 'place')}"
+    title = f"code after patterns: {format_count(len(rows), 'place')}"
     return TableFound(title, columns, tuple(rows), tuple(why), about)

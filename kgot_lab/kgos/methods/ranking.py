@@ -12,11 +12,11 @@ from kgot_lab.errors import BadInput, require, require_amount, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of, rows_named
-from kgot_lab.retrieval.fusion import columns
-from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, neighbour_places
+from kgot_lab.retrieval.fusion import rows_and_scores
+from kgot_lab.retrieval.neighbours import INCOMING_BOOST, OUTGOING_BOOST, neighbour_steps
 from kgot_lab.retrieval.stage import best
-from kgot_lab.text.cleaning import counted
-from kgot_lab.text.words import named_words, searched_words
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import name_tokens, searched_words
 
 
 def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> NodesFound:
@@ -42,7 +42,7 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
         len(kept.hits) < len(ranking.hits)
     )
     none = ["no name, label or text holds any of them"] * bool(words and not ranking.hits)
-    rows, scores = columns(kept, graph.ids)
+    rows, scores = rows_and_scores(kept, graph.ids)
     return NodesFound(
         f"keyword match for {query!r}", index.hits(rows.tolist(), scores.tolist()), (told, *cut, *none)
     )
@@ -56,8 +56,8 @@ def edge_type_boost(
     seeds: Iterable[str],
     boost_types: Collection[str] | Mapping[str, float] | None = None,
     *,
-    outgoing: float = BOOST_ALONG,
-    incoming: float = BOOST_AGAINST,
+    outgoing: float = OUTGOING_BOOST,
+    incoming: float = INCOMING_BOOST,
 ) -> NodesFound:
     """Rank the nodes that the seeds are linked to by the number of edges, weighted by direction.
 
@@ -88,7 +88,7 @@ def edge_type_boost(
         why.append(f"no edge of the graph has the type {', '.join(absent)}")
     if not nodes:
         why.append("no seeds were given" if not len(rows) else "no such edge joins a seed with another node")
-    return NodesFound(f"edge-type boost from {counted(len(rows), 'seed')}", nodes, tuple(why))
+    return NodesFound(f"edge-type boost from {format_count(len(rows), 'seed')}", nodes, tuple(why))
 
 
 # Rank by similarity to a node: neighbours, type and words of the name (KG-OS, method 5).
@@ -120,7 +120,7 @@ class SimilarNodes(MethodResult):
 
     @property
     def title(self) -> str:
-        return f"similar to {self.node}: {counted(len(self.nodes), 'node')}"
+        return f"similar to {self.node}: {format_count(len(self.nodes), 'node')}"
 
     def rows(self) -> Sequence[Alike]:
         return self.nodes
@@ -158,7 +158,7 @@ def _shared_neighbours(index: GraphIndex, row: int) -> Reals:
     """Return the Jaccard index of each node's neighbours with those of one node, without the pair."""
     near = index.neighbours
     mine = near.indices[near.indptr[row] : near.indptr[row + 1]]
-    shared = np.bincount(near.indices[neighbour_places(near, mine)[0]], minlength=len(index.graph))
+    shared = np.bincount(near.indices[neighbour_steps(near, mine)[0]], minlength=len(index.graph))
     linked = np.zeros(len(index.graph), np.int64)
     linked[mine] = 1
     # if two nodes are linked, each is in the other's set
@@ -175,7 +175,7 @@ def _same_type(index: GraphIndex, row: int) -> Reals:
 
 
 def _shared_words(index: GraphIndex, row: int) -> Reals:
-    words = set(named_words(index.names[row]))
+    words = set(name_tokens(index.names[row]))
     shared = np.zeros(len(index.graph))
     for word in words:
         shared[index.of_name_word[word]] += 1

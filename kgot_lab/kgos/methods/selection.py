@@ -13,7 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import Filters, bounds_of, rows_within
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node
 
 ALTERNATIVES = ("alternative_to", "pattern_alternative_to")
@@ -81,9 +81,12 @@ def selected_nodes(
         require_count(limit, 1, "limit")
         rows = rows[:limit]
     if len(rows) < passing:
-        why.append(f"{len(rows)} of {counted(passing, 'node')} that pass")
+        why.append(f"{len(rows)} of {format_count(passing, 'node')} that pass")
     found = tuple((*index.identity(row), int(degrees[row]), _about(graph, row)) for row in rows)
-    title, columns = f"{counted(passing, 'node')} of {len(graph):,}", (*_IDENTITY, "edges", "description")
+    title, columns = (
+        f"{format_count(passing, 'node')} of {len(graph):,}",
+        (*_IDENTITY, "edges", "description"),
+    )
     return TableFound(title, columns, found, tuple(why), tuple(graph.ids[row] for row in rows))
 
 
@@ -110,7 +113,7 @@ def related_nodes(
         arrow = f"-{edge.type}->" if edge.source == id else f"<-{edge.type}-"
         rows.append((*index.identity(graph.row(other)), arrow, _where(edge.properties)))
     rows.sort(key=lambda each: (each[3], each[0]))
-    shown, edges_told = tuple(rows[:limit]), counted(len(rows), "edge")
+    shown, edges_told = tuple(rows[:limit]), format_count(len(rows), "edge")
     about = (id, *(row[0] for row in shown))
     return TableFound(
         f"related to {id}: {edges_told}",
@@ -151,7 +154,7 @@ def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFo
     reasons = [(each, 1.0, type) for each, type in sorted(said.items())]
     reasons += [(each, round(scores[each], 6), "the same edges") for each in best]
     rows = tuple((*index.identity(graph.row(each)), score, why) for each, score, why in reasons[:limit])
-    why = (f"{counted(len(said), 'alternative')} said by an edge",)
+    why = (f"{format_count(len(said), 'alternative')} said by an edge",)
     about = (id, *(row[0] for row in rows))
     return TableFound(f"alternatives to {id}: {len(reasons)}", (*_IDENTITY, "score", "why"), rows, why, about)
 
@@ -171,7 +174,7 @@ def what_changed(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
     ]
     about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
     columns = ("change", "kind", "what", "how")
-    return TableFound(counted(len(rows), "change"), columns, tuple(rows), (), about)
+    return TableFound(format_count(len(rows), "change"), columns, tuple(rows), (), about)
 
 
 def _roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:

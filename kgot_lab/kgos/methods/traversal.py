@@ -14,8 +14,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of
-from kgot_lab.retrieval.neighbours import Places, each_once
-from kgot_lab.text.cleaning import counted
+from kgot_lab.retrieval.neighbours import StepIndices, distinct_integers
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge
 
 
@@ -53,7 +53,7 @@ class PathFound(MethodResult):
 
     @property
     def title(self) -> str:
-        length = counted(self.length, "edge") if self.found else "none found"
+        length = format_count(self.length, "edge") if self.found else "none found"
         return f"path from {self.start} to {self.end}: {length}"
 
     def rows(self) -> Sequence[tuple[str, ...]]:
@@ -128,7 +128,7 @@ class _Side:
         self.depth += 1
         self.came[ends[::-1]] = places[::-1]
         self.depths[ends] = self.depth
-        self.level = each_once(ends, len(self.depths)).astype(np.int32)
+        self.level = distinct_integers(ends, len(self.depths)).astype(np.int32)
         self.stuck = not len(self.level)
         met = self.level[other.depths[self.level] >= 0]
         return int(met[np.argmin(self.index.name_order[met])]) if len(met) else None
@@ -162,7 +162,7 @@ def _why_not(
     names = [index.graph.ids[int(np.flatnonzero(side.depths == 0)[0])] for side in sides]
     for side, name in zip(sides, names, strict=True):
         if side.stuck:
-            return f"edges{limits} join {name} with {counted(int((side.depths > 0).sum()), 'other node')} only; max_depth is not why"
+            return f"edges{limits} join {name} with {format_count(int((side.depths > 0).sum()), 'other node')} only; max_depth is not why"
     reached = [int((side.depths >= 0).sum()) for side in sides]
     return f"no path within max_depth={max_depth} edges{limits}: {reached[0]:,} nodes lie near {names[0]}, {reached[1]:,} near {names[1]}"
 
@@ -211,7 +211,7 @@ class Exploration(MethodResult):
         levels = "".join(
             f", {len(level):,} at depth {depth}" for depth, level in enumerate(self.levels) if depth
         )
-        return f"around {self.start}: {counted(len(self.nodes) - 1, 'node')}{levels}"
+        return f"around {self.start}: {format_count(len(self.nodes) - 1, 'node')}{levels}"
 
     def rows(self) -> Sequence[Explored]:
         return self.nodes
@@ -252,7 +252,7 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
 
 def _level(index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals) -> tuple[Explored, ...]:
     """Return the nodes of one level, the most important first."""
-    graph, children = index.graph, each_once(reached.children, len(index.graph))
+    graph, children = index.graph, distinct_integers(reached.children, len(index.graph))
     order = children[np.lexsort((index.name_order[children], -importance[children]))]
     hubs = index.degrees[order] > _HUB * index.degrees[children].mean()
     parents, types = _parents(index, reached, importance), _types(index, reached)
@@ -271,7 +271,7 @@ def _level(index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals
     )
 
 
-def _parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> Places:
+def _parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> StepIndices:
     """Return the most important parent of each child."""
     in_order, rank = np.lexsort((index.name_order, -importance)), np.empty(len(index.graph), np.int64)
     rank[in_order] = np.arange(len(index.graph))
@@ -285,7 +285,7 @@ def _types(index: GraphIndex, reached: LevelEdges) -> dict[int, tuple[str, ...]]
     names = index.graph.type_names
     in_order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(in_order)
-    pairs = each_once(
+    pairs = distinct_integers(
         reached.children * np.int64(len(names)) + rank[reached.ways // 2], len(index.graph) * len(names)
     )
     children, types = pairs // len(names), [names[in_order[code]] for code in (pairs % len(names)).tolist()]

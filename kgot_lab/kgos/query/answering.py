@@ -15,7 +15,7 @@ from kgot_lab.kgos.methods.overview import clusters, overview, starting_points
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
-from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, truncate_to_tokens
 from kgot_lab.types import LLM, Message, Prompt, Usage
 
 _CONTEXT = 3_000  # tokens of a context
@@ -106,13 +106,18 @@ def prompt_for(question: str, context: str, before: tuple[ConversationTurn, ...]
     told = [Message("system", _SYSTEM)]
     for turn in before[-_KEPT:]:
         told += [Message("user", turn.question), Message("assistant", turn.text)]
-    told.append(Message("user", f"{fenced(shorten(context, _CONTEXT), 'the graph')}\n\nQuestion: {question}"))
+    told.append(
+        Message(
+            "user",
+            f"{fence_text(truncate_to_tokens(context, _CONTEXT), 'the graph')}\n\nQuestion: {question}",
+        )
+    )
     return Prompt(tuple(told), max_tokens=_REPLY)
 
 
 def prompt_tokens(prompt: Prompt) -> tuple[int, int]:
     """About how many tokens a prompt has, and how many its reply may have."""
-    return sum(tokens(message.text) for message in prompt.messages), prompt.max_tokens
+    return sum(estimate_tokens(message.text) for message in prompt.messages), prompt.max_tokens
 
 
 def _told(

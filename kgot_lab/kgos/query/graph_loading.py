@@ -33,7 +33,7 @@ from kgot_lab.stores.sqlite.file import (
     unavailable,
 )
 from kgot_lab.stores.sqlite.tables import edge_of_sqlite, node_of_sqlite
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
 
@@ -94,7 +94,7 @@ def _of_sqlite(path: Path) -> NamedGraph:
             )
             for kind, rows in (("nodes", nodes), ("edges", edges)):
                 if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
-                    raise damaged(path, f"{counted(gone, 'row')} of {kind} not as written")
+                    raise damaged(path, f"{format_count(gone, 'row')} of {kind} not as written")
     except sqlite3.Error as error:
         raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
     except UnicodeDecodeError as error:
@@ -108,7 +108,7 @@ def _foreign(path: Path) -> NamedGraph:
     notes = [f"tables of the profile {read.profile}", named.note]
     if read.unread:
         more = f" and {len(read.unread) - 1:,} more" if len(read.unread) > 1 else ""
-        notes.append(f"{counted(len(read.unread), 'row')} not read as written: {read.unread[0]}{more}")
+        notes.append(f"{format_count(len(read.unread), 'row')} not read as written: {read.unread[0]}{more}")
     return NamedGraph(named.graph, "; ".join(filter(None, notes)))
 
 

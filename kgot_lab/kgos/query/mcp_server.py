@@ -25,7 +25,7 @@ from kgot_lab.kgos.methods.index import index_of, meant_node
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
-from kgot_lab.text.cleaning import fenced
+from kgot_lab.text.cleaning import fence_text
 from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Json
 
@@ -160,7 +160,7 @@ def _context_tool(held: _Held) -> Callable[..., str]:
         fence.
         """
         return error_message(
-            lambda: fenced(search_context(intent_search(held.graph, query)), f"the graph, for {query}")
+            lambda: fence_text(search_context(intent_search(held.graph, query)), f"the graph, for {query}")
         )
 
     return context
@@ -287,7 +287,7 @@ def tool_server(tools: Sequence[TextTool], *, name: str, instructions: str = "")
 
 def _asked(tool: TextTool) -> Callable[..., str]:
     def ask(**given: str) -> str:
-        return error_message(lambda: fenced(tool(**given).text, tool.name))
+        return error_message(lambda: fence_text(tool(**given).text, tool.name))
 
     required = [(name, str, about, inspect.Parameter.empty) for name, about in tool.takes.items()]
     return _with_signature(

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from kgot_lab.errors import require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, as_number
-from kgot_lab.text.cleaning import counted
-from kgot_lab.text.words import STOP_WORDS, folded_words, named_words, stem
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import SEARCH_STOP_WORDS, casefold_words, name_tokens, stem
 from kgot_lab.types import Json, Node
 
 # Words that indicate the low and the high end of a dimension in a text.
@@ -72,7 +72,7 @@ _TABLE = """
 
 def in_stems(text: str) -> tuple[str, ...]:
     """Return the stems of the words of a text, with underscores and hyphens read as spaces."""
-    return tuple(map(stem, named_words(text)))
+    return tuple(map(stem, name_tokens(text)))
 
 
 def _cues() -> dict[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]]:
@@ -128,7 +128,7 @@ class Extracted:
         filled = {name: int(np.count_nonzero(~np.isnan(values))) for name, values in self.values.items()}
         there = ", ".join(f"{name} {count:,}" for name, count in filled.items() if count)
         silent = [name for name, count in filled.items() if not count]
-        lines = [f"{counted(len(self.graph), 'node')}; computed: {there or 'nothing'}"]
+        lines = [f"{format_count(len(self.graph), 'node')}; computed: {there or 'nothing'}"]
         lines += [f"nothing in this graph speaks for: {', '.join(silent)}"] * bool(silent)
         return "\n".join([*lines, f"not extractable: {', '.join(self.not_extractable)}"])
 
@@ -195,8 +195,8 @@ def _scaled(counts: _Values) -> _Values:
 
 
 def _density(text: str) -> float:
-    words = folded_words(text)
-    return len(set(words) - STOP_WORDS) / len(words) if len(words) >= _FEWEST else math.nan
+    words = casefold_words(text)
+    return len(set(words) - SEARCH_STOP_WORDS) / len(words) if len(words) >= _FEWEST else math.nan
 
 
 def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:

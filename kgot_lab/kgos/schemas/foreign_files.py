@@ -27,7 +27,7 @@ from kgot_lab.io.sqlite_snapshot import private_copy
 from kgot_lab.kgos.schemas.profiles import Profile, Tables, first_named, profile_of, quoted_name, tables_of
 from kgot_lab.kgos.schemas.rules import RuleReport, Unread, check_rules
 from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
 # Read the columns of a table, and the properties of its rows from JSON and other columns.
@@ -311,7 +311,9 @@ class ForeignGraph:
     def __repr__(self) -> str:
         told = [f"<{self.profile}: {self.graph}>"]
         if self.unread:
-            told.append(f"{counted(len(self.unread), 'row')} of the file not in the graph as they stand:")
+            told.append(
+                f"{format_count(len(self.unread), 'row')} of the file not in the graph as they stand:"
+            )
             told += [f"  {each}" for each in self.unread[:_SHOWN]]
             told += [f"  … {len(self.unread) - _SHOWN:,} more"] * (len(self.unread) > _SHOWN)
         return "\n".join(told)
@@ -418,7 +420,7 @@ def _columns(tables: Tables, path: Path) -> VectorColumns:
     there = "; ".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
     raise BadInput(
         f"{path}: no table has a column of vectors ({', '.join(_VECTORS)}) beside one of ids ({', '.join(_IDS)}). "
-        f"It has {counted(len(tables), 'table')}: {there or 'none'}"
+        f"It has {format_count(len(tables), 'table')}: {there or 'none'}"
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph.exchange import COLUMNS
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 Tables = Mapping[str, Sequence[str]]  # the columns of each table of a file
 
@@ -237,7 +237,7 @@ def _probed(tables: Tables, tried: list[Tried], wanted: str) -> Iterator[str]:
             yield f"  {HEURISTIC}: no table with two ends (such as source and target) beside a table with an id (such as id or name)"
     told = [f"{name}({', '.join(columns)})" for name, columns in list(tables.items())[:_MANY]]
     yield (
-        f"It has {counted(len(tables), 'table')}: {'; '.join(told)}{' …' if len(tables) > _MANY else ''}"
+        f"It has {format_count(len(tables), 'table')}: {'; '.join(told)}{' …' if len(tables) > _MANY else ''}"
         if tables
         else "It has no tables"
     )

@@ -23,7 +23,7 @@ from kgot_lab.graph.property_graph import Csr, Ints, Items, csr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 # Rules, their violations, and the report on all rules.
 
@@ -105,7 +105,7 @@ class Broken:
         )
 
     def __repr__(self) -> str:
-        head = f"{self.rule}: {counted(len(self), self.rule.on[:-1])}"
+        head = f"{self.rule}: {format_count(len(self), self.rule.on[:-1])}"
         more = [f"  … {len(self) - _SHOWN:,} more"] * (len(self) > _SHOWN)
         return "\n".join([head, *(f"  {fault}" for fault in self.faults[:_SHOWN]), *more])
 

@@ -16,7 +16,7 @@ from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import LLM, Document
 
 _READ = "read"  # the "tool" whose return a passage is
@@ -138,7 +138,9 @@ def _require_same(read: Mapping[str, str], documents: Sequence[Document]) -> Non
         raise BadInput(
             f"the extraction has read {gone[0]!r}, which is no longer among the documents: name the same folder, or begin anew"
         )
-    if changed := [id for id, text in read.items() if text not in (whole(now[id]), readable_text(now[id]))]:
+    if changed := [
+        id for id, text in read.items() if text not in (replace_surrogates(now[id]), readable_text(now[id]))
+    ]:
         masked = (
             ", or holds a key that the environment had then and has not now: set it, or"
             if "…" in read[changed[0]]

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, Period, plain_text, plain_triple, triple_key
-from kgot_lab.text.words import stands_in
+from kgot_lab.text.words import contains_words
 from kgot_lab.types import Json, Triple
 
 FactState = Literal["holds", "one source", "contested", "out of date", "missing"]
@@ -326,10 +326,10 @@ def _covers(period: Period, then: datetime) -> bool:
 
 def _without(answer: str, fact: CertifiedFact) -> CertifiedFact:
     def subject(text: str) -> str:
-        return "?" if stands_in(text, answer) else text
+        return "?" if contains_words(text, answer) else text
 
     def other(text: str) -> str:
-        return "?" if stands_in(text, answer) or stands_in(answer, text) else text
+        return "?" if contains_words(text, answer) or contains_words(answer, text) else text
 
     def shown(triple: Triple) -> Triple:
         return replace(

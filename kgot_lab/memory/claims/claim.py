@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
-from kgot_lab.text.cleaning import counted, whole
+from kgot_lab.text.cleaning import format_count, replace_surrogates
 from kgot_lab.types import Json, Triple
 
 # Times as they are stored: whole microseconds since 1970 in UTC, converted from aware times only.
@@ -180,7 +180,7 @@ def plain_text(text: str, what: str, *, blank: bool = False) -> str:
         raise BadInput(f"{what} is blank: say something")
     if "\0" in text:
         raise BadInput(f"{what} holds a NUL, which no database takes: {short_repr(text)}")
-    return str(whole(text))
+    return str(replace_surrogates(text))
 
 
 def plain_triple(fact: Triple, what: str) -> Triple:
@@ -261,7 +261,7 @@ class Fallen:
 
     def __str__(self) -> str:
         said = [
-            f"{counted(len(found), noun, many)} {did}"
+            f"{format_count(len(found), noun, many)} {did}"
             for found, noun, many, did in (
                 (self.facts, "fact", "", "fell"),
                 (self.risen, "fact", "", "began to hold"),
@@ -270,7 +270,7 @@ class Fallen:
             )
             if found
         ]
-        said += [f"{counted(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
+        said += [f"{format_count(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
         said += [f"changed again since by {', '.join(map(str, self.overtaken))}"] * bool(self.overtaken)
         return "; ".join(said) or "nothing fell"
 

@@ -24,7 +24,7 @@ from kgot_lab.memory.claims.justification import (
     started_by,
 )
 from kgot_lab.memory.claims.transactions import ClaimChange, making, open_versions, what_fell, write_claim
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Triple
 
 
@@ -390,7 +390,7 @@ class Reviewer:
             stood = self.claims.history(claim)
             # a drop that was taken back lies behind
             last = ([each for each in stood if each.known_until is None] or stood)[-1]
-            who = f" by {harmless(last.by)}" * bool(last.by)
+            who = f" by {printable_line(last.by)}" * bool(last.by)
             became = f"It was {last.standing}{who} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
             if last.known_until is not None:
                 became = f"It was taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC."

@@ -19,7 +19,7 @@ from kgot_lab.memory.triple_store import (
     folded_text,
     spaced_words,
 )
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
 MOST_LOOKED_AT = 1_000  # facts that a search reads first, for each word and in total
@@ -137,7 +137,7 @@ def _whole_words(keyword: Keyword) -> list[str]:
     words = keyword.words.split()
     if not keyword.quoted:
         return words
-    inner = named_words(keyword.quoted)
+    inner = name_tokens(keyword.quoted)
     begins = bool(inner) and keyword.quoted.startswith(inner[0])
     ends = bool(inner) and keyword.quoted.endswith(inner[-1])
     return list(inner[begins : len(inner) - ends])
@@ -207,7 +207,7 @@ def _reasons(one: NameWords, other: NameWords, shared: int) -> tuple[str, ...]:
 
 def _telling(name: str) -> NameWords:
     """Return the words of a name without titles, or all if nothing else is left."""
-    words = named_words(name)
+    words = name_tokens(name)
     return tuple(word for word in words if word not in _HONORIFICS) or words
 
 

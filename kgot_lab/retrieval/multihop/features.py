@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from kgot_lab.graph.property_graph import Csr, Ints, csr
 from kgot_lab.retrieval.entity_linking import (
-    CAPITALISED,
+    CAPITALISED_RUN,
     COMMON,
-    Titles,
-    called,
-    capitalised,
-    compared_name,
+    NameIndex,
+    capitalised_names,
     is_distinctive,
     name_words,
+    normalise_name,
+    title_name,
 )
 from kgot_lab.retrieval.fusion import by_range
 from kgot_lab.text.words import rough_sentences
@@ -32,7 +32,7 @@ _ARTICLES = frozenset(("the", "a", "an"))
 _HEADING, _HEADINGS = (80, 5)
 _HEAD = 300  # characters of the first sentence to search for the subject
 _SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
-_BEGINS = re.compile(rf"^\W*(?:{CAPITALISED.pattern})")
+_BEGINS = re.compile(rf"^\W*(?:{CAPITALISED_RUN.pattern})")
 _LONGEST = 8  # words in a subject
 _RANKS = frozenset(
     "sir dame lord lady king queen prince princess imam saint st dr general lieutenant admiral captain colonel major count countess duke "
@@ -58,11 +58,11 @@ def goes_by(document: Document) -> tuple[str, ...]:
     result is empty if no name is found.
     """
     if document.title:
-        return tuple(filter(is_distinctive, [without_article(called(document.title))]))
+        return tuple(filter(is_distinctive, [without_article(title_name(document.title))]))
     found = _SUBJECT.match(_below_headings(document.text)[:_HEAD])
     if not found or not _BEGINS.match(found.group(1)) or len(found.group(1).split()) > _LONGEST:
         return ()
-    name = without_article(compared_name(found.group(1)))
+    name = without_article(normalise_name(found.group(1)))
     return (
         tuple(dict.fromkeys(filter(is_distinctive, [name, *_shorter(name)]))) if is_distinctive(name) else ()
     )
@@ -120,7 +120,7 @@ class Mentions:
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        self.titles = Titles(documents, goes_by)
+        self.titles = NameIndex(documents, goes_by)
         self.sentences: list[tuple[int, str]] = []
         self.starts = np.zeros(len(documents), np.int64)
         held = [self._read(row, document) for row, document in enumerate(documents)]
@@ -160,7 +160,10 @@ class Mentions:
         near: dict[str, set[str]] = {}
         for sentence in rough_sentences(document.text):
             words = [word.lower() for word in name_words(sentence)]
-            for name in {*map(without_article, capitalised(sentence)), *self.titles.mentioned(sentence)}:
+            for name in {
+                *map(without_article, capitalised_names(sentence)),
+                *self.titles.find_names(sentence),
+            }:
                 places.setdefault(name, []).append(len(self.sentences))
                 near.setdefault(name, set()).update(_beside(words, name.split()))
             self.sentences.append((row, sentence))
@@ -168,7 +171,7 @@ class Mentions:
 
     def named_in(self, question: str) -> NDArray[np.bool_]:
         """Return, for each name, whether a question holds it as whole words."""
-        words = compared_name(question).split()
+        words = normalise_name(question).split()
         spans = {
             " ".join(words[start:end])
             for start in range(len(words))
@@ -319,7 +322,7 @@ class Clues:
             0.36 * self.likeness + 0.36 * self.sentence + 0.28 * self._by_words / (self._by_words.max() or 1)
         )
         self.own = own / (own.max() or 1)
-        asked = mentions.titles.mentioned(question, cased=False)
+        asked = mentions.titles.find_names(question, cased=False)
         self.asked = np.zeros(index.size)
         self.asked[[mentions.row_of[id] for name in asked for id in mentions.titles[name]]] = 1.0
         self._said = mentions.said_in.over(

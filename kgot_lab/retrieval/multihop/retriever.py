@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embedder import Embedder, unit
+from kgot_lab.embedding.embedder import Embedder, normalise_rows
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.retrieval.entity_linking import name_words
 from kgot_lab.retrieval.fusion import fused
@@ -160,7 +160,10 @@ def trail(
         if not name_words(question):
             return Ranking(ranking.query, ())
         clues = Clues(
-            index, question, unit(embedder.embed([question]), embedder.name)[0], searched_words(question)
+            index,
+            question,
+            normalise_rows(embedder.embed([question]), embedder.name)[0],
+            searched_words(question),
         )
         chosen: list[int] = []
         best = _Best(index)
@@ -186,9 +189,9 @@ def trail_index(documents: list[Document], embedder: Embedder) -> TrailIndex:
     """
     mentions = Mentions(documents)
     sentences = [full_text(replace(documents[row], text=sentence)) for row, sentence in mentions.sentences]
-    passages = unit(embedder.embed([full_text(document) for document in documents]), embedder.name)
+    passages = normalise_rows(embedder.embed([full_text(document) for document in documents]), embedder.name)
     words = word_scores([searched_words(full_text(document)) for document in documents], _K1, _B)
-    return TrailIndex(mentions, passages, unit(embedder.embed(sentences), embedder.name), words)
+    return TrailIndex(mentions, passages, normalise_rows(embedder.embed(sentences), embedder.name), words)
 
 
 class _Best:

@@ -19,7 +19,7 @@ from kgot_lab.stores.cypher.dump import timeless
 from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens
 from kgot_lab.stores.lookup import WordIndex, path_between, scalars_in
 from kgot_lab.stores.protocol import Scalar, Schema
-from kgot_lab.text.words import folded_words
+from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Node
 
 # the properties that mark the namespace of a node, and that its store knows it
@@ -389,7 +389,7 @@ class Looking:
 
         The server matches substrings. Whole words are matched here.
         """
-        wanted = folded_words(words)
+        wanted = casefold_words(words)
         if not wanted or limit < 1:
             return ()
         rows = self._ask(

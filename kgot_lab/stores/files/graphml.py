@@ -22,7 +22,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import NamedGraph
 from kgot_lab.io.files import read_regular, require_narrow, wide_encoding, write_whole
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ class GraphmlWalk:
                 else []
             ),
             *(
-                [f"{counted(made, 'node')} made of what edges name, though it holds none of that id"]
+                [f"{format_count(made, 'node')} made of what edges name, though it holds none of that id"]
                 if made
                 else []
             ),
             *(
-                [f"left out: {', '.join(counted(times, what) for what, times in self.left_out.items())}"]
+                [f"left out: {', '.join(format_count(times, what) for what, times in self.left_out.items())}"]
                 if self.left_out
                 else []
             ),
@@ -290,7 +290,7 @@ def read_graphml_with_notes(path: Path | str) -> NamedGraph:
             f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}"
         ) from None
     if read.number_of_edges() != walk.edges:  # ids such as 1 and 01, or a `key` that several edges have
-        told = f"of {counted(walk.edges, 'edge')} only {read.number_of_edges():,} can be told apart by their ids or keys"
+        told = f"of {format_count(walk.edges, 'edge')} only {read.number_of_edges():,} can be told apart by their ids or keys"
         raise BadInput(f"{path}: cannot be read as GraphML: {told}: give each an id of its own")
     _completed(read, walk)
     for attributes in _attributes(read):

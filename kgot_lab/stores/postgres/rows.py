@@ -25,7 +25,7 @@ from kgot_lab.stores.sql import (
     texts_in,
     touched,
 )
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Json, Node
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def can_be(text: str) -> bool:
 
 def holdable(text: str) -> str:
     """Replace the characters that PostgreSQL cannot store."""
-    return str(whole(text)).replace("\0", " ")
+    return str(replace_surrogates(text)).replace("\0", " ")
 
 
 def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:

@@ -16,7 +16,7 @@ from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.stores.sqlite.tables import Connection, edge_of_sqlite, node_of_sqlite
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node
 
 # Recover from a damaged SQLite graph the rows that are unchanged since they were written.
@@ -81,7 +81,7 @@ def _share(damaged: sqlite3.Connection, kind: str, kept: int) -> str:
     for question in (f"SELECT count(*) FROM {kind}s", f"SELECT count(*) FROM sums WHERE kind = '{kind}s'"):
         with suppress(sqlite3.Error, UnicodeDecodeError):
             there = max(there, damaged.execute(question).fetchone()[0])
-    return f"{kept:,} of {counted(there, kind)}"
+    return f"{kept:,} of {format_count(there, kind)}"
 
 
 def _require_alone(place: Path) -> None:

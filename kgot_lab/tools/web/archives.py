@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from kgot_lab.documents.files import text_from
+from kgot_lab.documents.files import extract_text
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, short_repr
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
@@ -265,7 +265,7 @@ class Wikipedia:
         markup = str((parsed.get("parse") or {}).get("text") or "")
         address = str(about.get("fullurl") or self._api.address)
         _, data = readable_markup(_without_apparatus(markup), address)
-        text = text_from(data, ".html", "utf-8").text.strip()
+        text = extract_text(data, ".html", "utf-8").text.strip()
         old = "" if version == about.get("lastrevid") else f"{'&' if '?' in address else '?'}oldid={version}"
         title = str(about["title"])
         return WebPage(address + old, title, f"# {title}\n\n{text}", f"as of {when}")

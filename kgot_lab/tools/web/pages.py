@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urljoin, urlsplit
 
-from kgot_lab.documents.files import text_from
+from kgot_lab.documents.files import extract_text
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, short_repr
 from kgot_lab.tools.web.fetching import Fetched, PoliteWeb
 from kgot_lab.types import Document
@@ -59,7 +59,7 @@ def page_of(fetched: Fetched) -> WebPage:
         cut = f"only the first {_MOST_MARKUP / 1e6:,.1f} MB were read" if len(markup) > _MOST_MARKUP else cut
         title, data = readable_markup(markup[:_MOST_MARKUP], fetched.address)
     try:
-        found = text_from(data, extension, "utf-8" if extension == ".html" else fetched.charset)
+        found = extract_text(data, extension, "utf-8" if extension == ".html" else fetched.charset)
     except BadInput as error:
         raise ToolFailed(
             f"the page at {fetched.address} cannot be read as text ({fetched.kind or 'of no kind'}): {error}"

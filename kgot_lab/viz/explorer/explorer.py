@@ -11,7 +11,7 @@ from typing import TypeVar
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset, Qrels
-from kgot_lab.retrieval.fusion import WEIGHTS, Weights
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
 from kgot_lab.viz.explorer.fusion_weights import (
@@ -323,14 +323,14 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     from kgot_lab.retrieval.entity_linking import title_graph
     from kgot_lab.retrieval.fusion import strongest
     from kgot_lab.retrieval.lexical import bm25, fts5, like
-    from kgot_lab.retrieval.neighbours import around
+    from kgot_lab.retrieval.neighbours import boosted_neighbours
 
     develop = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop
     vectors, documents = embedder or minilm(), develop.documents
     lanes = Lanes(
         embedding=dense(documents, vectors),
         text=strongest(bm25(documents), fts5(documents)),
-        graph=around(title_graph(documents), like(documents)),
+        graph=boosted_neighbours(title_graph(documents), like(documents)),
     )
     return explore(
         lanes, documents, queries=develop.queries, qrels=develop.qrels, systems=systems(develop, vectors)
@@ -437,7 +437,7 @@ class Explorer:
             "view": "explorer",
             "title": f"A retrieval explorer over {len(searches.shelf.documents):,} documents",
             "lanes": [searches.format_retriever(name) for name in LETTERS],
-            "presets": {name: asdict(weights) for name, weights in WEIGHTS.items()},
+            "presets": {name: asdict(weights) for name, weights in WEIGHT_PRESETS.items()},
             "questions": [query.text for query in searches.queries[:MOST_QUESTIONS]],
             "systems": list(searches.systems),
             "deepest": DEEPEST,

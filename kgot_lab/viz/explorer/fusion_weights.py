@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
 from kgot_lab.errors import BadInput, UnknownName, require
-from kgot_lab.retrieval.fusion import SCALES, WEIGHTS, Weights, lane_weights, scores_of, weighted
+from kgot_lab.retrieval.fusion import (
+    SCALES,
+    WEIGHT_PRESETS,
+    Weights,
+    normalised_weights,
+    ranking_scores,
+    weighted,
+)
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
 from kgot_lab.viz.live import describe_error
@@ -64,7 +71,7 @@ def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
 class Mix:
     """The slider positions: a weight per retriever, the retrievers switched off, and the number of hits."""
 
-    weights: Weights = WEIGHTS["default"]
+    weights: Weights = WEIGHT_PRESETS["default"]
     off: frozenset[str] = frozenset()
     k: int = 10
 
@@ -99,7 +106,7 @@ class Mix:
     @property
     def preset(self) -> str:
         """The name of the preset with these weights, or ""."""
-        return next((name for name, weights in WEIGHTS.items() if weights == self.weights), "")
+        return next((name for name, weights in WEIGHT_PRESETS.items() if weights == self.weights), "")
 
 
 def weights_of(preset: str) -> Weights:
@@ -107,9 +114,9 @@ def weights_of(preset: str) -> Weights:
 
     Raises UnknownName if there is no such preset.
     """
-    if not isinstance(preset, str) or preset not in WEIGHTS:
-        raise UnknownName("preset", str(preset), WEIGHTS)
-    return WEIGHTS[preset]
+    if not isinstance(preset, str) or preset not in WEIGHT_PRESETS:
+        raise UnknownName("preset", str(preset), WEIGHT_PRESETS)
+    return WEIGHT_PRESETS[preset]
 
 
 def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
@@ -124,7 +131,7 @@ def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
     counted = [name for name in given if name not in mix.off and weights[name] > 0]
     if not counted:
         raise BadInput(_why_nothing(given, mix))
-    share: dict[str, float] = asdict(lane_weights(mix.weights, *counted))
+    share: dict[str, float] = asdict(normalised_weights(mix.weights, *counted))
     return {name: share[name] for name in counted}
 
 
@@ -233,7 +240,7 @@ class _Columns:
 
     @staticmethod
     def of(ranking: Ranking) -> _Columns:
-        scores = scores_of(ranking)
+        scores = ranking_scores(ranking)
         return _Columns(
             {id: place for place, id in enumerate(ranking.ids)},
             scores.tolist(),

@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, frozen
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.communities import (
     MOST_COMMUNITIES,
@@ -65,8 +65,8 @@ class View:
     at: NodeNumbers = field(repr=False)
 
     def __repr__(self) -> str:
-        said = f"{len(self.shown):,} of {counted(len(self.graph), 'node')}, {counted(len(self.nodes) - len(self.shown), 'super node')}"
-        return f"<View: {said}, {counted(len(self.edges), 'edge')}, {counted(len(self.bundles), 'bundle')}>"
+        said = f"{len(self.shown):,} of {format_count(len(self.graph), 'node')}, {format_count(len(self.nodes) - len(self.shown), 'super node')}"
+        return f"<View: {said}, {format_count(len(self.edges), 'edge')}, {format_count(len(self.bundles), 'bundle')}>"
 
     @property
     def graph(self) -> PropertyGraph:
@@ -128,10 +128,10 @@ def revealed(view: View, ids: Iterable[str]) -> View:
     if len(shown) + collapsed_still <= view.whole.most:
         return drawn_view(view.whole, shown)
     room = max(view.whole.most - len(view.whole.ids), 0)
-    said = [f"{len(rows) - room:,} of the {counted(len(rows), 'node')} asked for found no room."] * (
+    said = [f"{len(rows) - room:,} of the {format_count(len(rows), 'node')} asked for found no room."] * (
         len(rows) > room
     )
-    said += [f"{counted(len(shown) - max(room, len(rows)), 'node')} drawn before gave way."] * (
+    said += [f"{format_count(len(shown) - max(room, len(rows)), 'node')} drawn before gave way."] * (
         len(shown) > max(room, len(rows))
     )
     return drawn_view(view.whole, shown[:room], " ".join(said))
@@ -159,12 +159,13 @@ def entered(view: View, community: str) -> View:
             whole.division, rows, links_between(whole.graph), whole.labels[0], most=min(_PARTS, at_once)
         )
         if finer is not whole.division:
-            said = f"Inside “{_name(view, community)}”: {counted(len(finer) - len(whole.division), 'smaller group')}."
+            said = f"Inside “{_name(view, community)}”: {format_count(len(finer) - len(whole.division), 'smaller group')}."
             return drawn_view(replace(whole, division=finer), np.arange(0), said)
     hidden = rows[view.at[rows] >= len(view.shown)]
     drawn = (hidden if len(hidden) else rows)[:at_once]
-    more = f" {len(drawn)} of {counted(len(rows), 'node')} are drawn; open it again for the next ones." * (
-        len(drawn) < len(rows)
+    more = (
+        f" {len(drawn)} of {format_count(len(rows), 'node')} are drawn; open it again for the next ones."
+        * (len(drawn) < len(rows))
     )
     return drawn_view(whole, drawn, f"Inside “{_name(view, community)}”.{more}")
 

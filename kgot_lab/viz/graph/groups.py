@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, frozen
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES, Communities, first_labels, members
 from kgot_lab.viz.graph.marks import node_caption
 from kgot_lab.viz.static.markup import shortened
@@ -54,7 +54,7 @@ class EdgeBundle:
     @property
     def title(self) -> str:
         """The number of edges and their types, in words."""
-        return f"{counted(self.count, 'edge')}: {uses(self.types, self.all_types, 'type')}"
+        return f"{format_count(self.count, 'edge')}: {uses(self.types, self.all_types, 'type')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +110,12 @@ def lines(
 def uses(named: Sequence[tuple[str, int]], kinds: int, noun: str) -> str:
     """List names with their counts, and the number of names that are not listed."""
     listed = ", ".join(f"{brief(name)} {count:,}" for name, count in named)
-    return listed + f" and {counted(kinds - len(named), f'more {noun}')}" * (kinds > len(named))
+    return listed + f" and {format_count(kinds - len(named), f'more {noun}')}" * (kinds > len(named))
 
 
 def brief(text: str) -> str:
     """Shorten a text to at most 24 characters on one line, without characters that move others."""
-    return harmless(shortened(text, 24))
+    return printable_line(shortened(text, 24))
 
 
 def _urgency(ends: NodeNumbers, edges: NodeNumbers, singles: int) -> NDArray[np.float64]:
@@ -309,9 +309,9 @@ def describe_community(whole: Whole, number: int, hidden: NDArray[np.bool_], edg
         if counts[code]
     )
     amount = (
-        f"{len(unseen):,} more of {counted(len(rows), 'node')}"
+        f"{len(unseen):,} more of {format_count(len(rows), 'node')}"
         if 0 < len(unseen) < len(rows)
-        else counted(len(rows), "node")
+        else format_count(len(rows), "node")
     )
     best = told[np.argsort(-whole.belonging[told], kind="stable")]
     captions = (brief(node_caption(whole.graph.nodes[row])) for row in best.tolist())
@@ -320,7 +320,7 @@ def describe_community(whole: Whole, number: int, hidden: NDArray[np.bool_], edg
     labelled = any(whole.graph.node_labels[row] for row in told.tolist())
     title = f"{amount} {kind}".strip() + f": {uses(labels[:_LABELS], len(labels), 'label')}" * labelled
     inside = int(edges) if len(unseen) else 0
-    name = f"{_NAMES.get(kind, examples)} ({counted(len(told), 'node')}{_mostly(labels, len(told), len(names)) * labelled})"
+    name = f"{_NAMES.get(kind, examples)} ({format_count(len(told), 'node')}{_mostly(labels, len(told), len(names)) * labelled})"
     return Community(
         whole.ids[number], f"{title}; e.g. {examples}", name, kind, len(rows), len(unseen), inside, labels
     )
@@ -342,7 +342,7 @@ def how_collapsed(whole: Whole) -> str:
     others = [told for kind, told in _GATHERED.items() if kind in kinds]
     groups = " and ".join(filter(None, (groups, *others)))
     inside = f"; {whole.share_inside:.0%} of the edges lie within one" * (len(whole.graph.sources) > 0)
-    return f"{counted(len(whole.graph), 'node')} are more than {whole.most:,}: drawn as {groups}, found {whole.division.how}{inside}."
+    return f"{format_count(len(whole.graph), 'node')} are more than {whole.most:,}: drawn as {groups}, found {whole.division.how}{inside}."
 
 
 def by_themselves(shown: int) -> str:
@@ -357,7 +357,7 @@ def lines_left_out(whole: Whole, edges: int, most: int) -> str:
     if not edges:
         return ""
     which = "the marked ones and " * bool(whole.marked) + "some of each node's"
-    return f"{counted(edges, 'edge')} {'is' if edges == 1 else 'are'} left out: at most {most:,} lines are drawn, {which}."
+    return f"{format_count(edges, 'edge')} {'is' if edges == 1 else 'are'} left out: at most {most:,} lines are drawn, {which}."
 
 
 def _unlike_a_node(name: str, graph: PropertyGraph) -> str:

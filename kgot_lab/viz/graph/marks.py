@@ -16,8 +16,8 @@ from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.cleaning import counted
-from kgot_lab.text.words import content_words, plain_answer, sentences
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import canonical_answer, content_words, sentences
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.static.drawing import draw_circle
 from kgot_lab.viz.static.markup import Markup, element, joined
@@ -323,7 +323,7 @@ def _words(edge: Edge, graph: PropertyGraph) -> set[str]:
 
 
 def _likeness(text: str, answer: str) -> int:
-    one, other = f" {plain_answer(text)} ", f" {plain_answer(answer)} "
+    one, other = f" {canonical_answer(text)} ", f" {canonical_answer(answer)} "
     if not one.strip() or not other.strip():
         return 0
     return 3 if one == other else 2 if other in one else int(one in other)
@@ -467,7 +467,7 @@ def _answered(graph: PropertyGraph, run: Trace) -> Marked:
     held = {edge.identity for edge in graph.edges}
     facts = [edge for edge in told.telling if edge.identity in held]
     nodes = {told.hub: "answer"} if told.hub_is_answer and told.hub in graph else _named(graph, told.answer)
-    marks = f" Marked: {counted(len(facts), 'fact')} that tell it." if facts else ""
+    marks = f" Marked: {format_count(len(facts), 'fact')} that tell it." if facts else ""
     answer = told.answer.strip().rstrip(".")
     said = f"The answer: {answer}.{marks}" if answer else f"The answer is empty.{marks}"
     return Marked(graph, nodes, {edge.identity: "evidence" for edge in facts}, said)
@@ -475,11 +475,11 @@ def _answered(graph: PropertyGraph, run: Trace) -> Marked:
 
 def _named(graph: PropertyGraph, answer: str) -> dict[str, str]:
     """Mark the nodes whose name or id equals the answer."""
-    wanted = plain_answer(answer)
+    wanted = canonical_answer(answer)
     return {
         node.id: "answer"
         for node in graph.nodes
-        if wanted and wanted in (plain_answer(node.id), plain_answer(node.text))
+        if wanted and wanted in (canonical_answer(node.id), canonical_answer(node.text))
     }
 
 

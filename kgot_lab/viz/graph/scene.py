@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import View
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES
@@ -187,7 +187,7 @@ class Scene:
         graph = self.marked.graph
         if not len(graph):
             return "An empty graph"
-        return f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
+        return f"A graph with {format_count(len(graph), 'node')} and {format_count(len(graph.edges), 'edge')}"
 
     def left_out(self, first: str) -> str:
         """Describe how many nodes and edges are not drawn.

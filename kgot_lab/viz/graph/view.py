@@ -10,7 +10,7 @@ import numpy as np
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.collapse import View, closed, collapsed, entered, revealed, shut
 from kgot_lab.viz.graph.marks import Highlight, Marked, Place, links_of, marked, shortest_path
@@ -67,7 +67,7 @@ class TextHolding:
         """Describe a match: its number out of all matches, its name, and an excerpt of the property."""
         one = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
-        kinds = f" ({counted(nodes, 'node')}, {counted(edges, 'relation')})" * bool(nodes and edges)
+        kinds = f" ({format_count(nodes, 'node')}, {format_count(edges, 'relation')})" * bool(nodes and edges)
         ends = () if isinstance(one, Node) else (one.source, one.target)
         name = name_of_node(one) if isinstance(one, Node) else walked_names(self.graph, ends, [one])
         quotation = f" ({self._quotation(one)})" if number >= len(self.named) + len(self.typed) else ""

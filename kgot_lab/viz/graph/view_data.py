@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.collapse import View, collapsed, entered
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community, EdgeBundle
@@ -296,4 +296,4 @@ def _needing_python(opening: int, groups: int) -> str:
     if opening == groups:
         return _ALL_OPEN
     others = "opening the others, searching among the nodes inside these, and showing neighbours that are not drawn"
-    return f"On this page {opening:,} of {counted(groups, 'group')} open; {others} needs a running notebook."
+    return f"On this page {opening:,} of {format_count(groups, 'group')} open; {others} needs a running notebook."

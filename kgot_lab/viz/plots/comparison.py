@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, reliability, risk_curve
-from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.viz.plots.figure import (
     BASELINE_COLOUR,
     BEST,
@@ -39,7 +39,7 @@ from kgot_lab.viz.plots.figure import (
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.comparison.losses import LossesBySet
-    from kgot_lab.benchmark.comparison.results import Findings, Measured
+    from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
 
 _UNANSWERED = "not answered yet"
 _EMPTY = "no question is answered yet"
@@ -57,7 +57,7 @@ _STAGE_PENS = (  # in order of LOSSES, from right to compared wrongly
 _TICKS = (0, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
-def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+def answer_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plot:
     """Plot the F1 of each system with its 95 % interval, a panel for each set.
 
     Lines mark the model alone and the ceiling. The number of answers follows the name of the system. `on` are
@@ -84,18 +84,18 @@ def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
                 label.set_color(INK if system in rows else FAINT)
             axes.grid(axis="y", visible=False)
         legend_below(figure)
-        drawn = [row for row in findings.measured if row.on in sets]
-        said = _told(findings, drawn, lambda row: decimal(row.f1.mean))
+        drawn = [row for row in findings.system_scores if row.on in sets]
+        said = _told(findings, drawn, lambda row: format_decimal(row.f1.mean))
         return plot(figure, f"F1 of each system with 95 % intervals. {said}", list(map(_numbers, drawn)))
 
 
-def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+def evidence_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plot:
     """Plot F1 with its 95 % interval against the median evidence tokens of each system.
 
     Each set has a panel. `on` are sets, by default all together. Raises UnknownName if there is no such set.
     """
     sets = _sets(findings, on, findings.sets[-1:])
-    told = [row for row in findings.measured if row.on in sets and row.evidence_tokens is not None]
+    told = [row for row in findings.system_scores if row.on in sets and row.evidence_tokens is not None]
     if not told:
         return nothing(_EMPTY)
     most = max((row.evidence_tokens or 0 for row in told), default=0)
@@ -113,12 +113,12 @@ def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
             axes.set_xlabel("evidence, median tokens")
         legend_below(figure)
         said = _told(
-            findings, told, lambda row: f"{row.evidence_tokens:,.0f} tokens for {decimal(row.f1.mean)}"
+            findings, told, lambda row: f"{row.evidence_tokens:,.0f} tokens for {format_decimal(row.f1.mean)}"
         )
         return plot(figure, f"F1 against the evidence it was read from. {said}", list(map(_numbers, told)))
 
 
-def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str = "") -> Plot:
+def likelihood_trust(findings: ComparisonResults, systems: Sequence[str] = (), *, on: str = "") -> Plot:
     """Plot the reliability diagram, number of answers and risk–coverage curve of answer likelihoods.
 
     `systems` are by default all with likelihoods, except the ceiling. `on` is a set, by default all together.
@@ -160,7 +160,7 @@ def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str
         return plot(figure, _format_confidence(on, sure, missing), numbers)
 
 
-def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
+def paired_differences(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plot:
     """Plot the mean paired difference in F1 of each pair in the plan, with its 95 % interval.
 
     Only questions that both systems answered are compared. A line marks zero. A filled mark has p below .05
@@ -202,18 +202,18 @@ def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
 
 
 def stages_lost(
-    findings: Findings, stages: LossesBySet, systems: Sequence[str] = (), *, on: str = ""
+    findings: ComparisonResults, stages: LossesBySet, systems: Sequence[str] = (), *, on: str = ""
 ) -> Plot:
     """Plot how many answers of each system were right, and at which stage the others were lost.
 
     `stages` are the result of `losses`. `on` is a set, by default all together. Raises UnknownName if the
     plan does not have a system or set.
     """
-    from kgot_lab.benchmark.comparison.losses import LOSSES, counted_losses
+    from kgot_lab.benchmark.comparison.losses import LOSSES, count_losses
 
     chosen = _chosen(findings, systems, list(findings.plan["systems"]))
     [on] = _sets(findings, [on] if on else (), findings.sets[-1:])
-    every = counted_losses(findings, stages)
+    every = count_losses(findings, stages)
     counted = {system: counts for set, system, counts in every if set == on and system in chosen}
     if not counted:
         return nothing("no trace has told yet where answers were lost")
@@ -258,27 +258,27 @@ def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]
         yield figure, panels
 
 
-def _rows(findings: Findings, set: str) -> Mapping[str, Measured]:
-    return {row.system: row for row in findings.measured if row.on == set}
+def _rows(findings: ComparisonResults, set: str) -> Mapping[str, SystemScores]:
+    return {row.system: row for row in findings.system_scores if row.on == set}
 
 
-def _alone(findings: Findings) -> str:
+def _alone(findings: ComparisonResults) -> str:
     """Return the plan's system without search (closed book), or ""."""
     systems = findings.plan["systems"].items()
     return next((name for name, told in systems if not told["search"] and told["reads"] != "loop"), "")
 
 
-def _ceiling(findings: Findings) -> str:
+def _ceiling(findings: ComparisonResults) -> str:
     """Return the plan's system that gets the gold sentences, or ""."""
     return next((name for name, told in findings.plan["systems"].items() if told["search"] == "gold"), "")
 
 
-def _aimed(findings: Findings) -> str:
+def _aimed(findings: ComparisonResults) -> str:
     """Return the system that the plan's aims are about, or ""."""
     return next((aim["system"] for aim in findings.plan["aims"]), "")
 
 
-def _pen(findings: Findings, system: str) -> Pen:
+def _pen(findings: ComparisonResults, system: str) -> Pen:
     """Return the pen of a system, which is the same in all plots of a plan."""
     special = {_aimed(findings): BEST, _alone(findings): BASELINE_COLOUR, _ceiling(findings): _CEILING}
     if system in special:
@@ -291,21 +291,23 @@ def _dot(pen: Pen) -> dict[str, Any]:
     return look | {"markeredgewidth": 0.9, "elinewidth": 1.4}
 
 
-def _named(findings: Findings, system: str) -> str:
+def _named(findings: ComparisonResults, system: str) -> str:
     what = " (model alone)" * (system == _alone(findings)) + " (ceiling)" * (system == _ceiling(findings))
     return short_label(system) + what
 
 
-def _counted(system: str, row: Measured | None) -> str:
+def _counted(system: str, row: SystemScores | None) -> str:
     return f"{short_label(system)}, {f'n {row.n}' if row else _UNANSWERED}"
 
 
-def _numbers(row: Measured) -> dict[str, Any]:
+def _numbers(row: SystemScores) -> dict[str, Any]:
     told = {"F1": row.f1.mean, "low": row.f1.low, "high": row.f1.high, "evidence tokens": row.evidence_tokens}
     return {"on": row.on, "system": row.system, "n": row.n} | told
 
 
-def _told(findings: Findings, told: Sequence[Measured], of: Callable[[Measured], str]) -> str:
+def _told(
+    findings: ComparisonResults, told: Sequence[SystemScores], of: Callable[[SystemScores], str]
+) -> str:
     """Describe what each system reached on each set, and which systems have no answers."""
     said = [
         f"{set}: {', '.join(f'{row.system} {of(row)} (n {row.n})' for row in told if row.on == set)}"
@@ -316,21 +318,21 @@ def _told(findings: Findings, told: Sequence[Measured], of: Callable[[Measured],
 
 
 def _gap(difference: Estimate) -> str:
-    return f"{signed(difference.mean)} ({span(difference)})"
+    return f"{format_signed(difference.mean)} ({span(difference)})"
 
 
 def _open(names: Sequence[str]) -> str:
     return f" Not answered yet: {', '.join(names)}." if names else ""
 
 
-def _sets(findings: Findings, on: Sequence[str], usual: list[str]) -> list[str]:
+def _sets(findings: ComparisonResults, on: Sequence[str], usual: list[str]) -> list[str]:
     for name in on:
         if name not in findings.sets:
             raise UnknownName("question set", name, findings.sets)
     return list(on) or usual
 
 
-def _chosen(findings: Findings, systems: Sequence[str], usual: list[str]) -> list[str]:
+def _chosen(findings: ComparisonResults, systems: Sequence[str], usual: list[str]) -> list[str]:
     for name in systems:
         if name not in findings.plan["systems"]:
             raise UnknownName("system", name, findings.plan["systems"])
@@ -341,7 +343,7 @@ def _format_confidence(
     on: str, sure: Mapping[str, tuple[list[float], list[float]]], missing: Sequence[str]
 ) -> str:
     means = [
-        f"{system} {decimal(fmean(likely))} likely and {decimal(fmean(right))} right (n {len(right)})"
+        f"{system} {format_decimal(fmean(likely))} likely and {format_decimal(fmean(right))} right (n {len(right)})"
         for system, (likely, right) in sure.items()
     ]
     gone = f" Without a likelihood so far: {', '.join(missing)}." if missing else ""

@@ -19,7 +19,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.io.files import write_whole
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, escaped, image, shortened, text_width
 from kgot_lab.viz.static.table import Table, table
@@ -150,7 +150,7 @@ def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
     """
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    said = harmless(alt)
+    said = printable_line(alt)
     drawn = _bare(text.getvalue()).replace("<svg", f'<svg role="img" aria-label="{escaped(said)}"', 1)
     rows = tuple({name: _six(value) for name, value in row.items()} for row in numbers)
     return Plot(Markup(drawn), said, rows, figure)
@@ -170,7 +170,7 @@ def short_label(text: str, length: int = _LONGEST) -> str:
 
     A name that begins with an underscore gets a space in front, since matplotlib hides such names.
     """
-    line = shortened(harmless(text), length)
+    line = shortened(printable_line(text), length)
     while text_width(line, 1) > text_width("x" * length, 1):
         line = shortened(line, len(line) - 1)
     return f" {line}" if line.startswith("_") else line

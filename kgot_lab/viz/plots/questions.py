@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
-from kgot_lab.benchmark.questions.question_result import QuestionResult, by_level, read_results
-from kgot_lab.benchmark.questions.report import ledger_of
+from kgot_lab.benchmark.questions.batch import RESULTS_FILE, load_traces
+from kgot_lab.benchmark.questions.question_result import QuestionResult, group_by_level, read_results
+from kgot_lab.benchmark.questions.report import build_ledger
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import (
     CORRECT,
@@ -22,8 +22,8 @@ from kgot_lab.evaluation.grading import (
     GradedScores,
     graded_scores,
 )
-from kgot_lab.evaluation.significance import share
-from kgot_lab.evaluation.tables import decimal
+from kgot_lab.evaluation.significance import proportion
+from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.state import Ledger
 from kgot_lab.types import Json, Usage
@@ -144,7 +144,7 @@ def levels_of(receipts: Receipts) -> dict[str, list[QuestionResult]]:
     Returns an empty dict if there are no results.
     """
     rows = list(receipts)
-    groups = by_level(rows)
+    groups = group_by_level(rows)
     levels = {level or "no level": some for level, some in groups.items()} if set(groups) - {""} else {}
     return {**levels, "all": rows} if rows else {}
 
@@ -158,7 +158,7 @@ def _of(groups: Mapping[str, Sequence[QuestionResult]]) -> str:
 
 def _shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, said: str) -> Plot:
     right = {name: sum(bool(row.correct) for row in rows) for name, rows in groups.items()}
-    estimates = {name: share(right[name], len(rows)) for name, rows in groups.items()}
+    estimates = {name: proportion(right[name], len(rows)) for name, rows in groups.items()}
     close = {name: sum(row.end == "close call" for row in rows) for name, rows in groups.items()}
     counts = {name: f"{right[name]} of {len(rows)}" for name, rows in groups.items()}
     with plot_drawing(7.2, 1.05 + 0.42 * len(groups)) as (figure, [axes]):
@@ -171,7 +171,9 @@ def _shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, said: st
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
         axes.set_yticks(range(len(groups)), list(groups))
         axes.grid(axis="y", visible=False)
-        told = "; ".join(f"{name} {decimal(each.mean)} ({counts[name]})" for name, each in estimates.items())
+        told = "; ".join(
+            f"{name} {format_decimal(each.mean)} ({counts[name]})" for name, each in estimates.items()
+        )
         numbers = [
             {"group": name, "questions": each.n, "correct": each.mean, "low": each.low, "high": each.high, "close calls": close[name]}
             for name, each in estimates.items()
@@ -198,7 +200,7 @@ def _measures(rows: Sequence[QuestionResult]) -> str:
         "correct": scores.correct, "not attempted": scores.not_attempted, "incorrect": scores.incorrect,
         "correct given attempted": scores.correct_given_attempted, "F": scores.f1,
     }  # fmt: skip
-    return ", ".join(f"{name} {decimal(each.mean)}" for name, each in told.items())
+    return ", ".join(f"{name} {format_decimal(each.mean)}" for name, each in told.items())
 
 
 # Tools that a run used, compared with those that people used for the same questions.
@@ -437,12 +439,12 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
 
     Raises BadInput if the folder has no results.
     """
-    receipts = list(read_results(folder / RECEIPTS).values())
+    receipts = list(read_results(folder / RESULTS_FILE).values())
     if not receipts:
         raise BadInput(
             f"there are no receipts of questions in {folder}: name the folder of a run, as its --folder was"
         )
-    ledger, place = ledger_of(traces_of(folder)), folder / "plots"
+    ledger, place = build_ledger(load_traces(folder)), folder / "plots"
     for name, draw in TEN_PLOTS.items():
         drawn = draw(receipts, ledger)
         told = {"plot": name, "told": drawn.alt, "numbers": list(drawn.numbers)}

@@ -17,8 +17,8 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.significance import Estimate, counts, intervals
-from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.evaluation.significance import Estimate, intervals, wins_ties_losses
+from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import BANDS, STEPS, Pair, Thresholds, per_band
 from kgot_lab.types import Edge, Query
@@ -96,7 +96,7 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
     measure = measure or report.plan.primary
     ours, theirs = (report.scores[name].per_query(measure) for name in _known(report, (first, second)))
     pairs = Counter((round(ours[query], 4), round(theirs[query], 4)) for query in ours)
-    wins, ties, losses = counts([theirs[query] - ours[query] for query in ours])
+    wins, ties, losses = wins_ties_losses([theirs[query] - ours[query] for query in ours])
     # a fine-grained measure has many pairs: then only the size shows the count
     most, few = (max(pairs.values()), len(pairs) <= 25)
     with plot_drawing(5.2, 5.2) as (figure, [axes]):
@@ -215,7 +215,7 @@ def _label(name: str, report: Report) -> str:
 def _format_recall(report: Report, reached: dict[str, list[Estimate]], depth: int) -> str:
     at = min(5, depth)
     order = sorted(reached, key=lambda name: (-reached[name][at - 1].mean, name))
-    means = ", ".join(f"{name} {decimal(reached[name][at - 1].mean)}" for name in order)
+    means = ", ".join(f"{name} {format_decimal(reached[name][at - 1].mean)}" for name in order)
     lines = f"{len(reached)} system" + "s" * (len(reached) != 1)
     return f"Recall at k from 1 to {depth} for {lines} on {report.dataset.name}. At {at}: {means}."
 
@@ -228,7 +228,7 @@ def _format_times(report: Report, timed: Sequence[Run]) -> str:
 
 
 def _at(run: Run, report: Report) -> str:
-    return f"{run.system}, {1000 * run.latency.median:.3g} ms, {decimal(report.row(run.system).mean)}"
+    return f"{run.system}, {1000 * run.latency.median:.3g} ms, {format_decimal(report.row(run.system).mean)}"
 
 
 def _timed(run: Run, report: Report) -> dict[str, Any]:
@@ -465,7 +465,7 @@ def _needed(axes: Any, thresholds: Thresholds, left: float, right: float) -> Non
     """Draw the boundary of the region that meets both thresholds."""
     corner = min(max(thresholds.skeleton - thresholds.delta, left), right)
     needed = [max(thresholds.skeleton, x + thresholds.delta) for x in (left, corner, right)]
-    label = f"an edge: skeletons ≥ {decimal(thresholds.skeleton)},\ndelta ≥ {decimal(thresholds.delta)}"
+    label = f"an edge: skeletons ≥ {format_decimal(thresholds.skeleton)},\ndelta ≥ {format_decimal(thresholds.delta)}"
     axes.plot([left, corner, right], needed, color=INK, linewidth=1.6, label=label, zorder=3)
 
 
@@ -489,7 +489,7 @@ def _ink(pen: Pen, *, hollow: bool) -> dict[str, Any]:
 
 def _format_bands(points: Sequence[tuple[Pair, bool]], counts: Mapping[str, int], vetoed: int) -> str:
     by_band = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    middle = signed(median(pair.delta for pair, _ in points))
+    middle = format_signed(median(pair.delta for pair, _ in points))
     refused = f" {vetoed:,} are vetoed." if vetoed else ""
     pairs = f"{len(points):,} pair{'s' * (len(points) != 1)}"
     return f"Similarity of texts against that of their skeletons for {pairs}, by band of delta: {by_band}; median delta {middle}.{refused}"

@@ -19,7 +19,7 @@ from kgot_lab.memory.claims.certificate import (
     hedged,
 )
 from kgot_lab.memory.claims.claim import format_time
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge
 from kgot_lab.viz.static.drawing import (
     Drawing,
@@ -573,7 +573,7 @@ def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     told += [f"and {len(briefing.evidence) - _EVIDENCE} more"] if len(briefing.evidence) > _EVIDENCE else []
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
     if len(hops) > len(graph.drawn):
-        told.append(f"Not drawn: {counted(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
+        told.append(f"Not drawn: {format_count(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
     until = format_time(briefing.live_until) if briefing.live_until else "no time that is known"
     return [
         *told,

@@ -35,7 +35,7 @@ from kgot_lab.loop.state import state_after
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Usage
 from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.svg import svg
@@ -436,7 +436,7 @@ def step_name(step: int) -> str:
 def _line(events: Sequence[Event]) -> str:
     asked = sum(isinstance(event, Asked) for event in events)
     told = [_told(event) for event in events if isinstance(event, Chose | Wrote | Read | Voted | Forced)]
-    return "; ".join([*told, *([counted(asked, "reply", "replies")] if asked else [])]) or "nothing yet"
+    return "; ".join([*told, *([format_count(asked, "reply", "replies")] if asked else [])]) or "nothing yet"
 
 
 def _told(event: Event) -> str:

@@ -30,7 +30,7 @@ from kgot_lab.loop.insert import proper
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.extraction import EXTRACT, read_triples
-from kgot_lab.text.words import plain_answer
+from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Json
 
 # A question to the reader of a run: before which event it is asked, its choices, and where the truth is
@@ -84,7 +84,11 @@ def among(
     """
     texts = [truth]
     for other in sorted(set(others), key=chance):
-        if len(texts) <= OTHERS and plain_answer(other) and all(f1(other, text) < _ALIKE for text in texts):
+        if (
+            len(texts) <= OTHERS
+            and canonical_answer(other)
+            and all(f1(other, text) < _ALIKE for text in texts)
+        ):
             texts.append(other)
     order = sorted(texts, key=lambda text: chance((places, text, truth)))
     shown = [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in order]
@@ -287,8 +291,8 @@ def _answer(events: Sequence[Event]) -> Iterator[Prediction]:
     if end is None or before is None:
         return
     truth, told = events[end].text, "What was read is turned into a short answer."  # type: ignore[attr-defined]
-    if plain_answer(truth) in {"yes", "no"}:
-        others = ["no" if plain_answer(truth) == "yes" else "yes"]
+    if canonical_answer(truth) in {"yes", "no"}:
+        others = ["no" if canonical_answer(truth) == "yes" else "yes"]
     else:
         parsed = [event.text for event in events[:end] if isinstance(event, Parsed) and event.text]
         ids = sorted(

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickEnded, TickStarted
-from kgot_lab.evaluation.significance import share
+from kgot_lab.evaluation.significance import proportion
 from notebooks.invented_month.month import load_month
 from notebooks.invented_month.reader import ReadingErrors, SimulatedReader
 from notebooks.invented_month.said import SaidFacts
@@ -116,7 +116,7 @@ def test_a_point_joins_seeds_and_counts_a_month():
     )
     assert point.precision.mean == 1 and point.precision.n == 1
     twice = [JudgedBriefing("teo", item, "buy", TOLD_RIGHT) for item in ("n02", "n10", "n10")]
-    assert briefing_point(0.0, [MonthScore(tuple(twice))] * 5).recall == share(2, 2), (
+    assert briefing_point(0.0, [MonthScore(tuple(twice))] * 5).recall == proportion(2, 2), (
         "the same month again makes an interval no narrower"
     )
 

@@ -21,7 +21,7 @@ from benchmarks.competence.simulated import LIKELY, UNANSWERED, UNLIKELY, Compet
 from benchmarks.competence.texts import misread_names, told_answer
 from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import LLMError
-from kgot_lab.evaluation.significance import share
+from kgot_lab.evaluation.significance import proportion
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.modes.paths.comparison import question_for_each
@@ -90,7 +90,7 @@ def test_a_model_that_errs_at_a_rate_leaves_as_many_solved_as_the_formula_says(
         world.gold, tools(world, found), rate, setting, [0.3], competence=Competence(assured=assured)
     )
     (point,) = curve.points
-    measured = share(round(point.solved.mean * point.solved.n), point.solved.n, confidence=0.999)
+    measured = proportion(round(point.solved.mean * point.solved.n), point.solved.n, confidence=0.999)
     assert measured.low <= point.exact <= measured.high
 
 

@@ -20,7 +20,7 @@ from benchmarks.competence.exact import (
 from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import chain_world
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.significance import share
+from kgot_lab.evaluation.significance import proportion
 from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
 from kgot_lab.loop.limits import LOCAL, REFERENCE
@@ -51,7 +51,7 @@ def test_a_majority_of_ballots_errs_as_often_as_the_binomial_says(votes, rate):
     wrong = sum(
         sum(errs(turn * votes + number) for number in range(votes)) > votes / 2 for turn in range(turns)
     )
-    measured = share(wrong, turns, confidence=0.999)
+    measured = proportion(wrong, turns, confidence=0.999)
     assert measured.low <= majority_errs(votes, rate) <= measured.high
 
 
@@ -68,7 +68,7 @@ def test_a_majority_of_ballots_errs_as_often_as_the_binomial_says(votes, rate):
 )
 def test_the_loop_solves_as_many_as_the_formula_says(rate, limits, exact):
     for point in curve(rate, LoopSetting("reference", limits, exact), 0.3).points:
-        measured = share(round(point.solved.mean * point.solved.n), point.solved.n, confidence=0.999)
+        measured = proportion(round(point.solved.mean * point.solved.n), point.solved.n, confidence=0.999)
         assert measured.low <= point.exact <= measured.high, (rate, point)
 
 

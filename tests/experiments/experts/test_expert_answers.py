@@ -26,7 +26,7 @@ from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.experts.chat.prompting import PlaybookSection
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.text.words import stands_in
+from kgot_lab.text.words import contains_words
 from kgot_lab.types import Node, Reply, Usage
 
 ROOT = Path(__file__).parents[3]
@@ -317,10 +317,10 @@ def test_no_question_says_the_name_of_its_gold_or_four_words_of_a_description_in
     for each in ALL:
         for id in each.wanted:
             known = graph.node_properties[graph.row(id)]
-            assert not stands_in(str(known["name"]), each.question), (each.id, id)
+            assert not contains_words(str(known["name"]), each.question), (each.id, id)
             words = str(known["description"]).split()
             assert not any(
-                stands_in(" ".join(words[at : at + 4]), each.question) for at in range(len(words) - 3)
+                contains_words(" ".join(words[at : at + 4]), each.question) for at in range(len(words) - 3)
             ), (each.id, id)
 
 

@@ -20,7 +20,7 @@ from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.kgos.methods.search.retrievers import intent_scores
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.retrieval.fusion import WEIGHTS, Weights
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.types import Edge, Node
 
 COOKBOOK = cookbook()
@@ -34,7 +34,7 @@ def over_largest(scores):
 
 
 @every("query", QUERIES)
-@every("preset", WEIGHTS)
+@every("preset", WEIGHT_PRESETS)
 def test_the_score_is_the_weighted_sum_of_the_lanes_each_over_its_maximum(query, preset):
     config, index = RetrievalConfig(weights=preset, limit=300), index_of(COOKBOOK)
     result = intent_search(COOKBOOK, query, config=config, embedder=Letters())
@@ -60,7 +60,7 @@ def test_a_preset_keeps_its_weights_and_delta_counts_as_far_as_the_intent_is_sur
     def weights(query, **config):
         return intent_search(COOKBOOK, query, config=RetrievalConfig(**config), embedder=Letters()).weights
 
-    assert weights("reduce api costs") == WEIGHTS["default"]
+    assert weights("reduce api costs") == WEIGHT_PRESETS["default"]
     assert weights("a cheap budget").intent == pytest.approx(0.1 * 0.6)
     none = weights("prompts", intent_threshold=0.5)
     assert none.intent == 0 and none.text == pytest.approx(0.40 / 0.90)
@@ -68,7 +68,7 @@ def test_a_preset_keeps_its_weights_and_delta_counts_as_far_as_the_intent_is_sur
     hybrid = weights("reduce api costs", methods=("hybrid",))
     assert hybrid.embedding == pytest.approx(0.35 / 0.9) and hybrid.intent == 0
     doubled = weights("reduce api costs", weights=Weights(0.7, 0.8, 0.3, 0.2))
-    assert vars(doubled) == pytest.approx(vars(WEIGHTS["default"]))
+    assert vars(doubled) == pytest.approx(vars(WEIGHT_PRESETS["default"]))
 
 
 def test_without_an_embedder_its_weight_goes_to_the_others_and_without_any_words_are_searched():

@@ -19,8 +19,8 @@ from kgot_lab.domains.investment.view import (
     upper,
 )
 from kgot_lab.errors import BadInput, UnknownName, short_repr
-from kgot_lab.text.cleaning import whole
-from kgot_lab.text.words import content_words, named_words
+from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.words import content_words, name_tokens
 from kgot_lab.types import Edge, Json, Node
 
 # Whether an item of news contains what a model read in it: names as the item writes them, symbols exactly.
@@ -37,7 +37,7 @@ def bare_name(name: str) -> tuple[str, ...]:
 
     "The Apple Company, Inc." becomes apple.
     """
-    words = named_words(name)
+    words = name_tokens(name)
     while len(words) > 1 and words[-1] in _LEGAL_FORMS:
         words = words[:-1]
     return words[1:] if len(words) > 1 and words[0] == "the" else words
@@ -50,7 +50,7 @@ def contains_name(text: str, name: str) -> bool:
     """
     bare = " ".join(bare_name(name))
     names = set(content_words(bare)) - _LEGAL_FORMS
-    return bool(names) and f" {bare} " in f" {' '.join(named_words(text))} "
+    return bool(names) and f" {bare} " in f" {' '.join(name_tokens(text))} "
 
 
 def contains_symbol(text: str, symbol: str) -> bool:
@@ -78,8 +78,8 @@ def distinctive_names(summary: str) -> list[str]:
 
 def unsaid_names(text: str, summary: str) -> list[str]:
     """Return the names and numbers of a summary that are not in a text."""
-    said = set(named_words(text))
-    return [word for word in distinctive_names(summary) if not said.issuperset(named_words(word))]
+    said = set(name_tokens(text))
+    return [word for word in distinctive_names(summary) if not said.issuperset(name_tokens(word))]
 
 
 # The earlier event that words such as "the fire in its warehouse" refer to: the one that they match, or none.
@@ -273,7 +273,7 @@ def made_node(kind: str, /, **properties: Json) -> Node:
 
 def cleaned(text: str) -> str:
     """Normalize a text from a model: one line, with only storable characters."""
-    return " ".join(str(whole(text)).replace("\0", " ").split())
+    return " ".join(str(replace_surrogates(text)).replace("\0", " ").split())
 
 
 def _is_called(node: Node, text: str) -> bool:

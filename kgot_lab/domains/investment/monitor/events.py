@@ -7,7 +7,7 @@ from datetime import datetime
 
 from kgot_lab.domains.investment.monitor.journal import Tick
 from kgot_lab.domains.investment.monitor.news import NewsFacts
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class TickStarted:
     tick: Tick
 
     def __str__(self) -> str:
-        missed = f", {counted(self.tick.missed, 'tick')} before it missed" if self.tick.missed else ""
+        missed = f", {format_count(self.tick.missed, 'tick')} before it missed" if self.tick.missed else ""
         return f"tick {self.tick.id}, due {self.tick.due.isoformat()}{missed}" + (
             ", goes on after a stop" if self.tick.resumed else ""
         )
@@ -33,7 +33,7 @@ class NewsGathered:
 
     def __str__(self) -> str:
         later = f", {self.later:,} dated later than now, which wait" if self.later else ""
-        return _lines(f"gather: {counted(self.new, 'new item')}{later}", self.refused)
+        return _lines(f"gather: {format_count(self.new, 'new item')}{later}", self.refused)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ItemWritten:
     edges: int
 
     def __str__(self) -> str:
-        told = f"update: {self.facts.item}: {counted(self.nodes, 'node')} and {counted(self.edges, 'edge')} new or changed"
+        told = f"update: {self.facts.item}: {format_count(self.nodes, 'node')} and {format_count(self.edges, 'edge')} new or changed"
         return _lines(told, (*self.facts.refused, *self.facts.warnings))
 
 
@@ -71,7 +71,7 @@ class ItemsWait:
     count: int
 
     def __str__(self) -> str:
-        return f"update: {counted(self.count, 'item')} left for the next tick"
+        return f"update: {format_count(self.count, 'item')} left for the next tick"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class BriefingsStale:
     count: int
 
     def __str__(self) -> str:
-        return f"deliver: {counted(self.count, 'briefing')} in the outbox no longer fresh, which is not sent"
+        return f"deliver: {format_count(self.count, 'briefing')} in the outbox no longer fresh, which is not sent"
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.io.http_client import is_loopback, through_proxy, way_to
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.claim import utc_now
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import LLM
 
 # Delivery of briefings from the outbox: as a file, or by HTTP POST.
@@ -274,7 +274,7 @@ class Monitor:
             except ToolFailed as error:
                 if error.again:
                     raise ToolFailed(
-                        f"{error}; {counted(len(waiting) - place, 'briefing')} in the outbox", again=True
+                        f"{error}; {format_count(len(waiting) - place, 'briefing')} in the outbox", again=True
                     ) from None
                 yield StageFailed("deliver", f"briefing {entry.key}: {error}")
                 continue

@@ -20,7 +20,7 @@ from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import compact_schema, explain_json_error
 from kgot_lab.memory.claims.claim import instant
-from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
 from kgot_lab.types import Edge, Json, Message, Node, Prompt
 
 _MOST_TOKENS = 3000  # of an item that are shown to a model
@@ -53,12 +53,12 @@ class NewsItem:
     @property
     def shown(self) -> str:
         """What a model is shown: the headline, then the text, up to a maximal length."""
-        return shorten(self._words, _MOST_TOKENS)
+        return truncate_to_tokens(self._words, _MOST_TOKENS)
 
     @property
     def tokens_left_out(self) -> int:
         """The approximate number of tokens at its end that a model is not shown."""
-        return tokens(self._words) - tokens(self.shown) if self.shown != self._words else 0
+        return estimate_tokens(self._words) - estimate_tokens(self.shown) if self.shown != self._words else 0
 
     @property
     def _words(self) -> str:
@@ -95,7 +95,7 @@ def news_item(told: Mapping[str, Json]) -> NewsItem:
     if time is None:
         do = "write a time with its zone, such as 2026-02-05T14:00:00+00:00"
         raise BadInput(f"published_at is {describe_value(told.get('published_at'))}: {do}")
-    texts = {name: whole(told.get(name, "")) for name in ("id", "headline", "text", "source")}
+    texts = {name: replace_surrogates(told.get(name, "")) for name in ("id", "headline", "text", "source")}
     return NewsItem(**texts, published_at=time)
 
 
@@ -263,7 +263,7 @@ class StatedNews(_Stated):
 
 def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
     """Build the prompt that asks what an item states, in the types of a vocabulary."""
-    said = fenced(
+    said = fence_text(
         item.shown,
         f"news of {item.source or 'a source without a name'}, {item.published_at.date().isoformat()}",
     )

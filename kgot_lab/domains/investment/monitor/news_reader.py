@@ -36,8 +36,8 @@ from kgot_lab.domains.investment.view import InvestmentView, fold
 from kgot_lab.errors import BadInput, BadReply, short_repr
 from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
 from kgot_lab.llm.structured import structured
-from kgot_lab.text.cleaning import whole
-from kgot_lab.text.words import named_words
+from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import LLM, Edge, Json, Node
 
 # Accept facts from a reply that are stated in the item, of known types, and whose names resolve to one node.
@@ -85,7 +85,7 @@ class Sifter:
         cut = [f"about {self._item.tokens_left_out} tokens at the end of the item were not read"] * bool(
             self._item.tokens_left_out
         )
-        refused = tuple(whole(line) for line in (*self._refused, *more, *cut))
+        refused = tuple(replace_surrogates(line) for line in (*self._refused, *more, *cut))
         nodes, edges = self._names.changes(), tuple(self._edges.values())
         expires = {node.id: self._expires[node.id] for node in nodes if node.id in self._expires}
         return NewsFacts(
@@ -252,7 +252,7 @@ class Sifter:
         An invented time could end a call too early.
         """
         time = time_of(told)
-        if told.strip() and (time is None or str(time.day) not in named_words(self._text)):
+        if told.strip() and (time is None or str(time.day) not in name_tokens(self._text)):
             self._refuse(
                 f"{what}, the time {short_repr(told)}", "it is none, or its day does not stand in the item"
             )

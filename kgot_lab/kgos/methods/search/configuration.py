@@ -8,8 +8,8 @@ from typing import Literal
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount, require_count
 from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
-from kgot_lab.retrieval.fusion import Weights, lane_weights
-from kgot_lab.text.words import named_words, stem
+from kgot_lab.retrieval.fusion import Weights, normalised_weights
+from kgot_lab.text.words import name_tokens, stem
 
 Way = Literal["hybrid", "intent"]
 _LANES: Mapping[str, tuple[str, ...]] = {"hybrid": ("embedding", "text", "graph"), "intent": ("intent",)}
@@ -80,7 +80,7 @@ class RetrievalConfig:
         for method in self.methods:
             if method not in _LANES:
                 raise UnknownName("method of retrieval", str(method), _LANES)
-        lane_weights(self.weights, *self.lanes)
+        normalised_weights(self.weights, *self.lanes)
         require_count(self.limit, 1, "limit", "it is how many nodes are kept")
         require_count(self.expand_depth, 0, "expand_depth")
         require_count(self.expanded, 0, "expanded")
@@ -108,8 +108,8 @@ class RetrievalConfig:
 
     def mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:
         """Return the first goal mapping whose word is in a query in any inflection, or None."""
-        said = {stem(word) for word in named_words(query)}
+        said = {stem(word) for word in name_tokens(query)}
         for word, mapping in self.goal_mappings.items():
-            if {stem(each) for each in named_words(word)} <= said:
+            if {stem(each) for each in name_tokens(word)} <= said:
                 return word, mapping
         return None

@@ -25,8 +25,8 @@ from kgot_lab.kgos.methods.search.multi_graph import MergedHit, SeveralGraphs, m
 from kgot_lab.kgos.methods.search.results import Followed, Invoked, NearNode, ScoredNode, SearchResult
 from kgot_lab.kgos.methods.search.retrievers import SearchRequest, Walked, lane_of_meaning, ranked_by_lanes
 from kgot_lab.kgos.methods.traversal import explore_smart
-from kgot_lab.retrieval.fusion import by_maximum, scores_of
-from kgot_lab.text.cleaning import counted
+from kgot_lab.retrieval.fusion import ranking_scores, scale_by_maximum
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Ranking
 
@@ -63,11 +63,11 @@ def expanded(
     numbers = dict.fromkeys([*_between(index, rows), *leading])
     outside = sum(not each.within for each in neighbours)
     told = (
-        counted(len(neighbours), "neighbour")
+        format_count(len(neighbours), "neighbour")
         + f", {outside} outside the filters" * bool(outside)
         + f", {left:,} more left out" * bool(left)
     )
-    why = f"the first {counted(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
+    why = f"the first {format_count(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
     trace = [Invoked("neighbours", why, told)] if config.expand_depth and level else []
     return neighbours, tuple(map(index.edge, numbers)), trace
 
@@ -112,7 +112,11 @@ def before_ranking(
     why = f"the purpose is {intents.purpose}"
     if intents.purpose == "goal":
         goal = want_to(graph, query, boost_types=boost_types)
-        return {"want_to": goal}, goal.scores, [Invoked("want_to", why, counted(len(goal.nodes), "node"))]
+        return (
+            {"want_to": goal},
+            goal.scores,
+            [Invoked("want_to", why, format_count(len(goal.nodes), "node"))],
+        )
     if intents.purpose == "capability":
         verdict = can_it(graph, query)
         found = {verdict.node: 1.0} if verdict.node else {}
@@ -241,7 +245,7 @@ def _nothing(query: str, config: RetrievalConfig) -> str:
 
 def _added(weight: float, lane: Ranking) -> dict[str, float]:
     """Return what a retriever adds to each node: its weight times the score over the largest."""
-    return dict(zip(lane.ids, (weight * by_maximum(scores_of(lane))).tolist(), strict=True))
+    return dict(zip(lane.ids, (weight * scale_by_maximum(ranking_scores(lane))).tolist(), strict=True))
 
 
 def _scored(name: str, kind: str, hit: MergedHit, parts: _Parts) -> ScoredNode:

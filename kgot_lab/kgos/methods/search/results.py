@@ -12,7 +12,7 @@ from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.goals import Limitation
 from kgot_lab.kgos.methods.intents import Intents
 from kgot_lab.retrieval.fusion import Weights
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Edge, Ranking
 
 
@@ -99,7 +99,7 @@ class SearchResult(MethodResult):
     @property
     def title(self) -> str:
         intent = f"{self.intents.best.name} {self.intents.best.score:g}" if self.intents.best else "none"
-        return f"search for {self.query!r}: {counted(len(self.nodes), 'node')}, intent {intent}, purpose {self.intents.purpose}"
+        return f"search for {self.query!r}: {format_count(len(self.nodes), 'node')}, intent {intent}, purpose {self.intents.purpose}"
 
     def rows(self) -> Sequence[ScoredNode]:
         return self.nodes
@@ -167,4 +167,4 @@ def _plan(result: SearchResult) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    return harmless(text)
+    return printable_line(text)

@@ -17,10 +17,10 @@ from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.kgos.methods.search.results import Invoked
 from kgot_lab.kgos.schemas.dimensions import inside
-from kgot_lab.retrieval.fusion import Weights, columns, lane_weights, strongest, weighted
-from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, LazyTexts
+from kgot_lab.retrieval.fusion import Weights, normalised_weights, rows_and_scores, strongest, weighted
+from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST, LazyTexts
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.cleaning import counted
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import stem
 from kgot_lab.types import HitColumns, Query, Ranking
 
@@ -158,11 +158,11 @@ def ranked_by_lanes(
     walked = Walked((), np.full(len(index.graph), -1, np.int32))
     if "text" in config.lanes:
         lanes["text"] = _text_lane(index, asked)
-        found = counted(len(lanes["text"].hits), "node")
+        found = format_count(len(lanes["text"].hits), "node")
         trace.append(Invoked("text", "BM25 and FTS5, of the two the larger", found))
     if "embedding" in config.lanes and meant is not None:
         lanes["embedding"] = _kept(index, meant.lane.search(asked.query), asked.kept, "embedding")
-        trace.append(Invoked("embedding", meant.told, counted(len(lanes["embedding"].hits), "node")))
+        trace.append(Invoked("embedding", meant.told, format_count(len(lanes["embedding"].hits), "node")))
     elif "embedding" in config.lanes:
         trace.append(Invoked("embedding", "no embedder was given", "its weight goes to the other lanes"))
     if "graph" in config.lanes:
@@ -176,11 +176,11 @@ def ranked_by_lanes(
         why = f"no intent reaches {config.intent_threshold:g}"
         trace.append(Invoked("intent", why, "its weight goes to the other lanes"))
     if _any_weight(config, lanes):
-        weights = lane_weights(config.weights, *lanes)
+        weights = normalised_weights(config.weights, *lanes)
         weights = replace(weights, intent=weights.intent * confidence)
     else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
         lanes = {"text": _text_lane(index, asked)}
-        found = counted(len(lanes["text"].hits), "node")
+        found = format_count(len(lanes["text"].hits), "node")
         trace.append(Invoked("text", "no lane that weighs anything can be asked", found))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
@@ -207,13 +207,14 @@ def _graph_lane(
 
     Without other retrievers, the seeds are keyword matches (decision C-O8).
     """
-    share = asdict(lane_weights(config.weights, *lanes)) if _any_weight(config, lanes) else {}
+    share = asdict(normalised_weights(config.weights, *lanes)) if _any_weight(config, lanes) else {}
     named = [(share[name], _said(name, lane)) for name, lane in lanes.items() if share.get(name)]
     start = weighted(*named, scale="maximum") if named else index.substrings
-    rows, _ = columns(_kept(index, start.search(asked.query), asked.kept, "seeds"), index.graph.ids)
+    rows, _ = rows_and_scores(_kept(index, start.search(asked.query), asked.kept, "seeds"), index.graph.ids)
     types, why = _followed(asked, config)
     boosts, first = index.links.boosts(
-        rows[:BOOST_SEEDS].astype(np.int32), index.ways_of(types, along=BOOST_ALONG, against=BOOST_AGAINST)
+        rows[:BOOST_SEEDS].astype(np.int32),
+        index.ways_of(types, along=OUTGOING_BOOST, against=INCOMING_BOOST),
     )
     boosts = np.where(asked.kept, boosts, 0.0)
     found = np.flatnonzero(boosts)
@@ -223,15 +224,18 @@ def _graph_lane(
     ranking = Ranking(
         Query(asked.query), HitColumns(index.graph.ids, order, boosts[order]), "graph", paths=paths
     )
-    told = f"{counted(len(order), 'node')} from {counted(min(len(rows), BOOST_SEEDS), 'seed')}, over " + (
-        ", ".join(types) if types else "all edges"
+    told = (
+        f"{format_count(len(order), 'node')} from {format_count(min(len(rows), BOOST_SEEDS), 'seed')}, over "
+        + (", ".join(types) if types else "all edges")
     )
     return ranking, Invoked("edge_type_boost", why, told), Walked(tuple(rows[:BOOST_SEEDS].tolist()), first)
 
 
 def _any_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:
     return any(
-        value for name, value in asdict(lane_weights(config.weights, *config.lanes)).items() if name in lanes
+        value
+        for name, value in asdict(normalised_weights(config.weights, *config.lanes)).items()
+        if name in lanes
     )
 
 
@@ -268,7 +272,7 @@ def _intent_lane(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, Invo
     return ranking, Invoked(
         "intent",
         "; ".join(told) or "a goal mapping",
-        f"{counted(len(order), 'node')}, confidence {_confidence(asked):g}",
+        f"{format_count(len(order), 'node')}, confidence {_confidence(asked):g}",
     )
 
 
@@ -281,7 +285,7 @@ def _confidence(asked: SearchRequest) -> float:
 
 def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> Ranking:
     """Select the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
-    rows, scores = columns(ranking, index.graph.ids)
+    rows, scores = rows_and_scores(ranking, index.graph.ids)
     inside = kept[rows]
     return Ranking(
         ranking.query, HitColumns(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths

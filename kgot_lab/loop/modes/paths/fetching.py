@@ -30,7 +30,7 @@ from kgot_lab.memory.extraction import (
     grounded_and_not,
     grounded_facts,
 )
-from kgot_lab.retrieval.entity_linking import capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
@@ -96,7 +96,7 @@ def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
     if not run.state.start:
         return None
     near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_RECALLED))))
-    same = (title for title in near if compared_name(spaced(title)) == compared_name(spaced(name)))
+    same = (title for title in near if normalise_name(spaced(title)) == normalise_name(spaced(name)))
     title = next(
         (title for title in same if sentence_heading(title, run.store) or facts_at(run, walk, title)), None
     )
@@ -143,11 +143,13 @@ def next_look_ups(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
 
 def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
     """Yield the names in the sentences of a route that are neither in the question nor titles."""
-    question = f" {compared_name(run.state.question)} "
-    titles = {compared_name(title) for title in walk.standing}
+    question = f" {normalise_name(run.state.question)} "
+    titles = {normalise_name(title) for title in walk.standing}
     for sentence in reversed(route.sentences):
         yield from sorted(
-            name for name in capitalised(sentence.text) if name not in titles and f" {name} " not in question
+            name
+            for name in capitalised_names(sentence.text)
+            if name not in titles and f" {name} " not in question
         )
 
 

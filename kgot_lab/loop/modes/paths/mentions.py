@@ -13,10 +13,16 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph.changes import Support, note, supports_of
-from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import (
+    CAPITALISED_RUN,
+    LEADING_STOP_WORDS,
+    NameIndex,
+    capitalised_names,
+    normalise_name,
+)
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.words import SentenceRules, blocks, composed, content_words, sentences
+from kgot_lab.text.words import SentenceRules, blocks, content_words, normalise_nfc, sentences
 from kgot_lab.types import Document, Edge, Triple
 
 _MOST = 8  # names of a sentence
@@ -133,7 +139,7 @@ def mention_facts(
     sequence is also split at "in", "on" and "and", and a year after it is dropped. `near` maps the node of a
     sentence to a title that it is taken to mention implicitly.
     """
-    known = Titles(Document(title, "", title) for title in dict.fromkeys(titles))
+    known = NameIndex(Document(title, "", title) for title in dict.fromkeys(titles))
     facts: list[Fact] = []
     for sentence in said:
         support = note([Support(sentence.source, sentence.text)])
@@ -145,19 +151,19 @@ def mention_facts(
     return facts
 
 
-def _names(text: str, known: Titles, runs: bool, parts: bool) -> Iterator[str]:
+def _names(text: str, known: NameIndex, runs: bool, parts: bool) -> Iterator[str]:
     """Yield the names in a sentence.
 
     Titles come first, as they are spelled, then sequences of capitalised words that are not titles, then the
     parts of those.
     """
-    called = known.mentioned(text)
+    called = known.find_names(text)
     for name in called:
         yield from known[name]
     within: list[str] = []
-    for run in CAPITALISED.finditer(composed(text)) if runs else ():
+    for run in CAPITALISED_RUN.finditer(normalise_nfc(text)) if runs else ():
         name = _without_opener(run.group())
-        if parts and not known[compared_name(name)]:
+        if parts and not known[normalise_name(name)]:
             name = _YEAR_BEHIND.sub("", name)
             joined = _JOINING.split(name)
             within += map(_without_opener, joined if len(joined) > 1 else ())
@@ -172,16 +178,16 @@ def _without_opener(run: str) -> str:
     words.
     """
     words = run.removesuffix("'s").removesuffix("’s").rstrip(".,'’").split()
-    return " ".join(dropwhile(lambda word: compared_name(word) in OPENERS, words))
+    return " ".join(dropwhile(lambda word: normalise_name(word) in LEADING_STOP_WORDS, words))
 
 
-def _as_name(name: str, known: Titles, called: Sequence[str]) -> Iterator[str]:
+def _as_name(name: str, known: NameIndex, called: Sequence[str]) -> Iterator[str]:
     """Yield a name as the graph spells it.
 
     These are the titles with that name, or else the name itself if it is long enough and not part of a title
     in `called`.
     """
-    key = compared_name(name)
+    key = normalise_name(name)
     if known[key]:
         yield from known[key]
     elif 2 < len(name) <= _LONGEST and key and not any(f" {key} " in f" {title} " for title in called):
@@ -273,7 +279,7 @@ def traits(
         return []
     near = _likeness(question, [f"{each.title}. {each.text}" for each in sentences], embedder)
     asked = _likeness(without_names(question), [each.text for each in sentences], embedder)
-    said, dated = f" {compared_name(question)} ", bool(_WHEN.search(question))
+    said, dated = f" {normalise_name(question)} ", bool(_WHEN.search(question))
     return [
         (
             near[row],
@@ -282,11 +288,11 @@ def traits(
             float(dated and any(map(str.isdigit, each.text))),
             float(
                 any(
-                    f" {name} " not in said and name not in compared_name(each.title)
-                    for name in capitalised(each.text)
+                    f" {name} " not in said and name not in normalise_name(each.title)
+                    for name in capitalised_names(each.text)
                 )
             ),
-            float(f" {compared_name(each.title)} " in said),
+            float(f" {normalise_name(each.title)} " in said),
         )
         for row, each in enumerate(sentences)
     ]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from kgot_lab.loop.modes.paths.values import plain_line
-from kgot_lab.retrieval.entity_linking import CAPITAL, called
-from kgot_lab.text.words import named_words
+from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, title_name
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Message, Prompt
 
 Form = Literal["open", "yes or no", "choice"]
@@ -109,8 +109,8 @@ def none_of(answer: str, things: Sequence[str]) -> str:
     """
     if len(things) < 2:
         return ""
-    words = named_words(answer)
-    named = [named_words(thing) for thing in things] + [named_words(thing.split("(")[0]) for thing in things]
+    words = name_tokens(answer)
+    named = [name_tokens(thing) for thing in things] + [name_tokens(thing.split("(")[0]) for thing in things]
     return "" if words in named else "it is none of the things that the question names"
 
 
@@ -119,10 +119,10 @@ def none_of(answer: str, things: Sequence[str]) -> str:
 MARK = "§"  # with a number, replaces a thing in a masked question
 _ARTICLES = r"(?:(?:the|a|an|both|either|der|die|das)\s+)*"
 _NAME = re.compile(
-    rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL}\d][\w.'’&-]*)*\W*$"
+    rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL_LETTERS}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL_LETTERS}\d][\w.'’&-]*)*\W*$"
 )
-_BEGINS_WITH_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}]")
-_ENDS_WITH_NAME = re.compile(rf"[{CAPITAL}][\w.'’&-]*\W*$")
+_BEGINS_WITH_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL_LETTERS}]")
+_ENDS_WITH_NAME = re.compile(rf"[{CAPITAL_LETTERS}][\w.'’&-]*\W*$")
 _JOINT = re.compile(r",?\s+(and|or)\s+")
 _PART = re.compile(r"[,;:?]|\s(?:and|or)\s")
 
@@ -141,7 +141,7 @@ def with_names_masked(question: str, things: Sequence[str]) -> str:
     This keeps the words of a name from being read as words of the question.
     """
     for number, thing in sorted(enumerate(things), key=lambda each: -len(each[1])):
-        words = [re.escape(word) for word in re.findall(r"\w+", called(thing))]
+        words = [re.escape(word) for word in re.findall(r"\w+", title_name(thing))]
         if words:
             spelled = r"\W+(?:s\W+)?".join(words) + (rf"(?:\{thing[-1]})?" if thing[-1] in "?!" else "")
             question = re.sub(
@@ -183,10 +183,10 @@ def _goes_on(masked: str) -> bool:
 
     "are §0 and §1 American?" names nothing else.
     """
-    if re.search(rf"{MARK}\d [{CAPITAL}]\w[^{MARK}]*{MARK}", masked):
+    if re.search(rf"{MARK}\d [{CAPITAL_LETTERS}]\w[^{MARK}]*{MARK}", masked):
         return True
     return not re.search(r"\bboth\b|\band\s", masked) and bool(
-        re.search(rf"{MARK}\d(?: [{CAPITAL}][\w'’.-]+)+\W*$", masked)
+        re.search(rf"{MARK}\d(?: [{CAPITAL_LETTERS}][\w'’.-]+)+\W*$", masked)
     )
 
 
@@ -202,7 +202,7 @@ def _is_common(question: str, title: str) -> bool:
 
     A word that is one side of an "or" or "and" does not count.
     """
-    name = called(title)
+    name = title_name(title)
     if not name or " " in name:
         return False
     word = re.escape(name)

@@ -13,8 +13,8 @@ from kgot_lab.loop.modes.paths.question_form import Form, form_of, none_of, unfi
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, fact_route, read_names, routes_of
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply, read_event
 from kgot_lab.stores.protocol import Dialect, readers
-from kgot_lab.text.cleaning import tokens
-from kgot_lab.text.words import content_stems, stands_in
+from kgot_lab.text.cleaning import estimate_tokens
+from kgot_lab.text.words import contains_words, name_units
 from kgot_lab.types import Document, Message, Prompt, Rows
 
 # A few-shot prompt for reading an answer from sentences, and the check that the answer was read there.
@@ -88,15 +88,15 @@ def checked_answer(question: str, answer: str, facts: str) -> str:
     and not in the question, unless the question names the things to choose from.
     """
     form: Form = form_of(question)
-    if not (words := content_stems(answer)):
+    if not (words := name_units(answer)):
         return "it is empty"
     if words in {("yes",), ("no",)}:
         return "" if form == "yes or no" else "the question does not ask for yes or no"
     if form == "yes or no":
         return "the question asks for yes or no"
-    if not stands_in(answer, facts):
+    if not contains_words(answer, facts):
         return "it does not stand in the sentences"
-    return "it stands in the question" if form != "choice" and stands_in(answer, question) else ""
+    return "it stands in the question" if form != "choice" and contains_words(answer, question) else ""
 
 
 def _turn(facts: str, question: str, answer: str, *, alone: bool) -> tuple[Message, Message]:
@@ -179,7 +179,7 @@ def _widest(walk: PathWalk, question: str, own: Mapping[str, float], budget: int
         else None
     )
     if facts is not None:
-        budget -= tokens(facts.text)
+        budget -= estimate_tokens(facts.text)
     worth = {
         place: SCALE * value + STANDING * walk.stand_of(walk.sentences[place]) for place, value in own.items()
     }

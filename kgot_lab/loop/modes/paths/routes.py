@@ -12,10 +12,10 @@ from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.modes.paths.mentions import SCALE, STANDING, PlacedSentence, title_of, worths
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Loop
-from kgot_lab.retrieval.entity_linking import Titles, compared_name
+from kgot_lab.retrieval.entity_linking import NameIndex, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.text.cleaning import tokens
-from kgot_lab.text.words import content_stems, plain_answer
+from kgot_lab.text.cleaning import estimate_tokens
+from kgot_lab.text.words import canonical_answer, name_units
 from kgot_lab.types import Document, Edge, Json
 
 FactParts = tuple[str, str, str]  # subject, relation, object
@@ -50,7 +50,7 @@ class Route:
         kept: list[PlacedSentence] = []
         used = 0
         for sentence in order:
-            size = tokens(sentence.text) + _MARKS
+            size = estimate_tokens(sentence.text) + _MARKS
             if not kept or used + size <= budget:
                 kept.append(sentence)
                 used += size
@@ -59,8 +59,8 @@ class Route:
 
     def with_sentences_for(self, answer: str) -> Route:
         """Return the route with the sentences that contain an answer word for word, or all if none does."""
-        wanted = f" {' '.join(content_stems(answer))} "
-        said = tuple(each for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} ")
+        wanted = f" {' '.join(name_units(answer))} "
+        said = tuple(each for each in self.sentences if wanted in f" {' '.join(name_units(each.text))} ")
         return replace(self, sentences=said or self.sentences)
 
     def resting(self, answer: str) -> Route:
@@ -69,9 +69,9 @@ class Route:
 
         These are links and facts. The route is unchanged if nothing states the answer.
         """
-        wanted = f" {' '.join(content_stems(answer))} "
-        says = {each.place for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} "}
-        telling = [fact for fact in self.facts if wanted in f" {' '.join(content_stems(fact_line(fact)))} "]
+        wanted = f" {' '.join(name_units(answer))} "
+        says = {each.place for each in self.sentences if wanted in f" {' '.join(name_units(each.text))} "}
+        telling = [fact for fact in self.facts if wanted in f" {' '.join(name_units(fact_line(fact)))} "]
         if not says and not telling:
             return self
         titles = {each.title for each in self.sentences if each.place in says}
@@ -243,7 +243,7 @@ class PathWalk:
         For a model that reports no probability, two paths must agree.
         """
         fit = [each for each in self.answered if not each.problem]
-        untold = Counter(plain_answer(each.text) for each in fit if each.likelihood is None)
+        untold = Counter(canonical_answer(each.text) for each in fit if each.likelihood is None)
         return max(untold.values(), default=0) > 1 or any(
             each.computed or each.likely >= least for each in fit
         )
@@ -264,20 +264,20 @@ class PathWalk:
     def named_in(self, text: str) -> list[str]:
         """Return the titles that a text mentions, in its order."""
         known = self._titles()
-        return list(dict.fromkeys(known[name][0] for name in known.mentioned(text, cased=False)))
+        return list(dict.fromkeys(known[name][0] for name in known.find_names(text, cased=False)))
 
     def title_for(self, name: str) -> str | None:
         """Return the title in the graph that a name refers to, or None."""
         if name in self.standing:
             return name
         known = self._titles()
-        found = known[compared_name(name)] or [
-            id for told in known.mentioned(name, cased=False) for id in known[told]
+        found = known[normalise_name(name)] or [
+            id for told in known.find_names(name, cased=False) for id in known[told]
         ]
         return max(found, key=lambda title: self.standing[title], default=None)
 
-    def _titles(self) -> Titles:
-        return Titles(Document(title, "", spaced(title)) for title in self.standing)
+    def _titles(self) -> NameIndex:
+        return NameIndex(Document(title, "", spaced(title)) for title in self.standing)
 
 
 def spaced(name: str) -> str:
@@ -377,7 +377,7 @@ def fact_route(walk: PathWalk, question: str, starts: Sequence[str], budget: int
     used = 0
     for _, _, chain in chains:
         new = [fact for fact in chain if fact not in kept]
-        size = sum(tokens(fact_line(fact)) for fact in new)
+        size = sum(estimate_tokens(fact_line(fact)) for fact in new)
         if not kept or used + size <= budget:
             kept |= dict.fromkeys(new)
             used += size

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kgot_lab.text.words import content_words, light_stem, named_words
+from kgot_lab.text.words import content_words, light_stem, name_tokens
 
 # Quantities: a number in a text with its scale and unit, as a comparable amount, or none if ambiguous.
 
@@ -382,7 +382,7 @@ def _names_alike(one: str, other: str) -> bool | None:
     if first < second or second < first:
         return None
     known = {_country(one), _country(other)} <= set(_COUNTRIES.values())
-    if not known and any(_is_form(a, b) for a in named_words(one) for b in named_words(other)):
+    if not known and any(_is_form(a, b) for a in name_tokens(one) for b in name_tokens(other)):
         return None
     return False
 
@@ -397,11 +397,11 @@ def _is_form(one: str, other: str) -> bool:
 
 
 def _parts(text: str) -> list[str]:
-    return [_country(part) for part in _LIST.split(text) if named_words(part)]
+    return [_country(part) for part in _LIST.split(text) if name_tokens(part)]
 
 
 def _country(text: str) -> str:
-    words = " ".join(named_words(text))
+    words = " ".join(name_tokens(text))
     return _COUNTRIES.get(words, words)
 
 
