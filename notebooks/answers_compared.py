@@ -50,7 +50,7 @@ def progress_rows(findings: ComparisonResults) -> list[dict[str, Json]]:
         }
         rows.append(
             {"system": system}
-            | {set: f"{len(findings.on(system, set))} of {count}" for set, count in most.items()}
+            | {set: f"{len(findings.results_on(system, set))} of {count}" for set, count in most.items()}
         )
     return rows
 
@@ -161,13 +161,13 @@ def losses_told(findings: ComparisonResults, stages: LossesBySet, systems: Seque
 
 
 def _round(findings: ComparisonResults, systems: Sequence[str], set: str) -> ContestRound:
-    there = [system for system in systems if findings.on(system, set)]
+    there = [system for system in systems if findings.results_on(system, set)]
     gone = "".join(
         f"; {NOT_YET}: {', '.join(missing)}"
         for missing in [[each for each in systems if each not in there]]
         if missing
     )
-    answers = {system: findings.on(system, set) for system in there}
+    answers = {system: findings.results_on(system, set) for system in there}
     shared = [
         key for key in (answers[there[0]] if there else ()) if all(key in own for own in answers.values())
     ]
@@ -203,14 +203,16 @@ def _gap(findings: ComparisonResults, system: str, other: str, set: str) -> str:
     )
     begun = f"{system} against {other} on {set}: "
     if pair is None:
-        missing = [name for name in (system, other) if not findings.on(name, set)]
+        missing = [name for name in (system, other) if not findings.results_on(name, set)]
         return begun + (
             f"{NOT_YET} by {_listed(missing)}." if missing else "not compared, or on too few questions yet."
         )
     gap = pair.difference
     beyond = "more, beyond chance" if gap.mean > 0 else "less, beyond chance"
     verdict = beyond if pair.p_holm < 0.05 else "the two cannot be told apart"
-    return f"{begun}{format_signed(gap.mean)} ({span(gap)}) on {format_count(gap.n, 'question')}, p {format_p(pair.p_holm)} after Holm: {verdict}."
+    questions = format_count(gap.n, "question")
+    difference = f"{format_signed(gap.mean)} ({span(gap)}) on {questions}"
+    return f"{begun}{difference}, p {format_p(pair.p_holm)} after Holm: {verdict}."
 
 
 def _costs(own: SystemScores, other: SystemScores | None, name: str) -> str:
@@ -236,7 +238,7 @@ def _beside(own: SystemScores, other: SystemScores) -> Iterator[str]:
 
 
 def _trust(findings: ComparisonResults, system: str) -> str:
-    likely, right = findings.sure(system, findings.sets[-1])
+    likely, right = findings.likelihoods(system, findings.sets[-1])
     if not likely:
         return f"{system}: {'no likelihood was told' if system in findings.answers else NOT_YET}."
     sure, correct = fmean(likely), fmean(right)
@@ -248,7 +250,8 @@ def _trust(findings: ComparisonResults, system: str) -> str:
     half = sorted(zip(likely, right, strict=True), reverse=True)[: max(1, len(likely) // 2)]
     surest = fmean(score for _, score in half)
     return (
-        f"{system} held its {format_count(len(likely), 'answer')} {format_decimal(sure)} likely on average, and {format_decimal(correct)} are right: {apart}. "
+        f"{system} held its {format_count(len(likely), 'answer')} {format_decimal(sure)} likely on average, "
+        f"and {format_decimal(correct)} are right: {apart}. "
         f"Of its surer half {format_decimal(surest)} are right."
     )
 

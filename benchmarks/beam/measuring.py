@@ -13,7 +13,7 @@ from benchmarks.beam.systems import CHAT_CONTROLS, OF_USER, TURN_MEMORY, chat_sy
 from benchmarks.beam.turn_memory import TurnRules
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.results import circumstances, save_receipt
+from kgot_lab.evaluation.results import circumstances, save_results
 from kgot_lab.evaluation.runs import Run, latency, run
 from kgot_lab.io.files import write_whole
 from kgot_lab.retrieval.stage import Stage
@@ -79,7 +79,7 @@ def measure_chats(
     write_whole(folder / PLAN_OF_CHATS, json.dumps(plan, indent=1) + "\n", "the plan")
     runs = _runs(chosen, embedder, progress)
     for name, made in runs.items():
-        save_receipt(made, chat_receipt(folder, LOCKED_CHATS if locked else OPEN_CHATS, name), _KEPT)
+        save_results(made, chat_receipt(folder, LOCKED_CHATS if locked else OPEN_CHATS, name), _KEPT)
     _write_evidence(folder, chosen)
 
 

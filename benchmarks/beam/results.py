@@ -24,7 +24,7 @@ from benchmarks.beam.measuring import (
 from benchmarks.beam.systems import CHAT_CONTROLS, OF_USER, TURN_MEMORY
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import Scores, score
-from kgot_lab.evaluation.results import load_receipt
+from kgot_lab.evaluation.results import load_results
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Estimate, holm, interval, roc_area, sign_flip_p, wins_ties_losses
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
@@ -123,7 +123,7 @@ def chat_findings(folder: Path, part: str = _ALL) -> ChatFindings:
     try:
         told = json.loads((folder / EVIDENCE_FILE).read_text(encoding="utf-8"))
         runs = {
-            name: _together([load_receipt(chat_receipt(folder, each, name)) for each in wanted])
+            name: _together([load_results(chat_receipt(folder, each, name)) for each in wanted])
             for name in system_names()
         }
     except OSError as error:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from benchmarks.beam import remarks
 from benchmarks.beam.chats import ChatTurn
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.retrieval.fusion import by_range, rows_and_scores
+from kgot_lab.retrieval.fusion import rows_and_scores, scale_by_range
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import content_words
@@ -111,7 +111,9 @@ class TurnMemory:
         rows, found = rows_and_scores(self._words.search(" ".join(content_words(question))), self._ids)
         words = np.zeros(len(self._ids))
         words[rows] = found
-        scores: _Scores = (by_range(words) + by_range(cosines)) / 2 - self.rules.reaction * self._reactions
+        scores: _Scores = (
+            scale_by_range(words) + scale_by_range(cosines)
+        ) / 2 - self.rules.reaction * self._reactions
         best = int(np.argmax(scores))
         if remarks.asks_state(question):
             scores = scores + self.rules.session * (self._sessions == self._sessions[best])

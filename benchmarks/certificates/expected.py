@@ -9,7 +9,7 @@ from statistics import fmean
 
 from benchmarks.certificates.cases import CASE_CHANGES
 from benchmarks.certificates.trial import CertificateTrial
-from kgot_lab.benchmark.comparison.comparison_run import receipts_of
+from kgot_lab.benchmark.comparison.comparison_run import load_system_results
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.evaluation.tables import Cell, Grid
 
@@ -43,5 +43,5 @@ def expected_cases_grid(trial: CertificateTrial, comparison: Path) -> Grid:
 
 
 def _seconds(folder: Path, name: str, system: str) -> list[float]:
-    receipts: list[QuestionResult] = list(receipts_of(folder, name, system).values())
+    receipts: list[QuestionResult] = list(load_system_results(folder, name, system).values())
     return [each.seconds for each in receipts if each.seconds is not None and not each.error]

@@ -27,7 +27,7 @@ from benchmarks.recall.figures import Row, corrected, estimated, gap_estimated
 from benchmarks.structure.analogy_pairs import AnalogyPairs, pair
 from benchmarks.structure.nouns import Nouns
 from kgot_lab.analogy.delta_edges import DELTA, SIMILARITY, with_edges
-from kgot_lab.benchmark.recall.systems import shuffled
+from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
@@ -57,7 +57,7 @@ def delta_stages(
     for system, edges in (chosen | {CEILING: list(truth)}).items():
         kind = SIMILARITY if system in (AS_MANY_ALIKE, ALIKE_VERIFIED) else DELTA
         rewired = (
-            [shuffled(with_edges(one.texts, edges), seed).edges for seed in _SHUFFLES]
+            [shuffle_targets(with_edges(one.texts, edges), seed).edges for seed in _SHUFFLES]
             if system == SHUFFLED
             else [edges]
         )

@@ -40,19 +40,19 @@ def main() -> None:
 
         sentences = replace(ABLATIONS["twice-as-many-sentences"], questions=None)
         design = Design(systems={SYSTEM: sentences}, pairs=(), aims=())
-        for due, receipt in ComparisonRun(design, FOLDER, connect("local")).answers(
+        for due, receipt in ComparisonRun(design, FOLDER, connect("local")).answer_missing(
             ComparisonSlice(limit=options.limit)
         ):
             print(f"{due.set:12} {receipt.id:30} {receipt.f1:.2f} {receipt.predicted[:40]!r}", flush=True)
     (FOLDER / "report.json").write_text(
-        json.dumps(report(ComparisonResults.of(FOLDER), ComparisonResults.of(MEASURED)), indent=1) + "\n"
+        json.dumps(report(ComparisonResults.load(FOLDER), ComparisonResults.load(MEASURED)), indent=1) + "\n"
     )
     print((FOLDER / "report.json").read_text())
 
 
 def beside(measured: ComparisonResults) -> ComparisonResults:
     """What was measured before, with the one read in pairs with its rivals."""
-    return measured.compare_with(ComparisonResults.of(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
+    return measured.compare_with(ComparisonResults.load(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
 
 
 def report(sentences: ComparisonResults, measured: ComparisonResults) -> dict:

@@ -158,7 +158,7 @@ def spread(graph: PropertyGraph, asked: Sequence[Any], error: float) -> dict[str
 
     agreed = {10: 0.0, 100: 0.0}
     for start in asked:
-        rows, shares = steps.reached(*start, error)
+        rows, shares = steps.reached_shares(*start, error)
         found, exact = rows[argsort_descending(shares)], over_all(start)
         best = argsort_descending(exact)
         for k in agreed:  # passages with equal shares may change places
@@ -169,7 +169,7 @@ def spread(graph: PropertyGraph, asked: Sequence[Any], error: float) -> dict[str
             )
     ways: dict[str, Work] = {
         "rounds over all": over_all,
-        "from the seeds": lambda start: steps.reached(*start, error),
+        "from the seeds": lambda start: steps.reached_shares(*start, error),
     }
     told = {f"same place of {k}": round(share, 4) for k, share in agreed.items()}
     return {

@@ -12,7 +12,7 @@ from benchmarks.kgos.claims import KGOS_CLAIMS, LEVELS_SAID
 from benchmarks.kgos.lenient import LOTS
 from benchmarks.kgos.queries import QueryHalf, cookbook_data, cookbook_queries
 from benchmarks.kgos.systems import LEARNED_FUSION, THREE_WEIGHTS, KgosLanes, kgos_systems
-from kgot_lab.benchmark.recall.filling import earlier, fill
+from kgot_lab.benchmark.recall.filling import load_stored_runs, run_missing
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
@@ -85,7 +85,7 @@ def measure_half(
     fusion = settled_before(folder, graph, remembered)
     data = cookbook_data(half, cookbook_queries(half), graph)
     remembered.add_texts([query.text for query in data.queries])
-    fill(folder, data, kgos_systems(graph, remembered, fusion), KGOS_PLAN, tell)
+    run_missing(folder, data, kgos_systems(graph, remembered, fusion), KGOS_PLAN, tell)
 
 
 def half_report(folder: Path, half: QueryHalf) -> Report:
@@ -93,7 +93,7 @@ def half_report(folder: Path, half: QueryHalf) -> Report:
     are of other data.
     """
     data = cookbook_data(half, cookbook_queries(half), cookbook())
-    runs = earlier(folder, data)
+    runs = load_stored_runs(folder, data)
     if not runs:
         raise BadInput(f"there are no receipts of the {half} half below {folder}; run the benchmark first")
     return report(runs, data, Plan.load(folder / PLAN))

@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.filling import fill, receipt
+from kgot_lab.benchmark.recall.filling import results_path, run_missing
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.results import Plan, load_receipt
+from kgot_lab.evaluation.results import Plan, load_results
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.io.files import read_regular_text, write_whole
@@ -63,7 +63,7 @@ def measure_passages(
     plan = Plan(_system(PASSAGE_SETS[0]), measures=("recall@5",))
     for dataset, lanes in built.values():
         tell(f"all fusions on {dataset.name}")
-        fill(
+        run_missing(
             folder,
             dataset,
             {_system(name): learned(lanes, LearnedFusion.of_json(values)) for name, values in learnt.items()},
@@ -80,8 +80,8 @@ def transfers(folder: Path, recall: Path) -> list[Transfer]:
         for tried_on in PASSAGE_SETS:
             whole = load_dataset(tried_on)
             part = whole.held_out if tried_on == learnt_on else whole
-            own = _recall(receipt(folder, whole, _system(learnt_on)), part)
-            gaps = {name: own - _recall(receipt(recall, whole, name), part) for name in (DENSE, *RIVALS)}
+            own = _recall(results_path(folder, whole, _system(learnt_on)), part)
+            gaps = {name: own - _recall(results_path(recall, whole, name), part) for name in (DENSE, *RIVALS)}
             found.append(Transfer(learnt_on, tried_on, float(own.mean()), gaps))
     return found
 
@@ -127,5 +127,5 @@ def _recall(path: Path, part: Dataset) -> Numbers:
     """Recall@5 of a receipt on some questions, in their order."""
     if not path.exists():
         raise BadInput(f"{path} is not there; run the benchmark first")
-    values = score(load_receipt(path), part.qrels, ["recall@5"]).per_query("recall@5")
+    values = score(load_results(path), part.qrels, ["recall@5"]).per_query("recall@5")
     return np.array([values[query.id] for query in part.queries], np.float64)

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kgot_lab.benchmark.recall.systems import shuffled
+from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.embedders import embedder
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.graph import PropertyGraph
@@ -24,7 +24,7 @@ from kgot_lab.kgos.schemas.dimensions import inside
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import hybrid, rrf, weighted
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learned
-from kgot_lab.retrieval.lexical import INTENT_VERBS, best_first, bm25
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, ranked_by_score
 from kgot_lab.retrieval.neighbours import boosted_neighbours, jaccard
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
@@ -66,7 +66,7 @@ def kgos_systems(
         "embedding only, static": lambda: dense(
             lanes.index.documents, embedder("wordllama"), name="embeddings(wordllama)"
         ),
-        "control: edges shuffled": lambda: KgosLanes(shuffled(graph), vectors).three,
+        "control: edges shuffled": lambda: KgosLanes(shuffle_targets(graph), vectors).three,
     }
     if fusion is not None:
         made[LEARNED_FUSION] = lambda: learned(lanes.telling, fusion)
@@ -169,7 +169,7 @@ def within_intent(index: GraphIndex) -> Stage:
             # one at the very end is found too
             towards += np.nan_to_num(values if high is None else 1 - values) + 1e-9
         scores = np.where(kept, towards, 0.0)
-        return best_first(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
+        return ranked_by_score(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
 
     return Stage("dimensions of the intent", step)
 
@@ -185,7 +185,7 @@ def about_intent(index: GraphIndex) -> Stage:
             return Ranking(ranking.query, ())
         ids = sorted(index.graph.ids)
         scores = best_intent.confidence * intent_scores(index, best_intent.name)
-        return best_first(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
+        return ranked_by_score(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
 
     return Stage("intent", step)
 
@@ -204,6 +204,6 @@ def between_matches(graph: PropertyGraph) -> Stage:
         for one, other in combinations(ends, 2):
             for id in trace_path(graph, one, other, max_depth=_LONGEST).ids:
                 counts[id] += 1
-        return best_first(ranking.query, list(counts), np.array(list(counts.values()), np.float64))
+        return ranked_by_score(ranking.query, list(counts), np.array(list(counts.values()), np.float64))
 
     return Stage("paths", step)

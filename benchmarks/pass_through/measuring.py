@@ -19,7 +19,7 @@ from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import phrase_graph, title_graph
-from kgot_lab.retrieval.pass_through import Walk, has_text, traverse, without_text
+from kgot_lab.retrieval.pass_through import Walk, has_text, remove_texts, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Json, Query, Ranking, full_text, ranked
 
@@ -220,7 +220,7 @@ def hub_cases() -> Iterable[tuple[Row, HubCase]]:
         for share in SHARES:
             yield (
                 {"dataset": name, "graph": "titles", "share": share},
-                _case(data, without_text(titles, busiest(titles, share)), cosines),
+                _case(data, remove_texts(titles, busiest(titles, share)), cosines),
             )
         if data.triples:
             yield (

@@ -14,7 +14,7 @@ from benchmarks.questions.answers_on_file import rows_on_file
 from kgot_lab.benchmark.questions.attempt import rag_prompt, zero_shot_prompt
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa
-from kgot_lab.evaluation.grading import exact_match, f1, holds
+from kgot_lab.evaluation.grading import contains_answer, exact_match, f1
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
@@ -123,7 +123,7 @@ def outcome_of_trace(question: Question, path: Path, seconds: float) -> Outcome:
         question.id, question.type, final.text, question.answer,
         exact_match(final.text, question.answer), f1(final.text, question.answer), seconds,
         len(asked), sum(event.usage.prompt_tokens for event in asked), sum(event.usage.completion_tokens for event in asked),
-        final.forced, any(isinstance(event, Forced) for event in events), holds(rows, question.answer),
+        final.forced, any(isinstance(event, Forced) for event in events), contains_answer(rows, question.answer),
         final.step, sum(event.agreement for event in votes) / len(votes) if votes else None,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from benchmarks.questions.answers_on_file import rows_on_file
 from kgot_lab.benchmark.comparison.losses import MISREAD, NEARLY, NOT_FOUND, RIGHT, stage_before_reading
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa
-from kgot_lab.evaluation.grading import holds
+from kgot_lab.evaluation.grading import contains_answer
 from kgot_lab.graph.changes import sentence_of
 from kgot_lab.loop.events import Event, Read, Wrote
 from kgot_lab.loop.render import joined_lines
@@ -28,10 +28,10 @@ def stage_of_loss(question: Question, events: tuple[Event, ...], f1: float, em: 
         return "a yes or no"
     edges = [edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges]
     written = joined_lines(f"{edge.source} {edge.target} {sentence_of(edge.properties)}" for edge in edges)
-    if not holds(written, question.answer):
+    if not contains_answer(written, question.answer):
         return "not written"
     read = joined_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
-    return MISREAD if holds(read, question.answer) else "not read"
+    return MISREAD if contains_answer(read, question.answer) else "not read"
 
 
 def lost_answers(answers: Path, traces: Path) -> dict[str, str]:

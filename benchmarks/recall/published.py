@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.filling import fill, receipt
+from kgot_lab.benchmark.recall.filling import results_path, run_missing
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
-from kgot_lab.evaluation.results import Plan, fingerprints, save_receipt
+from kgot_lab.evaluation.results import Plan, fingerprints, save_results
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.io.files import bundled
 from kgot_lab.types import Hit, Json, Ranking
@@ -40,12 +40,12 @@ def compare_with_published(folder: Path, embedder: Embedder) -> list[Report]:
             hits = {ranking.query.id: tuple(ranking.hits) for ranking in rankings}
             unknown = Latency(float("nan"), float("nan"))
             said = "published by circlemind-ai/fast-graphrag, eight deep"
-            path = receipt(folder, dataset, system)
-            save_receipt(
+            path = results_path(folder, dataset, system)
+            save_results(
                 Run(system, said, dataset.name, _DEEP, hits, unknown, {}, fingerprints(dataset)), path
             )
     made = systems(dataset, embedder)
-    fill(folder, dataset, {system: made[system] for system in BESIDE_PUBLISHED}, PUBLISHED, keep=_DEEP)
+    run_missing(folder, dataset, {system: made[system] for system in BESIDE_PUBLISHED}, PUBLISHED, keep=_DEEP)
     return derive_reports(folder, load_dataset)
 
 

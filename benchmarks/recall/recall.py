@@ -19,8 +19,8 @@ from benchmarks.recall.published import compare_with_published
 from kgot_lab.benchmark.recall.bench import DATASETS, BenchmarkProgress
 from kgot_lab.benchmark.recall.claims import judge_claims
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.growth import SyntheticVectors, held_bytes, synthetic
-from kgot_lab.benchmark.recall.systems import gate_decisions, systems
+from kgot_lab.benchmark.recall.growth import SyntheticVectors, reachable_bytes, synthetic
+from kgot_lab.benchmark.recall.systems import selection_decisions, systems
 from kgot_lab.cli.bench import measure_scaling, run_reports, scaling_grid, write_reports
 from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.embedding.embedder import Embedder
@@ -49,7 +49,7 @@ def measure() -> None:
             remembered = InMemoryVectors(minilm())
             dataset = load_dataset(name)
             remembered.add_texts([query.text for query in dataset.develop.queries])
-            decisions[name] = gate_decisions(dataset, remembered)
+            decisions[name] = selection_decisions(dataset, remembered)
         GATE.write_text(json.dumps(decisions, indent=1) + "\n", encoding="utf-8")
     if not INDEXING.exists():
         with progress_bar("indexing") as progress:
@@ -79,7 +79,7 @@ def indexing(
         start = time.perf_counter()
         stage = build()
         seconds = time.perf_counter() - start
-        size = held_bytes(stage, (dataset, remembered)) / 1e6
+        size = reachable_bytes(stage, (dataset, remembered)) / 1e6
         rows.append(
             {"dataset": name, "system": system, "seconds": round(seconds, 3), "megabytes": round(size, 1)}
         )

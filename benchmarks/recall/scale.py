@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from benchmarks.recall.growth_plan import extrapolated, growth_plan_grid, vectors_told
-from kgot_lab.benchmark.recall.growth import LANES, SIZES, measure_growth
+from kgot_lab.benchmark.recall.growth import RETRIEVERS, SIZES, measure_growth
 
 RESULTS = Path(__file__).parents[1] / "results" / "scale.jsonl"
 COLUMNS = (
@@ -56,7 +56,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sizes", nargs="*", type=int, default=SIZES)
-    parser.add_argument("--lanes", nargs="+", default=tuple(LANES))
+    parser.add_argument("--lanes", nargs="+", default=tuple(RETRIEVERS))
     parser.add_argument("--file", type=Path, default=RESULTS)
     parser.add_argument(
         "--plan", type=int, metavar="PASSAGES", help="carry the rows on file on to so many passages"

@@ -24,11 +24,11 @@ from kgot_lab.benchmark.comparison.plan import ALL_SETS
 from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.recall.bench import bench_families, family_table
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.filling import receipt
+from kgot_lab.benchmark.recall.filling import results_path
 from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import derive_reports
-from kgot_lab.evaluation.results import load_receipt
+from kgot_lab.evaluation.results import load_results
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
 from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.io.files import bundled
@@ -95,10 +95,10 @@ def answers(asked: str, system: str, rival: str, findings: ComparisonResults | N
     as both have.
     """
     findings = findings or pays()
-    ours, theirs = findings.on(system, ALL_SETS), findings.on(rival, ALL_SETS)
+    ours, theirs = findings.results_on(system, ALL_SETS), findings.results_on(rival, ALL_SETS)
     both = [key for key in ours if key in theirs]
     groups = [f"{key[0]} {ours[key].group or key[1]}" for key in both]
-    gain = grouped_interval([ours[key].f1 - theirs[key].f1 for key in both], groups, **findings.chance)
+    gain = grouped_interval([ours[key].f1 - theirs[key].f1 for key in both], groups, **findings.test_settings)
     most = findings.plan["systems"][system]["questions"]
     planned = sum(
         min(each["questions"], most or each["questions"]) for each in findings.plan["sets"].values()
@@ -123,7 +123,7 @@ def answers(asked: str, system: str, rival: str, findings: ComparisonResults | N
 @cache
 def pays() -> ComparisonResults:
     """The receipts of the comparison of systems with and without a graph."""
-    return ComparisonResults.of(ROOT / "benchmarks" / "results" / "graph_pays")
+    return ComparisonResults.load(ROOT / "benchmarks" / "results" / "graph_pays")
 
 
 def found(asked: str, name: str, told: str, other: str = BASELINE) -> Result:
@@ -131,7 +131,7 @@ def found(asked: str, name: str, told: str, other: str = BASELINE) -> Result:
     systems that ran there.
     """
     folder, dataset = ROOT / "benchmarks" / "results" / "standard_sets", load_dataset(name)
-    runs = {system: load_receipt(receipt(folder, dataset, system)) for system in STANDARD_SYSTEMS}
+    runs = {system: load_results(results_path(folder, dataset, system)) for system in STANDARD_SYSTEMS}
     scores = {
         system: score(run, dataset.qrels, ["recall@5"]).only(dataset.locked) for system, run in runs.items()
     }
@@ -249,8 +249,8 @@ def answering() -> str:
 
 def doubts() -> str:
     """What a sceptic would say, with its numbers."""
-    found = ComparisonResults.of(ABLATIONS)
-    linked, unlinked = (found.on(system, ALL_SETS) for system in ("paths", "no-links"))
+    found = ComparisonResults.load(ABLATIONS)
+    linked, unlinked = (found.results_on(system, ALL_SETS) for system in ("paths", "no-links"))
     both = [key for key in linked if key in unlinked]
     same = sum(linked[key].f1 == unlinked[key].f1 for key in both)
     with_links, without = (
@@ -277,7 +277,7 @@ def untouched(name: str) -> tuple[str, int, int]:
     folder, dataset = ROOT / "benchmarks" / "results" / "standard_sets", load_dataset(name)
     asked = json.loads(bundled(f"{name}/split.json").read_text(encoding="utf-8"))["locked"]
     seen = dataset.locked & set(asked)
-    scores = score(load_receipt(receipt(folder, dataset, TRAIL)), dataset.qrels, ["recall@5"])
+    scores = score(load_results(results_path(folder, dataset, TRAIL)), dataset.qrels, ["recall@5"])
     return format_decimal(scores.only(dataset.locked - seen).mean("recall@5")), len(seen), len(dataset.locked)
 
 

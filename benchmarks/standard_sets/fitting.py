@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.retrieval.multihop.features import CLUES, Clues, TrailIndex
-from kgot_lab.retrieval.multihop.retriever import Scorer, trail_index
+from kgot_lab.retrieval.multihop.features import FEATURES, MultihopIndex, QuestionFeatures
+from kgot_lab.retrieval.multihop.retriever import Scorer, build_index
 from kgot_lab.text.words import searched_words
 
 _Floats = NDArray[Any]
@@ -23,14 +23,14 @@ UNITS, SEEDS, DECAY = (16, 3, 1.0)
 _HOPS = 5
 _CANDIDATES = 100  # of each choice: the highest by the scorer at hand, and the gold
 _STEPS, _RATE, _RIDGE = 300, 0.01, 0.002
-FIRST_WEIGHTS = Scorer.of_clues(
+FIRST_WEIGHTS = Scorer.linear(
     {"own": 6, "asked": 3, "to its title, likely": 6, "from its text, likely": 6, "shared": 4, "repeated": -2}
 )
 
 
 @dataclass(frozen=True, eq=False)
 class TrailChoice:
-    """One choice of a passage: the clues of the candidates, shape (candidates, CLUES), and which of them are
+    """One choice of a passage: the features of the candidates, shape (candidates, FEATURES), and which of them are
     gold and not chosen yet.
     """
 
@@ -43,16 +43,18 @@ def trail_choices(dataset: Dataset, embedder: Embedder, scorer: Scorer) -> Itera
     found.
     """
     documents = sorted(dataset.documents, key=lambda document: document.id)
-    index = trail_index(documents, embedder)
+    index = build_index(documents, embedder)
     row_of = {document.id: row for row, document in enumerate(documents)}
     for query in dataset.queries:
         gold = {row_of[id] for id, grade in dataset.qrels[query.id].items() if grade > 0}
-        clues = Clues(index, query.text, embedder.embed([query.text])[0], searched_words(query.text))
+        clues = QuestionFeatures(
+            index, query.text, embedder.embed([query.text])[0], searched_words(query.text)
+        )
         yield from _choices_of_query(clues, gold, scorer, index)
 
 
 def _choices_of_query(
-    clues: Clues, gold: set[int], scorer: Scorer, index: TrailIndex
+    clues: QuestionFeatures, gold: set[int], scorer: Scorer, index: MultihopIndex
 ) -> Iterator[TrailChoice]:
     """The choices of a trail for one question, up to where all its gold is found."""
     chosen: list[int] = []
@@ -83,11 +85,11 @@ def fit_scorer(
 
     loss = - mean over choices of log(sum of exp(score) of the gold / that of all), first without units, then
     with `units` from each of `seeds` beginnings, whose mean is taken: as one network of units x seeds.
-    Without units it is a linear scorer. Clues in `without` are not looked at.
+    Without units it is a linear scorer. Features in `without` are not looked at.
     """
     table = np.concatenate([choice.table for choice in found]).astype(np.float64)
     width = table.shape[1]
-    looked_at = np.array([clue not in without for clue in CLUES])
+    looked_at = np.array([clue not in without for clue in FEATURES])
     table[:, ~looked_at] = 0.0
     gold = np.concatenate([choice.gold for choice in found])
     starts = np.cumsum([0, *(len(choice.gold) for choice in found[:-1])])

@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Callable
 
 from benchmarks.standard_sets.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
-from kgot_lab.benchmark.recall.datasets import load_dataset, untitled
+from kgot_lab.benchmark.recall.datasets import load_dataset, remove_titles
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
-from kgot_lab.retrieval.multihop.features import BY_NAMES
-from kgot_lab.retrieval.multihop.retriever import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer, trail
+from kgot_lab.retrieval.multihop.features import LINK_FEATURES
+from kgot_lab.retrieval.multihop.retriever import LEARNED_WEIGHTS, WITHOUT_LINKS, Scorer, multihop
 
 LEARNT_ON = ("hotpotqa", "musique", "2wiki-1000", "musique-498", "musique-steps", "musique-498-steps")
 CROSSED_BY = "recall@5"
@@ -32,7 +32,7 @@ def develop_parts() -> list[Dataset]:
         )
         for part in parts
     ]
-    return [*parts, *map(untitled, parts)]
+    return [*parts, *map(remove_titles, parts)]
 
 
 def learnt_scorers(embedder: Embedder, progress: LearningProgress) -> dict[str, Scorer]:
@@ -40,7 +40,7 @@ def learnt_scorers(embedder: Embedder, progress: LearningProgress) -> dict[str, 
     control that looks at no names.
     """
     found = learnt_choices(develop_parts(), InMemoryVectors(embedder), progress)
-    return {LEARNT_WEIGHTS: fit_scorer(found), WITHOUT_LINKS: fit_scorer(found, without=BY_NAMES)}
+    return {LEARNED_WEIGHTS: fit_scorer(found), WITHOUT_LINKS: fit_scorer(found, without=LINK_FEATURES)}
 
 
 def crossed(embedder: Embedder, progress: LearningProgress) -> dict[str, dict[str, float]]:
@@ -57,7 +57,7 @@ def crossed(embedder: Embedder, progress: LearningProgress) -> dict[str, dict[st
         scorer = fit_scorer(learnt_choices(halves[half], remembered, progress))
         for part, other in zip(parts, halves[1 - half], strict=True):
             scores = score(
-                run(trail(part.documents, remembered, scorer), other.queries, keep=5),
+                run(multihop(part.documents, remembered, scorer), other.queries, keep=5),
                 other.qrels,
                 (CROSSED_BY,),
             )

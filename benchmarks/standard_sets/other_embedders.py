@@ -11,7 +11,7 @@ from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.dataset import query_parts
+from kgot_lab.evaluation.dataset import query_splits
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
 from kgot_lab.evaluation.results import EMBEDDER_HASH
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p
@@ -51,7 +51,7 @@ def gap_between(one: Report, other: Report, system: str, part: str) -> tuple[Est
     """
     groups = one.dataset.groups
     own, theirs = (report.scores[system].per_query(_MEASURE) for report in (one, other))
-    asked = [query.id for query in one.dataset.queries if query.id in query_parts(one.dataset)[part]]
+    asked = [query.id for query in one.dataset.queries if query.id in query_splits(one.dataset)[part]]
     gaps = [own[query] - theirs[query] for query in asked]
     together = [groups.get(query, query) for query in asked]
     return grouped_interval(gaps, together), grouped_p(gaps, together)
@@ -103,7 +103,7 @@ def _reached_by(reports: Sequence[Report]) -> Grid:
 
 def _kinds_by(reports: Sequence[Report]) -> Grid:
     dataset = reports[0].dataset
-    locked = query_parts(dataset)[_LOCKED]
+    locked = query_splits(dataset)[_LOCKED]
     kinds = {
         kind: [id for id in locked if dataset.types[id] == kind]
         for kind in sorted(set(dataset.types.values()))

@@ -13,12 +13,12 @@ import numpy as np
 from benchmarks.recall.published import published_thousand
 from kgot_lab.benchmark.recall.bench import BenchmarkProgress
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.filling import fill, receipt
+from kgot_lab.benchmark.recall.filling import results_path, run_missing
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.evaluation.dataset import Dataset, query_parts
+from kgot_lab.evaluation.dataset import Dataset, query_splits
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
-from kgot_lab.evaluation.results import Plan, fingerprints, save_receipt
+from kgot_lab.evaluation.results import Plan, fingerprints, save_results
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
@@ -82,7 +82,7 @@ def measure_standard(
     """Run STANDARD_SYSTEMS on the standard sets into receipts, with the published rival beside them, and
     report what the folder holds.
 
-    `progress(done, total, what)` counts systems. Raises what `fill` raises.
+    `progress(done, total, what)` counts systems. Raises what `run_missing` raises.
     """
     STANDARD_PLAN.write_down(folder / PLAN)
     total, done = len(names) * len(STANDARD_SYSTEMS), 0
@@ -91,13 +91,13 @@ def measure_standard(
         made = systems(dataset, embedder)
         for system in STANDARD_SYSTEMS:
             progress(done, total, f"{system} on {name}")
-            fill(folder, dataset, {system: made[system]}, STANDARD_PLAN, keep=_DEEP)
+            run_missing(folder, dataset, {system: made[system]}, STANDARD_PLAN, keep=_DEEP)
             done += 1
         if name == "2wiki-1000":
             unknown = Latency(float("nan"), float("nan"))
             said = "published by Newiz430/Psi-RAG, five deep"
             run = Run(RIVAL, said, name, 5, dict(published_thousand()), unknown, {}, fingerprints(dataset))
-            save_receipt(run, receipt(folder, dataset, RIVAL))
+            save_results(run, results_path(folder, dataset, RIVAL))
     return derive_reports(folder, load_dataset)
 
 
@@ -170,7 +170,7 @@ def paired(
     """The mean paired difference of two systems, with its interval over groups, p, and wins, ties and losses;
     p is not corrected.
     """
-    ids = query_parts(report.dataset)[part]
+    ids = query_splits(report.dataset)[part]
     scores = {name: report.scores[name].only(ids) for name in (other, system)}
     row = compare(scores, other, measure, groups=report.dataset.groups)[system]
     return row.difference, row.p, (row.wins, row.ties, row.losses)
@@ -182,7 +182,7 @@ def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
     """
     rival = report.scores[RIVAL].per_query("recall@5")
     reached = report.scores[TRAIL].per_query("recall@5")
-    locked = {query: reached[query] for query in query_parts(report.dataset)[_LOCKED]}
+    locked = {query: reached[query] for query in query_splits(report.dataset)[_LOCKED]}
     rows = []
     for what, own in (("locked", locked), ("develop, crossed", crossed), ("both", {**locked, **crossed})):
         kinds = {report.dataset.types[query] for query in own} if what == "both" else set()
@@ -213,7 +213,7 @@ def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
 
 
 def _by_kind(report: Report) -> Grid:
-    ids = query_parts(report.dataset)[_LOCKED]
+    ids = query_splits(report.dataset)[_LOCKED]
     kinds = sorted({report.dataset.types[id] for id in ids})
     columns, rows = ["system"], []
     for kind in kinds:

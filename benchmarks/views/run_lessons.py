@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from kgot_lab.evaluation.grading import f1, holds
+from kgot_lab.evaluation.grading import contains_answer, f1
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -146,7 +146,9 @@ def _misread(events: Sequence[Event], known: KnownAnswer) -> Iterator[int]:
     if not known.gold or not answer or f1(answer, known.gold) >= AHEAD:
         return
     for at, event in enumerate(events):
-        if isinstance(event, Read) and holds(joined_lines(map(row_text, event.grounded)), known.gold):
+        if isinstance(event, Read) and contains_answer(
+            joined_lines(map(row_text, event.grounded)), known.gold
+        ):
             yield at
 
 
@@ -172,9 +174,15 @@ def _joins(pair: tuple[Edge, Edge], question: str, answer: str, passages: Sequen
         return False
     (one,), (other,) = first - second or {""}, second - first or {""}
     for begin, end in ((one, other), (other, one)):
-        if begin and end and holds(question, begin) and (holds(end, answer) or holds(answer, end)):
+        if (
+            begin
+            and end
+            and contains_answer(question, begin)
+            and (contains_answer(end, answer) or contains_answer(answer, end))
+        ):
             return not any(
-                holds(full_text(passage), begin) and holds(full_text(passage), end) for passage in passages
+                contains_answer(full_text(passage), begin) and contains_answer(full_text(passage), end)
+                for passage in passages
             )
     return False
 

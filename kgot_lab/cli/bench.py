@@ -181,7 +181,7 @@ def _answer_all(sitting: ComparisonRun, asked: _RequestedAnswers, left: int) -> 
                 f"{due.set} {printable_line(due.question.id)}, {due.system}, step {event.step}",
             )
 
-        for due, receipt in sitting.answers(asked.chosen, asked.minutes, report):
+        for due, receipt in sitting.answer_missing(asked.chosen, asked.minutes, report):
             done += 1
             if receipt.error:
                 failed.append(due)
@@ -205,7 +205,7 @@ def _show_results(folder: Path) -> None:
     from kgot_lab.benchmark.comparison.losses import collect_losses, losses_grid, save_losses
     from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
 
-    findings = ComparisonResults.of(folder)
+    findings = ComparisonResults.load(folder)
     grids = comparison_grids(findings)
     if not findings.answers:
         raise BadInput(f"no question is answered yet in {folder}")

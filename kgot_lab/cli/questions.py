@@ -158,7 +158,7 @@ def _answer(
         lock_folder(place),
         TemporaryDirectory(prefix="kgot_lab_") as unpacked,
     ):
-        selection.of(whole)
+        selection.select(whole)
         read = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
         unsafe = configuration.store.unsafe
         if chosen.vision_model or not limits.few_tools:
@@ -223,7 +223,7 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
                 what = f"{printable_line(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
                 progress(done, total, what)
 
-            for receipt in run.answers(parallel, report):
+            for receipt in run.answer_missing(parallel, report):
                 done += 1
                 progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
                 terminal.say(_format_result(receipt))

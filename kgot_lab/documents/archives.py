@@ -22,8 +22,8 @@ from kgot_lab.text.cleaning import format_count
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _LONGEST_NAME = 200
 _CHUNK = 1 << 16
-_END = 22  # bytes of the end record of a zip file, without its comment
-_LONGEST_LIST = 10_000_000  # bytes; each file takes 46 and its name
+_END_RECORD_BYTES = 22  # bytes of the end record of a zip file, without its comment
+_LONGEST_DIRECTORY = 10_000_000  # bytes; each file takes 46 and its name
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def zip_members(path: Path) -> tuple[ZipMember, ...]:
 
     Raises BadInput if it is not a zip file.
     """
-    with _opened(path) as archive:
+    with _open_zip(path) as archive:
         return tuple(
             ZipMember(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()
         )
@@ -64,15 +64,15 @@ def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> t
     """
     if into.exists():
         raise BadInput(f"{into.name} is there already")
-    with _opened(path) as archive:
+    with _open_zip(path) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
-        _check(infos, limits)
+        _check_members(infos, limits)
         into.parent.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=into.parent))
         try:
             left = limits.total_bytes
             for info in infos:
-                left -= _write(archive, info, place / PurePosixPath(info.filename), left, limits)
+                left -= _unpack_member(archive, info, place / PurePosixPath(info.filename), left, limits)
             place.rename(into)
         finally:
             shutil.rmtree(place, ignore_errors=True)
@@ -84,20 +84,20 @@ def find_unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits())
 
     Raises BadInput if the folder holds anything else.
     """
-    with _opened(path) as archive:
+    with _open_zip(path) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
-        _check(infos, limits)
+        _check_members(infos, limits)
     found = sorted(into.rglob("*"))
     files = [file for file in found if not file.is_dir()]
     same = not any(place.is_symlink() for place in (into, *found)) and len(files) == len(infos)
-    if not same or not all(_holds(into / PurePosixPath(info.filename), info) for info in infos):
+    if not same or not all(_matches_member(into / PurePosixPath(info.filename), info) for info in infos):
         raise BadInput(
             f"the folder {into.name} is there already and holds something else than {path.name}; remove it, or unpack elsewhere"
         )
     return tuple(files)
 
 
-def _holds(file: Path, info: zipfile.ZipInfo) -> bool:
+def _matches_member(file: Path, info: zipfile.ZipInfo) -> bool:
     """Return whether a file has the size and checksum of a zip member."""
     if not file.is_file() or file.stat().st_size != info.file_size:
         return False
@@ -108,23 +108,27 @@ def _holds(file: Path, info: zipfile.ZipInfo) -> bool:
     return checksum == info.CRC
 
 
-def require_short_list(file: BinaryIO) -> None:
+def require_short_directory(file: BinaryIO) -> None:
     """Raise BadInput if the directory of a zip file is too long to read, according to its end record."""
     file.seek(0, os.SEEK_END)
-    file.seek(max(0, file.tell() - _END - 65_535))
+    file.seek(max(0, file.tell() - _END_RECORD_BYTES - 65_535))
     end = file.read()
     at = end.rfind(b"PK\x05\x06")
-    if at >= 0 and len(end) >= at + _END and struct.unpack("<L", end[at + 12 : at + 16])[0] > _LONGEST_LIST:
-        raise BadInput(f"the list of its files is longer than {_LONGEST_LIST / 1e6:.0f} MB")
+    if (
+        at >= 0
+        and len(end) >= at + _END_RECORD_BYTES
+        and struct.unpack("<L", end[at + 12 : at + 16])[0] > _LONGEST_DIRECTORY
+    ):
+        raise BadInput(f"the list of its files is longer than {_LONGEST_DIRECTORY / 1e6:.0f} MB")
     file.seek(0)
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
+def _open_zip(path: Path) -> zipfile.ZipFile:
     try:
         if not path.is_file():
             raise BadInput("not a regular file" if path.exists() else "it is not there")
         with path.open("rb") as file:
-            require_short_list(file)
+            require_short_directory(file)
         return zipfile.ZipFile(path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, BadInput) as error:
         raise BadInput(f"{path.name} is not a zip file that can be read ({error})") from None
@@ -132,7 +136,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
         raise BadInput(f"{path.name} is not a zip file that can be read ({type(error).__name__})") from None
 
 
-def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
+def _check_members(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
     """Raise BadInput unless every name is safe and the declared sizes are within the limits."""
     if not infos:
         raise BadInput("the zip file is empty")
@@ -141,7 +145,7 @@ def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
     if sum(info.file_size for info in infos) > limits.total_bytes:
         raise BadInput(f"the zip file unpacks to more than {limits.total_bytes / 1e6:,.0f} MB")
     for info in infos:
-        if trouble := _trouble(info, limits):
+        if trouble := _refusal_reason(info, limits):
             raise BadInput(f"the zip file holds {info.filename[:100]!r}, {trouble}; nothing was unpacked")
     names = [info.filename.casefold() for info in infos]
     folders = {parent.as_posix() for name in names for parent in PurePosixPath(name).parents}
@@ -151,7 +155,7 @@ def _check(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
         )
 
 
-def _trouble(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
+def _refusal_reason(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
     """Return why a member must not be unpacked, or ""."""
     name, parts = info.filename, info.filename.split("/")
     kind = stat.S_IFMT(info.external_attr >> 16)
@@ -177,7 +181,7 @@ def _trouble(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
     return "which is locked with a password" if info.flag_bits & 1 else ""
 
 
-def _write(
+def _unpack_member(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: int, limits: UnpackLimits
 ) -> int:
     """Unpack one member and return its size.

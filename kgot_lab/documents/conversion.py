@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from kgot_lab.documents.archives import require_short_list
+from kgot_lab.documents.archives import require_short_directory
 from kgot_lab.errors import BadInput, NotInstalled
 
-CONVERTED = {
+CONVERTERS = {
     ".html": "HtmlConverter", ".htm": "HtmlConverter", ".pdf": "PdfConverter",
     ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter",
 }  # fmt: skip
@@ -32,12 +32,12 @@ _OFFICE = {  # the member that identifies an Office file, and the name of the fo
 }
 _MOST_UNPACKED = 500_000_000  # unpacked bytes of an Office file
 # unpacked bytes allowed for any file, and beyond that the maximum ratio to its size
-_HARMLESS, _RATIO = (10_000_000, 200)
+_SAFE_SIZE, _RATIO = (10_000_000, 200)
 _MOST_TEXT = 50_000_000  # characters
-MESSAGE_HEAD = struct.Struct(">II")
-_IDLE = 60.0  # idle seconds after which the process exits
+MESSAGE_HEADER = struct.Struct(">II")
+_IDLE_SECONDS = 60.0  # idle seconds after which the process exits
 
-Converted = dict[str, str]  # text, title and notes; or error, and in `extra` what is missing
+ConversionReply = dict[str, str]  # text, title and notes; or error, and in `extra` what is missing
 
 
 def main() -> None:
@@ -46,14 +46,14 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a converter's output must not mix with replies
     _prepare()
     _send(replies, {})  # signals readiness
-    while _waited(requests) and (head := requests.read(MESSAGE_HEAD.size)):
-        told, size = MESSAGE_HEAD.unpack(head)
+    while _request_arrived(requests) and (head := requests.read(MESSAGE_HEADER.size)):
+        told, size = MESSAGE_HEADER.unpack(head)
         request = json.loads(requests.read(told))
-        _limit(request["memory_mb"])
-        _send(replies, converted(requests.read(size), request["extension"]))
+        _limit_memory(request["memory_mb"])
+        _send(replies, convert(requests.read(size), request["extension"]))
 
 
-def converted(data: bytes, extension: str) -> Converted:
+def convert(data: bytes, extension: str) -> ConversionReply:
     """Convert a file to text. `error` of the result says why it cannot be converted."""
     try:
         if extension in _OFFICE:
@@ -65,7 +65,7 @@ def converted(data: bytes, extension: str) -> Converted:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 info = StreamInfo(extension=extension, charset="utf-8")
-                result = getattr(converters, CONVERTED[extension])().convert(io.BytesIO(data), info)
+                result = getattr(converters, CONVERTERS[extension])().convert(io.BytesIO(data), info)
         except MissingDependencyException:
             raise NotInstalled("lab", f"the {extension} part of markitdown") from None
         if len(result.text_content) > _MOST_TEXT:
@@ -95,12 +95,12 @@ def converted(data: bytes, extension: str) -> Converted:
 def _check_office_file(data: bytes, main_part: str, kind: str, inside: str) -> None:
     """Raise BadInput unless this is an Office file of the expected kind with contents of acceptable size."""
     try:
-        require_short_list(io.BytesIO(data))
+        require_short_directory(io.BytesIO(data))
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(item.file_size for item in archive.infolist())
             if size > _MOST_UNPACKED:
                 raise BadInput(f"unpacks to more than {_MOST_UNPACKED // 1_000_000} MB")
-            if size > max(_HARMLESS, _RATIO * len(data)):
+            if size > max(_SAFE_SIZE, _RATIO * len(data)):
                 raise BadInput(f"unpacks to {size / 1e6:,.0f} MB, more than {_RATIO} times its size")
             if main_part not in archive.namelist():
                 raise BadInput(f"a zip file without {inside} in it")
@@ -116,7 +116,7 @@ def _prepare() -> None:
         import markitdown  # noqa: F401
 
 
-def _limit(memory_mb: int) -> None:
+def _limit_memory(memory_mb: int) -> None:
     """Limit this process's additional memory, if the system supports it, and prevent writing files."""
     if sys.platform != "linux":
         return
@@ -132,15 +132,15 @@ def _limit(memory_mb: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
-def _waited(requests: BinaryIO) -> bool:
+def _request_arrived(requests: BinaryIO) -> bool:
     """Return whether a request came in time.
 
     On Windows, where a pipe cannot be watched, return True, so that the read waits.
     """
-    return sys.platform == "win32" or bool(select.select([requests], [], [], _IDLE)[0])
+    return sys.platform == "win32" or bool(select.select([requests], [], [], _IDLE_SECONDS)[0])
 
 
-def _send(replies: BinaryIO, reply: Converted) -> None:
+def _send(replies: BinaryIO, reply: ConversionReply) -> None:
     data = json.dumps(reply).encode()
-    replies.write(MESSAGE_HEAD.pack(len(data), 0) + data)
+    replies.write(MESSAGE_HEADER.pack(len(data), 0) + data)
     replies.flush()

@@ -18,17 +18,19 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kgot_lab.documents.conversion import CONVERTED, MESSAGE_HEAD, Converted
+from kgot_lab.documents.conversion import CONVERTERS, MESSAGE_HEADER, ConversionReply
 from kgot_lab.errors import BadInput, NotInstalled, short_repr
 from kgot_lab.io.files import read_regular, wide_encoding
 from kgot_lab.io.processes import ended_after
 
 # Conversion in a separate process, which is killed if a file takes too long and restarted for the next.
 
-_BOOT = "import sys; sys.path[:] = sys.argv[1:]; from kgot_lab.documents.conversion import main; main()"
-_STARTS = 120.0  # timeout for loading the converters, in seconds
+_START_COMMAND = (
+    "import sys; sys.path[:] = sys.argv[1:]; from kgot_lab.documents.conversion import main; main()"
+)
+_START_TIMEOUT = 120.0  # timeout for loading the converters, in seconds
 # environment variables that a program needs to start; keys are withheld from a reader of untrusted files
-_NEEDED = (
+_ENVIRONMENT = (
     "PATH",
     "HOME",
     "LANG",
@@ -52,21 +54,21 @@ class ConvertLimits:
     share_of_page: float = 0.4  # of that time: a page is not packed, so a megabyte is less (2 s for running text, 8 s for cells of tables)
     memory_mb: int = 1024
 
-    def time_for(self, size: int, extension: str) -> float:
+    def time_limit(self, size: int, extension: str) -> float:
         """Return the time limit, in seconds, for a file of this size."""
-        share = self.share_of_page if CONVERTED[extension] == "HtmlConverter" else 1
+        share = self.share_of_page if CONVERTERS[extension] == "HtmlConverter" else 1
         return share * min(self.seconds + self.seconds_a_megabyte * size / 1e6, self.most_seconds)
 
 
-class _Ended(Exception):
+class _ProcessEnded(Exception):
     """The process ended without an answer."""
 
 
-class _Slow(_Ended):
+class _ProcessTimedOut(_ProcessEnded):
     """The process was killed because it took too long."""
 
 
-class _Rested(_Ended):
+class _ProcessIdled(_ProcessEnded):
     """The process had exited by itself after being idle."""
 
 
@@ -80,58 +82,58 @@ class Converter:
         self._stop: weakref.finalize[..., Converter] | None = None
         self._lock = threading.Lock()
 
-    def convert(self, data: bytes, extension: str) -> Converted:
+    def convert(self, data: bytes, extension: str) -> ConversionReply:
         """Convert a file in the converter process and return its text, or why it has none.
 
         Raises BadInput if there is no answer within the limits.
         """
-        seconds = self.limits.time_for(len(data), extension)
+        seconds = self.limits.time_limit(len(data), extension)
         head = json.dumps({"extension": extension, "memory_mb": self.limits.memory_mb}).encode()
-        request = MESSAGE_HEAD.pack(len(head), len(data)) + head + data
+        request = MESSAGE_HEADER.pack(len(head), len(data)) + head + data
         with self._lock:
             try:
                 try:
-                    reply = _asked(self._ready(), request, seconds)
-                except _Rested:
-                    reply = _asked(self._ready(), request, seconds)
-            except _Slow:
-                self._end()
+                    reply = _request(self._running_process(), request, seconds)
+                except _ProcessIdled:
+                    reply = _request(self._running_process(), request, seconds)
+            except _ProcessTimedOut:
+                self._stop_process()
                 raise BadInput(f"takes longer than {seconds:.3g} seconds to read") from None
-            except _Ended:
-                self._end()
+            except _ProcessEnded:
+                self._stop_process()
                 raise BadInput("makes the program that reads it crash") from None
             except BaseException:  # interrupted: the answer would be read for the next file
-                self._end()
+                self._stop_process()
                 raise
             if "spent" in reply:  # memory that was used up may not be freed
-                self._end()
+                self._stop_process()
             return reply
 
     def close(self) -> None:
         """Stop the process. The next file starts a new one."""
         with self._lock:
-            self._end()
+            self._stop_process()
 
-    def _ready(self) -> subprocess.Popen[bytes]:
+    def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            self._end()
-            environment = {name: value for name, value in os.environ.items() if name.upper() in _NEEDED} | {
-                "OPENBLAS_NUM_THREADS": "1"
-            }
+            self._stop_process()
+            environment = {
+                name: value for name, value in os.environ.items() if name.upper() in _ENVIRONMENT
+            } | {"OPENBLAS_NUM_THREADS": "1"}
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _BOOT, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                    [sys.executable, "-c", _START_COMMAND, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                     env=environment, start_new_session=True,
                 )  # fmt: skip
-                self._stop = weakref.finalize(self, _stopped, self._process, os.getpid())
-                threading.Thread(target=_let_go, args=(self._process,), daemon=True).start()
-                _asked(self._process, b"", _STARTS)
-            except (OSError, _Ended) as error:
-                self._end()
+                self._stop = weakref.finalize(self, _kill_process, self._process, os.getpid())
+                threading.Thread(target=_reap_process, args=(self._process,), daemon=True).start()
+                _request(self._process, b"", _START_TIMEOUT)
+            except (OSError, _ProcessEnded) as error:
+                self._stop_process()
                 raise BadInput(f"the program that converts files could not be started ({error})") from None
         return self._process
 
-    def _end(self) -> None:
+    def _stop_process(self) -> None:
         if self._stop is not None:
             self._stop()
         self._process = self._stop = None
@@ -143,7 +145,7 @@ def process_converter(process_id: int) -> Converter:
     return Converter()
 
 
-def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> Converted:
+def _request(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> ConversionReply:
     """Send a request to a process and return its answer, and kill it after `seconds`.
 
     Raises _Ended if it ended without an answer.
@@ -153,23 +155,23 @@ def _asked(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> 
         try:
             process.stdin.write(request)
             process.stdin.flush()
-            size, _ = MESSAGE_HEAD.unpack(process.stdout.read(MESSAGE_HEAD.size))
-            reply: Converted = json.loads(process.stdout.read(size))
+            size, _ = MESSAGE_HEADER.unpack(process.stdout.read(MESSAGE_HEADER.size))
+            reply: ConversionReply = json.loads(process.stdout.read(size))
             return reply
         except (OSError, ValueError, struct.error):
             if late.is_set():
-                raise _Slow from None
-            raise _Rested if process.wait() == 0 else _Ended("it ended at once") from None
+                raise _ProcessTimedOut from None
+            raise _ProcessIdled if process.wait() == 0 else _ProcessEnded("it ended at once") from None
 
 
-def _stopped(process: subprocess.Popen[bytes], parent: int) -> None:
+def _kill_process(process: subprocess.Popen[bytes], parent: int) -> None:
     """Kill a process, unless this is a fork of the one that started it."""
     if os.getpid() == parent:
         process.kill()
-        _let_go(process)
+        _reap_process(process)
 
 
-def _let_go(process: subprocess.Popen[bytes]) -> None:
+def _reap_process(process: subprocess.Popen[bytes]) -> None:
     """Wait for a process to end and release its resources, in a thread, since it may end at any time."""
     process.wait()
     for pipe in (process.stdin, process.stdout):
@@ -178,19 +180,19 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-PLAIN = (".txt", ".md", ".csv", ".json", ".xml")
+PLAIN_EXTENSIONS = (".txt", ".md", ".csv", ".json", ".xml")
 # bytes that look like UTF-8 or like no text at all, so what is declared goes first
 _NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")
 # or never end
 _NO_CHARSETS = {"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem"}
-_LARGEST = 50_000_000  # bytes of a file
+_LARGEST_FILE = 50_000_000  # bytes of a file
 # byte order marks
-_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # only in texts of old terminals
 
 
 @dataclass(frozen=True)
-class Text:
+class ExtractedText:
     """The text of a file, the title it declares, and what was guessed to read it ('' if nothing)."""
 
     text: str
@@ -198,7 +200,7 @@ class Text:
     remark: str = ""
 
 
-def read_document_text(path: Path) -> Text:
+def read_document_text(path: Path) -> ExtractedText:
     """Read the text of a file: plain text unchanged, PDF, HTML, Word, PowerPoint and Excel as Markdown.
 
     Conversion runs in a separate process with limits of time and memory. Raises BadInput with the reason if
@@ -206,30 +208,32 @@ def read_document_text(path: Path) -> Text:
     converter.
     """
     try:
-        data = read_regular(path, _LARGEST)
+        data = read_regular(path, _LARGEST_FILE)
     except OSError as error:
         plain = error.errno in (errno.EFBIG, errno.EINVAL)  # the message is ours
         raise BadInput(str(error.strerror) if plain else f"cannot be opened ({error.strerror})") from error
     return extract_text(data, path.suffix.lower())
 
 
-def extract_text(data: bytes, extension: str, charset: str = "") -> Text:
+def extract_text(data: bytes, extension: str, charset: str = "") -> ExtractedText:
     """Return the text in a file's data, given its extension. `charset` is the declared character set.
 
-    Raises as text_of does.
+    Raises as read_document_text does.
     """
-    if not data.removeprefix(codecs.BOM_UTF8).strip() or data in _MARKS:
+    if not data.removeprefix(codecs.BOM_UTF8).strip() or data in _BYTE_ORDER_MARKS:
         raise BadInput("empty")
-    found = _converted(data, extension, charset) if extension in CONVERTED else _decoded(data, charset)
+    found = (
+        _convert_text(data, extension, charset) if extension in CONVERTERS else _decode_text(data, charset)
+    )
     if not found.text.strip():
         raise BadInput("holds no text" + " (perhaps pictures of pages)" * (extension == ".pdf"))
     return found
 
 
-def _converted(data: bytes, extension: str, charset: str) -> Text:
+def _convert_text(data: bytes, extension: str, charset: str) -> ExtractedText:
     remark = ""
-    if CONVERTED[extension] == "HtmlConverter":
-        page = _decoded(data, charset or _declared_charset(data))
+    if CONVERTERS[extension] == "HtmlConverter":
+        page = _decode_text(data, charset or _declared_charset(data))
         data, remark = page.text.encode(), page.remark
     elif extension == ".pdf" and b"%PDF-" not in data[:1024]:
         raise BadInput("not a PDF, whatever its name says")
@@ -240,7 +244,7 @@ def _converted(data: bytes, extension: str, charset: str) -> Text:
         raise NotInstalled(found["extra"], f"what reads {extension} files")
     if "error" in found:
         raise BadInput(found["error"])
-    return Text(found["text"], found["title"], "; ".join(filter(None, (remark, found["notes"]))))
+    return ExtractedText(found["text"], found["title"], "; ".join(filter(None, (remark, found["notes"]))))
 
 
 def _declared_charset(page: bytes) -> str:
@@ -258,28 +262,28 @@ def _known_charset(declared: str) -> str:
     return found.name if is_text and found.name.replace("-", "_") not in _NO_CHARSETS else ""
 
 
-def _decoded(data: bytes, declared: str = "") -> Text:
+def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
     """Decode bytes to text.
 
     Tries UTF-8, UTF-16 or UTF-32, the declared character set, Windows-1252, and UTF-8 with replacements.
     Raises BadInput for binary data.
     """
     if wide := wide_encoding(data):
-        return Text(
+        return ExtractedText(
             data.decode(wide, "replace"),
-            remark="" if data.startswith(_MARKS) else f"without a mark; read as {wide}",
+            remark="" if data.startswith(_BYTE_ORDER_MARKS) else f"without a mark; read as {wide}",
         )
     told, declared = declared, _known_charset(declared)
     unknown = f"{short_repr(told)} is no character set; " if told and not declared else ""
     if declared.startswith(_NOT_ASCII):
         try:
-            return Text(data.decode(declared))
+            return ExtractedText(data.decode(declared))
         except UnicodeError:
             pass
     if b"\x00" in data:
         raise BadInput("binary, not text")
     try:
-        return Text(data.decode("utf-8-sig"))
+        return ExtractedText(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         pass
     for encoding in filter(None, (declared, "cp1252")):
@@ -289,9 +293,9 @@ def _decoded(data: bytes, declared: str = "") -> Text:
             continue
         if encoding == "cp1252" and _CONTROLS.search(text):
             raise BadInput("in no character set that can be told: save it as UTF-8")
-        return Text(text, remark=f"{unknown}not UTF-8; read as {encoding}")
+        return ExtractedText(text, remark=f"{unknown}not UTF-8; read as {encoding}")
     text = data.decode("utf-8", "replace")
     gaps = text.count("�")
     if gaps > len(text) / 10:
         raise BadInput("binary, not text")
-    return Text(text, remark=f"{unknown}not UTF-8; {gaps} characters were replaced")
+    return ExtractedText(text, remark=f"{unknown}not UTF-8; {gaps} characters were replaced")

@@ -9,17 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from kgot_lab.documents.conversion import CONVERTED
-from kgot_lab.documents.files import PLAIN, read_document_text
+from kgot_lab.documents.conversion import CONVERTERS
+from kgot_lab.documents.files import PLAIN_EXTENSIONS, read_document_text
 from kgot_lab.errors import BadInput, require
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Document
 
 # Splitting of texts into passages at the ends of paragraphs, lines or sentences.
 
-_WORDS = 150
+_PASSAGE_WORDS = 150
 
-_CUTS = (
+_BOUNDARIES = (
     re.compile(r"\n\s*\n"),  # paragraphs
     re.compile(r"\n"),  # lines
     re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-ZÀ-Þ0-9])|(?<=[。！？])"),  # sentences
@@ -27,10 +27,10 @@ _CUTS = (
 )
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")  # a line that starts or ends a code block
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
-_GLUE = ("\n\n", "\n", " ", " ")
+_SEPARATORS = ("\n\n", "\n", " ", " ")
 
 
-def split_passages(text: str, words: int = _WORDS) -> list[str]:
+def split_passages(text: str, words: int = _PASSAGE_WORDS) -> list[str]:
     """Split a text into passages of at most `words` words, at the coarsest boundary that works.
 
     Only white space is lost.
@@ -46,13 +46,13 @@ def split_passages(text: str, words: int = _WORDS) -> list[str]:
 
 def first_heading(text: str) -> str:
     """Return the first Markdown heading outside fenced code, at most 200 characters, or ''."""
-    match = next(filter(None, map(_HEADING.match, _outside_code(text))), None)
+    match = next(filter(None, map(_HEADING.match, _lines_outside_code(text))), None)
     heading = match[1].strip() if match else ""
     without_closing = heading.rstrip("#")  # "## Title ##" has a closing sequence, "C#" does not
     return (without_closing.rstrip() if without_closing.endswith((" ", "\t")) else heading)[:200]
 
 
-def without_heading(text: str) -> str:
+def remove_heading(text: str) -> str:
     """Remove a Markdown heading on the first line, which is already the title.
 
     A text that is only a heading is unchanged.
@@ -61,7 +61,7 @@ def without_heading(text: str) -> str:
     return rest or text
 
 
-def _outside_code(text: str) -> Iterator[str]:
+def _lines_outside_code(text: str) -> Iterator[str]:
     """Yield the lines of a Markdown text outside fenced code."""
     fence = ""  # the opening fence of the current code block
     for line in text.split("\n"):
@@ -87,17 +87,17 @@ def _atoms(text: str, words: int, level: int, glue: str) -> Iterator[tuple[str, 
     """
     if _fits(text, words):
         yield glue, text.strip()
-    elif level == len(_CUTS):  # one very long word
+    elif level == len(_BOUNDARIES):  # one very long word
         yield from (
             (glue if start == 0 else "", text[start : start + 10 * words])
             for start in range(0, len(text), 10 * words)
         )
     else:
-        for number, part in enumerate(filter(None, _CUTS[level].split(text))):
-            yield from _atoms(part, words, level + 1, _GLUE[level] if number else glue)
+        for number, part in enumerate(filter(None, _BOUNDARIES[level].split(text))):
+            yield from _atoms(part, words, level + 1, _SEPARATORS[level] if number else glue)
 
 
-_READ = (*PLAIN, *CONVERTED)
+_READABLE = (*PLAIN_EXTENSIONS, *CONVERTERS)
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,11 @@ def read_documents(folder: str | Path) -> Library:
     with suppress(RuntimeError):  # unknown user: it may be a folder of that name
         folder = folder.expanduser()
     if not folder.is_dir() and not folder.is_file():
-        raise BadInput(f"{folder} is not a folder, nor a file; give one with {', '.join(_READ)} files")
+        raise BadInput(f"{folder} is not a folder, nor a file; give one with {', '.join(_READABLE)} files")
     documents: list[Document] = []
     skipped, doubtful = [], []
     for path, name, refusal in sorted(
-        _files(folder) if folder.is_dir() else [_alone(folder)], key=lambda item: item[1]
+        _files(folder) if folder.is_dir() else [_single_file(folder)], key=lambda item: item[1]
     ):
         try:
             if refusal:
@@ -163,14 +163,16 @@ def read_documents(folder: str | Path) -> Library:
         if found.remark:
             doubtful.append(Remark(name, found.remark))
         title = first_heading(found.text) or found.title[:200] or PurePosixPath(name).stem
-        body = without_heading(found.text)
+        body = remove_heading(found.text)
         documents += [
             Document(f"{name}#{number}", text, title)
             for number, text in enumerate(split_passages(body), start=1)
         ]
     if not documents:
         reasons = "; ".join(map(str, skipped[:5])) or "it is empty"
-        raise BadInput(f"nothing in {folder} could be read ({reasons}); {', '.join(_READ)} files are read")
+        raise BadInput(
+            f"nothing in {folder} could be read ({reasons}); {', '.join(_READABLE)} files are read"
+        )
     return Library(tuple(documents), tuple(skipped), tuple(doubtful))
 
 
@@ -183,55 +185,55 @@ def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
     root = folder.resolve()
     for parent, folders, files in os.walk(folder, onerror=refused.append):
         linked = [name for name in folders if os.path.islink(os.path.join(parent, name))]  # noqa: PTH114, PTH118  (no OSError)
-        hidden = {name: "a hidden folder" for name in folders if _hidden(name)} | {
-            name: "a hidden file" for name in files if _hidden(name)
+        hidden = {name: "a hidden folder" for name in folders if _is_hidden(name)} | {
+            name: "a hidden file" for name in files if _is_hidden(name)
         }
         folders[:] = [name for name in folders if name not in hidden]
         for name in {**hidden, **dict.fromkeys((*linked, *files))}:
             path = Path(parent) / name
-            yield path, _inside(path, folder), hidden.get(name) or _refusal(path, root)
+            yield path, _relative_name(path, folder), hidden.get(name) or _refusal(path, root)
     for error in refused:
         path = Path(error.filename)
-        yield path, _inside(path, folder), f"the folder cannot be opened ({error.strerror})"
+        yield path, _relative_name(path, folder), f"the folder cannot be opened ({error.strerror})"
 
 
-def _alone(path: Path) -> tuple[Path, str, str]:
+def _single_file(path: Path) -> tuple[Path, str, str]:
     """Return the entry of a file that was named explicitly, like those of `_files`.
 
     It may be hidden or a link.
     """
-    return path, _inside(path, path.parent), _unread(path)
+    return path, _relative_name(path, path.parent), _unreadable_reason(path)
 
 
 def _refusal(path: Path, root: Path) -> str:
     try:
-        return _kind_of_refusal(path, root)
+        return _link_refusal(path, root)
     except OSError as error:  # path too long, or folder not accessible
         return f"cannot be opened ({error.strerror})"
     except RuntimeError:  # raised by some versions of Python
         return "a link that leads back to itself"
 
 
-def _kind_of_refusal(path: Path, root: Path) -> str:
+def _link_refusal(path: Path, root: Path) -> str:
     if path.is_symlink():
         try:
             inside = path.resolve(strict=True).is_relative_to(root)
         except (FileNotFoundError, NotADirectoryError):
             return "a link to what is not there"
         return "a link to something else in the folder" if inside else "a link that leaves the folder"
-    return _unread(path)
+    return _unreadable_reason(path)
 
 
-def _unread(path: Path) -> str:
-    if path.suffix.lower() not in _READ:
+def _unreadable_reason(path: Path) -> str:
+    if path.suffix.lower() not in _READABLE:
         return f"{path.suffix or 'a file without extension'} is not read"
     return "" if path.is_file() else "not a regular file"
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return name.startswith((".", "~$"))  # ~$ is Word's lock file next to an open document
 
 
-def _inside(path: Path, folder: Path) -> str:
+def _relative_name(path: Path, folder: Path) -> str:
     """Return the relative name as text. Names that differ only in bytes that are not UTF-8 stay distinct."""
     return os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "backslashreplace")

@@ -16,7 +16,7 @@ from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy,
 from kgot_lab.llm.keys import key_for
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
-_MOST_BYTES = 200_000  # of an answer, for each text: 4,000 numbers take 90,000
+_BYTES_PER_TEXT = 200_000  # of an answer, for each text: 4,000 numbers take 90,000
 
 
 class API:
@@ -41,12 +41,12 @@ class API:
     ) -> None:
         import openai
 
-        preset, self._model = _server(model)
+        preset, self._model = _endpoint_and_model(model)
         self.name, self._preset = f"{preset.name}:{self._model}", preset
         self._asked, self._seen, self._batch = dimension, dimension, batch
         self._client = openai.OpenAI(
             api_key=key_for(preset), base_url=preset.base_url, timeout=timeout, max_retries=retries,
-            http_client=bounded_client(timeout, 2_000_000 + batch * _MOST_BYTES, **way_to(preset.base_url)),
+            http_client=bounded_client(timeout, 2_000_000 + batch * _BYTES_PER_TEXT, **way_to(preset.base_url)),
         )  # fmt: skip
 
     @cached_property
@@ -61,7 +61,7 @@ class API:
     def dimension(self) -> int:
         """The dimension of the vectors. If unknown, one word is sent to find out."""
         if self._seen is None:
-            self._vectors(["dimension"])
+            self._request_vectors(["dimension"])
         return self._seen or 0
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -77,14 +77,16 @@ class API:
             )
         vectors = [np.zeros((0, self.dimension), np.float32)] if not texts else []
         for start in range(0, len(texts), self._batch):
-            vectors.append(normalise_rows(self._vectors(texts[start : start + self._batch]), self.name))
+            vectors.append(
+                normalise_rows(self._request_vectors(texts[start : start + self._batch]), self.name)
+            )
         return np.concatenate(vectors)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _vectors(self, texts: list[str]) -> list[list[float]]:
+    def _request_vectors(self, texts: list[str]) -> list[list[float]]:
         answer = self._request(texts)
         items = answer.get("data") if isinstance(answer, dict) else None
         held = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
@@ -131,7 +133,7 @@ class API:
             RecursionError,
         ) as error:  # the last two: no vectors in the answer, or no JSON
             told = f"the answer holds no embeddings: {error}"
-        raise LLMError(self._keyless(f"{self.name} did not embed {len(texts)} texts: {told}")) from None
+        raise LLMError(self._remove_key(f"{self.name} did not embed {len(texts)} texts: {told}")) from None
 
     def _advice(self, status: int) -> str:
         return {
@@ -140,7 +142,7 @@ class API:
             429: "The rate limit or quota is used up: wait, ask less often, or look at the account.",
         }.get(status, "")
 
-    def _keyless(self, text: str) -> str:
+    def _remove_key(self, text: str) -> str:
         """Remove the API key, and anything that looks like one, from a text, since servers echo keys."""
         key = self._client.api_key
         return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text.replace(key, "…") if len(key) > 4 else text)[
@@ -158,7 +160,7 @@ def _is_vector(row: object) -> bool:
     )
 
 
-def _server(model: str) -> tuple[Endpoint, str]:
+def _endpoint_and_model(model: str) -> tuple[Endpoint, str]:
     kind, _, rest = model.partition(":")
     if kind in {"http", "https"}:
         return server_at(model)

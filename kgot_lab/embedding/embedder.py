@@ -98,16 +98,16 @@ def argsort_descending(scores: NDArray[Any]) -> NDArray[np.int64]:
     if scores.dtype == np.float32:
         bits = (scores + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
         # The bits of a positive float are in the order of its value, so the highest gets the lowest integer.
-        return _by_number(
+        return _argsort_integers(
             np.where(bits >> np.uint32(31), bits, bits ^ np.uint32(0x7FFFFFFF)), np.arange(len(bits))
         )
     order = np.argsort(-scores)
     ordered = scores[order]
     lower = ordered[1:] != ordered[:-1]
-    return order if lower.all() else _by_number(np.concatenate([[0], np.cumsum(lower)]), order)
+    return order if lower.all() else _argsort_integers(np.concatenate([[0], np.cumsum(lower)]), order)
 
 
-def _by_number(numbers: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
+def _argsort_integers(numbers: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Sort indices by their numbers, then by themselves. Both must be below 2^32."""
     keys = (numbers.astype(np.uint64) << np.uint64(32)) | places.astype(np.uint64)
     keys.sort()
@@ -119,8 +119,8 @@ def _by_number(numbers: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.i
 # OpenBLAS uses several threads from 9,216 numbers on. On a busy computer its threads spin while waiting for
 # each other: 8 ms in place of .3 for 6,119 rows of 384. So rows are multiplied in smaller blocks, all in one
 # call of numpy.
-_ALONE = 8_192
-_SHARED = 1 << 25  # numbers, 128 MB: from here on threads are faster
+_ONE_THREAD_NUMBERS = 8_192
+_THREADED_NUMBERS = 1 << 25  # numbers, 128 MB: from here on threads are faster
 
 
 def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
@@ -130,10 +130,10 @@ def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
     are. It does not change them.
     """
     rows, width = matrix.shape
-    fits = _ALONE // max(width, 1)
+    fits = _ONE_THREAD_NUMBERS // max(width, 1)
     # a multiple of the kernel's rows, so that each is summed as in the whole matrix
     block = fits - fits % (16 if fits >= 16 else 4)
-    if block < 1 or rows <= block or matrix.size >= _SHARED or not matrix.flags.c_contiguous:
+    if block < 1 or rows <= block or matrix.size >= _THREADED_NUMBERS or not matrix.flags.c_contiguous:
         return np.asarray(matrix @ vector)
     whole = rows // block * block
     products = np.empty(rows, np.result_type(matrix, vector))
@@ -184,12 +184,12 @@ class SignBits:
 
         More rows are returned if several seem equally near.
         """
-        rough = self.products(vector)
+        rough = self.approximate_products(vector)
         if count >= len(rough):
             return np.arange(len(rough))
         return np.flatnonzero(rough >= np.partition(rough, -count)[-count])
 
-    def products(self, vector: Matrix) -> NDArray[np.float32]:
+    def approximate_products(self, vector: Matrix) -> NDArray[np.float32]:
         """Approximate the product of each row with a vector, less that of the mean, shape (n,)."""
         turned = row_products(self._turn, vector)
         least = turned.min()
@@ -204,12 +204,12 @@ class SignBits:
             some = slice(start, start + _ROWS)
             # sqrt(d) * s . y is the sum of y where a bit is set, twice, less the sum of all of y
             found[some] = (
-                self._counted(some, planes) * (2 * step) + self._ones[some] * (2 * least) - turned.sum()
+                self._sum_levels(some, planes) * (2 * step) + self._ones[some] * (2 * least) - turned.sum()
             )
         found *= self._scale
         return found
 
-    def _counted(self, some: slice, planes: list[NDArray[np.uint64]]) -> NDArray[np.float32]:
+    def _sum_levels(self, some: slice, planes: list[NDArray[np.uint64]]) -> NDArray[np.float32]:
         """Sum, for some rows, the levels of the query at the bits that are set."""
         bits = self._bits[:, some]
         both = np.empty(bits.shape[1], np.uint64)

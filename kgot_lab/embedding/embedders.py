@@ -74,9 +74,9 @@ def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
 # Embedders by the name in a command, and any model of sentence-transformers.
 
 _MODEL, _SERVER = "sentence-transformers", "api"
-_LEARNT: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
+_FITTED: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
 _PLAIN = {name: EMBEDDERS[name] for name in ("all-minilm", _MODEL, "wordllama")}
-_PATIENCE = 10.0  # timeout of the hub, in seconds
+_HUB_TIMEOUT = 10.0  # timeout of the hub, in seconds
 
 
 def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
@@ -90,7 +90,7 @@ def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None
     """
     require(name, str, "an embedder is given by its name, such as 'wordllama', or is an embedder itself")
     kind, _, rest = name.partition(":")
-    if name in _LEARNT:
+    if name in _FITTED:
         own = f"the benchmark measures it as a system of its own, {name!r}"
         raise BadInput(
             f"{name} learns from the documents of one data set, so it is no embedder for all systems on all data; {own}"
@@ -137,7 +137,7 @@ class SentenceModel:
             raise NotInstalled("torch", "sentence-transformers")
         folder = Path(model)
         self.name = " ".join((folder.resolve().name if folder.is_dir() else model).replace(";", " ").split())
-        self._model, self._batch = _loaded(model, self.name), batch
+        self._model, self._batch = _load_model(model, self.name), batch
         # before the first text, which changes settings of some tokenizers
         self.digest = _model_digest(self._model)
         self.dimension = int(self._model.encode(["dimension"], show_progress_bar=False).shape[1])
@@ -155,7 +155,7 @@ class SentenceModel:
         return f"<{self.name} by sentence-transformers, {self.dimension} dimensions>"
 
 
-def _loaded(model: str, name: str) -> Any:
+def _load_model(model: str, name: str) -> Any:
     """Load a model from a folder, from the cache, or from the hub, in this order."""
     from sentence_transformers import SentenceTransformer
 
@@ -174,7 +174,7 @@ def _loaded(model: str, name: str) -> Any:
         try:
             from huggingface_hub import HfApi
 
-            HfApi().model_info(model, timeout=_PATIENCE)  # fail fast without a network
+            HfApi().model_info(model, timeout=_HUB_TIMEOUT)  # fail fast without a network
             return SentenceTransformer(model, device="cpu")
         except Exception as error:
             if is_out_of_memory(error):
@@ -212,7 +212,7 @@ def _model_digest(model: Any) -> str:
 # The embedder for queries: the static one, unless stored vectors record another.
 
 _STATIC = WordLlama  # the default embedder of queries: local, free, and well under a millisecond
-_MADE: Mapping[str, Callable[[], Embedder]] = {
+_MAKERS: Mapping[str, Callable[[], Embedder]] = {
     WordLlama.name: _STATIC,
     "wordllama": _STATIC,
     "all-MiniLM-L6-v2": all_minilm,
@@ -221,7 +221,7 @@ _MADE: Mapping[str, Callable[[], Embedder]] = {
     "all-MiniLM-L6-v2-int8": minilm,
     "minilm": minilm,
 }
-_OF_SIZE = {
+_LIKELY_MAKERS = {
     384: "'all-MiniLM-L6-v2'",
     768: "'gemini:MODEL'",
     1536: "'openai:MODEL'",
@@ -244,40 +244,40 @@ def query_embedder(stored: StoredVectors | None = None, *, documents: Iterable[D
         StoredVectors,
         "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
     )
-    chosen = _chosen(stored, tuple(documents))
-    stored.refuse_other(chosen)
+    chosen = _recorded_embedder(stored, tuple(documents))
+    stored.require_embedder(chosen)
     return chosen
 
 
-def _chosen(stored: StoredVectors, documents: Sequence[Document]) -> Embedder:
+def _recorded_embedder(stored: StoredVectors, documents: Sequence[Document]) -> Embedder:
     if not stored.model:
         if stored.dimension == _STATIC.dimension:
             return _STATIC()
-        likely = f", such as {_OF_SIZE[stored.dimension]}" if stored.dimension in _OF_SIZE else ""
+        likely = f", such as {_LIKELY_MAKERS[stored.dimension]}" if stored.dimension in _LIKELY_MAKERS else ""
         raise BadInput(
             f"the stored vectors have {stored.dimension} numbers and do not say what made them, and the static embedder gives "
             f"{_STATIC.dimension}; say it: StoredVectors.of(ids, vectors, model=...){likely}"
         )
-    if stored.model in _LEARNT:
+    if stored.model in _FITTED:
         if not documents:
             raise BadInput(
                 f"{stored.model} learns from documents: give those it learnt from, documents=..., or the embedder itself"
             )
-        return _LEARNT[stored.model](documents, dimension=stored.dimension)
+        return _FITTED[stored.model](documents, dimension=stored.dimension)
     if stored.model.partition(":")[0] in {*ENDPOINTS, "http", "https"}:
-        return _served(stored)
+        return _server_embedder(stored)
     if stored.model == SentenceTransformers.name and stored.digest:
         return SentenceTransformers()  # the implementation of this model with a matching digest
-    if stored.model not in _MADE:
+    if stored.model not in _MAKERS:
         raise UnknownName(
             "maker of the stored vectors",
             stored.model,
-            {*_MADE, *_LEARNT, *(f"{name}:MODEL" for name in ENDPOINTS)},
+            {*_MAKERS, *_FITTED, *(f"{name}:MODEL" for name in ENDPOINTS)},
         )
-    return _MADE[stored.model]()
+    return _MAKERS[stored.model]()
 
 
-def _served(stored: StoredVectors) -> Embedder:
+def _server_embedder(stored: StoredVectors) -> Embedder:
     """Create the server embedder of stored vectors.
 
     A different digest means that shorter vectors were requested, so they are requested again.

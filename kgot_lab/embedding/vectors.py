@@ -29,8 +29,8 @@ from kgot_lab.text.cleaning import replace_surrogates
 # Cache files.
 
 # SQLite's messages about a damaged file; the last is quoted
-_TROUBLE = (sqlite3.Error, OSError, UnicodeDecodeError)
-_MOST_ASKED = 500  # keys in one statement
+_CACHE_ERRORS = (sqlite3.Error, OSError, UnicodeDecodeError)
+_KEYS_PER_STATEMENT = 500  # keys in one statement
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class CacheFile:
         self._folder, self._table = folder, table
         # for warnings: the name of the cache, and what happens without it
         self._called, self._without = (label, fallback)
-        self._told = set[str]()  # problems already warned about
+        self._warned = set[str]()  # problems already warned about
 
     @property
     def _path(self) -> Path:
@@ -70,14 +70,14 @@ class CacheFile:
             if not self._path.exists():
                 return
             with closing(self._open()) as connection:
-                for start in range(0, len(keys), _MOST_ASKED):
-                    some = keys[start : start + _MOST_ASKED]
+                for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+                    some = keys[start : start + _KEYS_PER_STATEMENT]
                     marks = ",".join("?" * len(some))
                     yield connection.execute(
                         f"SELECT key, {table.read} FROM {table.name} WHERE key IN ({marks})", some
                     ).fetchall()
-        except _TROUBLE as error:
-            self._give_up(error)
+        except _CACHE_ERRORS as error:
+            self._handle_error(error)
 
     def write(self, rows: Iterable[tuple[bytes, object]]) -> None:
         """Store values."""
@@ -85,8 +85,8 @@ class CacheFile:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(self._open()) as connection, connection:
                 connection.executemany(f"INSERT OR REPLACE INTO {self._table.name} VALUES (?, ?)", rows)
-        except _TROUBLE as error:
-            self._give_up(error)
+        except _CACHE_ERRORS as error:
+            self._handle_error(error)
 
     def _open(self) -> sqlite3.Connection:
         table = self._table
@@ -100,7 +100,7 @@ class CacheFile:
             raise
         return connection
 
-    def _give_up(self, error: Exception) -> None:
+    def _handle_error(self, error: Exception) -> None:
         broken = isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and not isinstance(
             error, sqlite3.OperationalError
         )
@@ -112,8 +112,8 @@ class CacheFile:
         if broken:
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))
-        if what not in self._told:  # every batch has the same problem, in reading and writing
-            self._told.add(what)
+        if what not in self._warned:  # every batch has the same problem, in reading and writing
+            self._warned.add(what)
             warnings.warn(f"the {self._called} cache {what} ({error})", stacklevel=5)
 
 
@@ -187,25 +187,25 @@ class CachedEmbedder:
             (key for key in wanted if key not in known), key=lambda key: (-len(wanted[key]), key)
         )
         for start in range(0, len(missing), self._chunk):
-            self._tell(start, len(missing))
+            self._report_progress(start, len(missing))
             some = missing[start : start + self._chunk]
             fresh = dict(zip(some, self._embedder.embed([wanted[key] for key in some]), strict=True))
             self._write(fresh)
             known.update(fresh)
-        self._tell(len(missing), len(missing))
+        self._report_progress(len(missing), len(missing))
         return np.array([known[key] for key in keys], np.float32).reshape(len(keys), self.dimension)
 
-    def _tell(self, done: int, total: int) -> None:
+    def _report_progress(self, done: int, total: int) -> None:
         if self._progress and total:
             self._progress(done, total)
 
     def _read(self, keys: list[bytes]) -> dict[bytes, Matrix]:
         known: dict[bytes, Matrix] = {}
         for rows in self._file.read(keys):
-            known.update(self._sound(rows))
+            known.update(self._intact_vectors(rows))
         return known
 
-    def _sound(self, rows: Iterable[tuple[bytes, object]]) -> Iterator[tuple[bytes, Matrix]]:
+    def _intact_vectors(self, rows: Iterable[tuple[bytes, object]]) -> Iterator[tuple[bytes, Matrix]]:
         """Yield the rows with an intact vector of the right size and of length 1.
 
         Damaged ones are computed again.
@@ -229,7 +229,7 @@ class CachedEmbedder:
 
 
 class InMemoryVectors:
-    """An embedder that keeps the vectors of texts given to `remember` in memory.
+    """An embedder that keeps the vectors of texts given to `add_texts` in memory.
 
     With it a benchmark times only search.
     """
@@ -251,10 +251,8 @@ class InMemoryVectors:
         return self._embedder.embed(texts)
 
 
-__all__ = ["CachedEmbedder", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
-
 # data sets shipped with MiniLM's vectors
-SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", "musique-498")
+BUNDLED_VECTORS = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", "musique-498")
 
 
 def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
@@ -264,10 +262,10 @@ def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object]
     computed. Raises NotInstalled for a missing package.
     """
     paths = []
-    for name in SHIPPED:
+    for name in BUNDLED_VECTORS:
         with suppress(UnknownName):
             paths.append(bundled(f"{name}/vectors.npz"))
-    return Shelf(CachedEmbedder(MiniLM(), folder, progress=progress), *paths)
+    return VectorFiles(CachedEmbedder(MiniLM(), folder, progress=progress), *paths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +296,7 @@ class Vectors:
         if bits not in {8, 16}:
             raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
         keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 32)
-        numbers = self.matrix.astype(np.float16) if bits == 16 else _bytes(self.matrix)
+        numbers = self.matrix.astype(np.float16) if bits == 16 else _to_int8(self.matrix)
         model, digest = np.array(self.model), np.array(self.digest)
         packed = io.BytesIO()
         np.savez_compressed(
@@ -316,7 +314,7 @@ class Vectors:
 
         Raises BadInput for a broken file, NaN, or vectors of another embedder.
         """
-        file = _read(path, ("ids", "keys", "matrix", "model", "digest"))
+        file = _read_arrays(path, ("ids", "keys", "matrix", "model", "digest"))
         _checked_origin(path, file, embedder)
         ids, keys, matrix = tuple(file["ids"].tolist()), tuple(map(bytes, file["keys"])), file["matrix"]
         if matrix.shape != (len(ids), embedder.dimension) or len(keys) != len(ids):
@@ -326,7 +324,7 @@ class Vectors:
         return Vectors(ids, keys, normalise_rows(matrix, path.name), embedder.name, embedder.digest)
 
 
-class Stocked:
+class WithStoredVectors:
     """An embedder with stored vectors of some texts, which computes only the others.
 
     Raises BadInput if the stored vectors are of another embedder.
@@ -342,10 +340,10 @@ class Stocked:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), dimension)."""
-        return _filled(self._embedder, texts, self._stock)
+        return _look_up_or_embed(self._embedder, texts, self._stock)
 
 
-class Shelf:
+class VectorFiles:
     """An embedder with files of vectors, each opened when one of its texts is needed.
 
     Other texts are computed. Files of another embedder, and broken ones, are ignored with a warning: slower,
@@ -376,7 +374,7 @@ class Shelf:
             if path not in self._opened and not wanted.isdisjoint(keys):
                 self._opened.add(path)
                 self._open(path)
-        return _filled(self._embedder, texts, self._stock)
+        return _look_up_or_embed(self._embedder, texts, self._stock)
 
     @cached_property
     def _keys(self) -> dict[Path, frozenset[bytes]]:
@@ -384,11 +382,11 @@ class Shelf:
         keys = {}
         for path in self._paths:
             try:
-                file = _read(path, ("keys", "model", "digest"))
+                file = _read_arrays(path, ("keys", "model", "digest"))
                 _checked_origin(path, file, self._embedder)
                 keys[path] = frozenset(map(bytes, file["keys"]))
             except BadInput as error:
-                _say(error)
+                _warn_unused(error)
         return keys
 
     def _open(self, path: Path) -> None:
@@ -396,13 +394,13 @@ class Shelf:
             found = Vectors.load(path, self._embedder)
             self._stock.update(zip(found.keys, found.matrix, strict=True))
         except BadInput as error:
-            _say(error)
+            _warn_unused(error)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions, {len(self._paths)} files of vectors>"
 
 
-def _filled(embedder: Embedder, texts: Sequence[str], stock: Mapping[bytes, Matrix]) -> Matrix:
+def _look_up_or_embed(embedder: Embedder, texts: Sequence[str], stock: Mapping[bytes, Matrix]) -> Matrix:
     """Return the vectors of texts from stock, and compute the missing ones."""
     keys = [text_key(embedder.digest, text) for text in checked_texts(texts)]
     vectors = np.zeros((len(texts), embedder.dimension), np.float32)
@@ -415,12 +413,12 @@ def _filled(embedder: Embedder, texts: Sequence[str], stock: Mapping[bytes, Matr
     return vectors
 
 
-def _bytes(matrix: Matrix) -> Any:
+def _to_int8(matrix: Matrix) -> Any:
     largest = np.abs(matrix).max(axis=1, initial=0.0, keepdims=True)
     return np.round(matrix * (127 / np.where(largest > 0, largest, 1))).astype(np.int8)
 
 
-def _read(path: Path, names: Sequence[str]) -> dict[str, Any]:
+def _read_arrays(path: Path, names: Sequence[str]) -> dict[str, Any]:
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return {name: file[name] for name in names}
@@ -436,7 +434,7 @@ def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> 
         )
 
 
-def _say(error: BadInput) -> None:
+def _warn_unused(error: BadInput) -> None:
     warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)
 
 
@@ -492,7 +490,7 @@ class StoredVectors:
         """The dimension of the vectors."""
         return int(self.matrix.shape[1])
 
-    def refuse_other(self, embedder: Embedder) -> None:
+    def require_embedder(self, embedder: Embedder) -> None:
         """Raise BadInput for an embedder with another dimension, name or digest.
 
         Its vectors would not be comparable with these.

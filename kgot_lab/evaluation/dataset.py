@@ -104,7 +104,7 @@ def content_id(title: str, text: str) -> str:
     return "p" + hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
 
 
-def query_parts(dataset: Dataset) -> dict[str, frozenset[str]]:
+def query_splits(dataset: Dataset) -> dict[str, frozenset[str]]:
     """Return the ids of the queries by split: all, develop and locked.
 
     If all queries belong to one split, no other is returned. Without a held-out split the only part is "all".
@@ -167,12 +167,12 @@ def _checked_grade(grade: object, query: str, document: str) -> int:
 if TYPE_CHECKING:
     pass
 
-ID = ("id", "_id", "doc_id", "docid", "docno", "query_id", "qid")
-TEXT = ("text", "query", "question", "contents", "body")
-TITLE = ("title",)
-QUERY = ("query", "query_id", "query-id", "qid")
-DOCUMENT = ("document", "doc_id", "corpus-id", "docid", "docno")
-GRADE = ("grade", "score", "relevance", "rel", "label")
+ID_COLUMNS = ("id", "_id", "doc_id", "docid", "docno", "query_id", "qid")
+TEXT_COLUMNS = ("text", "query", "question", "contents", "body")
+TITLE_COLUMNS = ("title",)
+QUERY_COLUMNS = ("query", "query_id", "query-id", "qid")
+DOCUMENT_COLUMNS = ("document", "doc_id", "corpus-id", "docid", "docno")
+GRADE_COLUMNS = ("grade", "score", "relevance", "rel", "label")
 
 
 class SourceRow(NamedTuple):
@@ -203,10 +203,10 @@ def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise"
             f"{folder} is not a folder; from_beir() takes one that holds corpus.jsonl, queries.jsonl and qrels/{split}.tsv"
         )
     _check_split(split)
-    documents = _documents(_json_rows(_present(folder, "corpus.jsonl")))
-    queries = _queries(_json_rows(_present(folder, "queries.jsonl")))
-    judged = _judged(_tsv_rows(_present(folder, f"qrels/{split}.tsv", "qrels.tsv")))
-    return assembled(f"{folder.resolve().name}/{split}", documents, queries, judged, missing=missing)
+    documents = _documents(_json_rows(_find_file(folder, "corpus.jsonl")))
+    queries = _queries(_json_rows(_find_file(folder, "queries.jsonl")))
+    judged = _judgements(_tsv_rows(_find_file(folder, f"qrels/{split}.tsv", "qrels.tsv")))
+    return build_dataset(f"{folder.resolve().name}/{split}", documents, queries, judged, missing=missing)
 
 
 def _check_split(split: str) -> None:
@@ -216,7 +216,7 @@ def _check_split(split: str) -> None:
         )
 
 
-def _present(folder: Path, *names: str) -> Path:
+def _find_file(folder: Path, *names: str) -> Path:
     for name in names:
         for path in (folder / name, folder / f"{name}.gz"):
             if path.is_file():
@@ -277,7 +277,7 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
 # --- rows into a data set ---
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """The grade of a document for a query, and its location."""
 
     where: str
@@ -286,11 +286,11 @@ class Judged(NamedTuple):
     grade: int
 
 
-def assembled(
+def build_dataset(
     name: str,
     documents: Sequence[Document],
     queries: Sequence[Query],
-    judged: Iterable[Judged],
+    judged: Iterable[Judgement],
     *,
     missing: str = "raise",
 ) -> Dataset:
@@ -300,11 +300,11 @@ def assembled(
     """
     if missing not in ("raise", "drop"):
         raise BadInput(f"missing is 'raise' or 'drop', not {missing!r}")
-    _unique("documents", [document.id for document in documents])
-    _unique("queries", [query.id for query in queries])
+    _check_unique("documents", [document.id for document in documents])
+    _check_unique("queries", [query.id for query in queries])
     known, asked = {document.id for document in documents}, {query.id for query in queries}
     qrels: dict[str, dict[str, int]] = {}
-    strays: list[Judged] = []
+    strays: list[Judgement] = []
     for each in judged:
         if each.query not in asked or each.document not in known:
             strays.append(each)
@@ -314,7 +314,7 @@ def assembled(
             )
     if strays and missing == "raise":
         raise BadInput(
-            f"{_stray(strays, asked)}; mend the data, or leave such judgements out with missing='drop'"
+            f"{_describe_unknown(strays, asked)}; mend the data, or leave such judgements out with missing='drop'"
         )
     kept = {id: grades for id, grades in qrels.items() if any(grade > 0 for grade in grades.values())}
     if not kept:
@@ -326,7 +326,7 @@ def assembled(
             f"{len(silent):,} queries have no letter or digit, for example {silent[0]!r}: leave them out"
         )
     scored = tuple(query for query in queries if query.id in kept)
-    notes = [f"left out: {_stray(strays, asked)}"] if strays else []
+    notes = [f"left out: {_describe_unknown(strays, asked)}"] if strays else []
     if len(scored) < len(queries):
         notes.append(f"left out: {len(queries) - len(scored):,} queries without a relevant document")
     return Dataset(
@@ -334,13 +334,13 @@ def assembled(
     )
 
 
-def _stray(strays: Sequence[Judged], asked: set[str]) -> str:
+def _describe_unknown(strays: Sequence[Judgement], asked: set[str]) -> str:
     first = strays[0]
     what = f"document {first.document!r}" if first.query in asked else f"query {first.query!r}"
     return f"{len(strays):,} judgements of an unknown document or query, the first ({first.where}) of {what}"
 
 
-def _unique(what: str, ids: Sequence[str]) -> None:
+def _check_unique(what: str, ids: Sequence[str]) -> None:
     if not ids:
         raise BadInput(f"there are no {what}; give at least one")
     seen: set[str] = set()
@@ -352,15 +352,27 @@ def _unique(what: str, ids: Sequence[str]) -> None:
 
 
 def _documents(rows: Iterable[SourceRow]) -> list[Document]:
-    return [Document(_id(row, ID), _text(row, TEXT), _text(row, TITLE, optional=True)) for row in rows]
+    return [
+        Document(
+            _id_value(row, ID_COLUMNS),
+            _text_value(row, TEXT_COLUMNS),
+            _text_value(row, TITLE_COLUMNS, optional=True),
+        )
+        for row in rows
+    ]
 
 
 def _queries(rows: Iterable[SourceRow]) -> list[Query]:
-    return [Query(_text(row, TEXT), _id(row, ID)) for row in rows]
+    return [Query(_text_value(row, TEXT_COLUMNS), _id_value(row, ID_COLUMNS)) for row in rows]
 
 
-def _judged(rows: Iterable[SourceRow]) -> list[Judged]:
-    return [Judged(row.where, _id(row, QUERY), _id(row, DOCUMENT), _grade(row)) for row in rows]
+def _judgements(rows: Iterable[SourceRow]) -> list[Judgement]:
+    return [
+        Judgement(
+            row.where, _id_value(row, QUERY_COLUMNS), _id_value(row, DOCUMENT_COLUMNS), _grade_value(row)
+        )
+        for row in rows
+    ]
 
 
 def _column(row: SourceRow, names: Sequence[str]) -> str:
@@ -372,7 +384,7 @@ def _column(row: SourceRow, names: Sequence[str]) -> str:
     )
 
 
-def _text(row: SourceRow, names: Sequence[str], optional: bool = False) -> str:
+def _text_value(row: SourceRow, names: Sequence[str], optional: bool = False) -> str:
     if optional and not any(name in row.values for name in names):
         return ""
     column = _column(row, names)
@@ -384,7 +396,7 @@ def _text(row: SourceRow, names: Sequence[str], optional: bool = False) -> str:
     raise BadInput(f"{row.where}: {column} is {value!r}, not a text; give a text, or leave the row out")
 
 
-def _id(row: SourceRow, names: Sequence[str]) -> str:
+def _id_value(row: SourceRow, names: Sequence[str]) -> str:
     column = _column(row, names)
     value = row.values[column]
     if isinstance(value, Integral) and not isinstance(value, bool):
@@ -394,8 +406,8 @@ def _id(row: SourceRow, names: Sequence[str]) -> str:
     raise BadInput(f"{row.where}: {column} is {value!r}; an id is a text or a whole number")
 
 
-def _grade(row: SourceRow) -> int:
-    column = _column(row, GRADE)
+def _grade_value(row: SourceRow) -> int:
+    column = _column(row, GRADE_COLUMNS)
     value = row.values[column]
     try:
         number = float(value) if isinstance(value, str | Real) else float("nan")
@@ -410,7 +422,7 @@ def _grade(row: SourceRow) -> int:
 
 # Public data sets, downloaded by ir_datasets (MacAvaney et al. 2021): BEIR and hundreds of others.
 
-ANY = "beir/scifact, or another id that ir_datasets knows"
+ANY_DATASET = "beir/scifact, or another id that ir_datasets knows"
 
 
 def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
@@ -426,21 +438,21 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
         import ir_datasets
     except ImportError:
         if "/" not in name:  # more likely a typo in a bundled name
-            raise UnknownName("data set", name, [*others, ANY]) from None
+            raise UnknownName("data set", name, [*others, ANY_DATASET]) from None
         raise NotInstalled("bench", "ir_datasets") from None
     except OSError as error:
         raise BadInput(
             f"ir_datasets cannot use its folder ({error}); name another one in the variable IR_DATASETS_HOME"
         ) from error
     name, source = _judged_source(ir_datasets, name, others)
-    files = list(_files(ir_datasets, name))
-    _check(name, files)
+    files = list(_source_files(ir_datasets, name))
+    _check_files(name, files)
     try:
-        return _read(name, source)
+        return _read_source(name, source)
     except LabError:
         raise
     except Exception as error:  # any error of a download, archive or parser has the same remedy
-        _check(name, files)
+        _check_files(name, files)
         raise BadInput(_remedy(name, files, error)) from error
 
 
@@ -454,36 +466,36 @@ def _judged_source(ir_datasets: ModuleType, name: str, others: Iterable[str]) ->
             return id, source
     siblings = [id for id in ir_datasets.registry if id.startswith(f"{name.split('/')[0]}/")]
     if name not in siblings and name not in ir_datasets.registry:
-        raise UnknownName("data set", name, siblings or [*others, ANY])
+        raise UnknownName("data set", name, siblings or [*others, ANY_DATASET])
     below = [id for id in siblings if id.startswith(f"{name}/") and ir_datasets.load(id).has_qrels()]
     raise BadInput(
         f"{name} has no judgements to measure with" + (f"; these have: {', '.join(below)}" if below else "")
     )
 
 
-def _read(name: str, source: Any) -> Dataset:
+def _read_source(name: str, source: Any) -> Dataset:
     documents = [_document(each) for each in source.docs_iter()]
-    queries = [Query(_words(each), each.query_id) for each in source.queries_iter()]
+    queries = [Query(_source_text(each), each.query_id) for each in source.queries_iter()]
     judged = [
-        Judged(f"judgement {row}", each.query_id, each.doc_id, each.relevance)
+        Judgement(f"judgement {row}", each.query_id, each.doc_id, each.relevance)
         for row, each in enumerate(source.qrels_iter(), 1)
     ]
-    return assembled(name, documents, queries, judged, missing="drop")
+    return build_dataset(name, documents, queries, judged, missing="drop")
 
 
 def _document(each: Any) -> Document:
     title = getattr(each, "title", "") if hasattr(each, "text") else ""  # a default text includes the title
-    return Document(each.doc_id, _words(each), title or "")
+    return Document(each.doc_id, _source_text(each), title or "")
 
 
-def _words(each: Any) -> str:
+def _source_text(each: Any) -> str:
     return str(each.text if hasattr(each, "text") else each.default_text())
 
 
 # --- errors ---
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """A file of a data set: its path, its URL, and its MD5."""
 
     path: Path
@@ -491,7 +503,7 @@ class Source(NamedTuple):
     md5: str
 
 
-def _files(ir_datasets: ModuleType, name: str) -> Iterator[Source]:
+def _source_files(ir_datasets: ModuleType, name: str) -> Iterator[SourceFile]:
     """Yield the files of a data set, from the download table of ir_datasets."""
     top, *parts = name.split("/")
     entry = ir_datasets.util.DownloadConfig.contents().get(top, {})
@@ -502,10 +514,10 @@ def _files(ir_datasets: ModuleType, name: str) -> Iterator[Source]:
         if isinstance(each, dict) and ("url" in each or "instructions" in each):
             md5 = each.get("expected_md5", "")
             path = home / top / each["cache_path"] if "cache_path" in each else home / "downloads" / md5
-            yield Source(path, each.get("url", ""), md5)
+            yield SourceFile(path, each.get("url", ""), md5)
 
 
-def _check(name: str, files: Iterable[Source]) -> None:
+def _check_files(name: str, files: Iterable[SourceFile]) -> None:
     for file in files:
         if file.md5 and file.path.is_file() and (found := _md5(file.path)) != file.md5:
             raise BadInput(
@@ -518,7 +530,7 @@ def _md5(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def _remedy(name: str, files: Iterable[Source], error: Exception) -> str:
+def _remedy(name: str, files: Iterable[SourceFile], error: Exception) -> str:
     reason = f"{type(error).__name__}: {str(error)[:120]}"
     absent = [file for file in files if not file.path.is_file()][:6]
     if not absent:

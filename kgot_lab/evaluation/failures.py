@@ -90,11 +90,13 @@ class Failures:
         """
         failed = [question for question in self.questions if question.missed]
         more = f"<p>… and {len(failed) - limit} more</p>" if len(failed) > limit else ""
-        return "".join([self.grid().html, *(self._folded(question) for question in failed[:limit]), more])
+        return "".join(
+            [self.grid().html, *(self._question_html(question) for question in failed[:limit]), more]
+        )
 
-    def _folded(self, question: FailedQuestion) -> str:
+    def _question_html(self, question: FailedQuestion) -> str:
         rows = "".join(
-            f"<tr><th>{escaped_cell(system)}</th><td>{_list(missed.missing)}</td><td>{_list(missed.instead)}</td></tr>"
+            f"<tr><th>{escaped_cell(system)}</th><td>{_html_list(missed.missing)}</td><td>{_html_list(missed.instead)}</td></tr>"
             for system, missed in question.missed.items()
         )
         head = "<tr><th>system</th><th>missing</th><th>found instead</th></tr>"
@@ -138,15 +140,15 @@ def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
             first = run.ids(query.id)[:k]
             if missing := [id for id in relevant if id not in first]:
                 instead = [id for id in first if id not in relevant]
-                missed[run.system] = Missed(_named(missing, titles), _named(instead, titles))
+                missed[run.system] = Missed(_titles(missing, titles), _titles(instead, titles))
         type = dataset.types.get(query.id) or _UNTYPED
-        questions.append(FailedQuestion(query.id, query.text, type, _named(relevant, titles), missed))
+        questions.append(FailedQuestion(query.id, query.text, type, _titles(relevant, titles), missed))
     return Failures(dataset.name, k, tuple(run.system for run in runs), tuple(questions))
 
 
-def _named(ids: Iterable[str], titles: Mapping[str, str]) -> tuple[str, ...]:
+def _titles(ids: Iterable[str], titles: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(titles.get(id, id) for id in ids)
 
 
-def _list(titles: Iterable[str]) -> str:
+def _html_list(titles: Iterable[str]) -> str:
     return "<br>".join(map(escaped_cell, titles)) or "nothing"

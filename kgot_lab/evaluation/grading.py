@@ -51,7 +51,7 @@ def grading_prompt(question: str, gold: str, answer: str) -> Prompt:
     return Prompt((Message("system", _GRADER), Message("user", case + _RULES)), None, 0.0, 0, 30)
 
 
-def grade_in(reply: str) -> Grade:
+def parse_grade(reply: str) -> Grade:
     """Parse the grade in a grader's reply.
 
     All letters and words in the reply that are grades must agree, or else those in its last line. Otherwise
@@ -60,17 +60,17 @@ def grade_in(reply: str) -> Grade:
     text = reply.strip()
     for part in (text, text.splitlines()[-1] if text else ""):
         spans = [match[0] for match in _SPANS.finditer(part)]
-        if len({_meant(span) for span in spans}) == 1:
-            return Grade(_meant(spans[0]), spans[0])
+        if len({_span_grade(span) for span in spans}) == 1:
+            return Grade(_span_grade(spans[0]), spans[0])
     return Grade(UNCLEAR, text)
 
 
-def grade(question: str, gold: str, answer: str, llm: LLM) -> Grade:
+def grade_answer(question: str, gold: str, answer: str, llm: LLM) -> Grade:
     """Grade an answer with a model. Raises what the model raises."""
-    return grade_in(llm(grading_prompt(question, gold, answer)).text)
+    return parse_grade(llm(grading_prompt(question, gold, answer)).text)
 
 
-def _meant(span: str) -> str:
+def _span_grade(span: str) -> str:
     return _LETTERS.get(span) or span.replace("_", " ").lower()
 
 
@@ -95,7 +95,7 @@ def graded_scores(grades: Iterable[str], *, rounds: int = ROUNDS, seed: int = 0)
     counts = Counter(grades)
     n, right = counts.total(), counts[CORRECT]
     attempted = n - counts[NOT_ATTEMPTED]
-    mean = _harmonic(right, attempted, n)
+    mean = _f_score(right, attempted, n)
     drawn = (
         np.random.default_rng(seed).multinomial(
             n, [right / n, (attempted - right) / n, 1 - attempted / n], rounds
@@ -106,7 +106,7 @@ def graded_scores(grades: Iterable[str], *, rounds: int = ROUNDS, seed: int = 0)
     low, high = (
         (0.0, 0.0)
         if drawn is None
-        else np.quantile([_harmonic(c, c + w, n) for c, w, _ in drawn], (0.025, 0.975))
+        else np.quantile([_f_score(c, c + w, n) for c, w, _ in drawn], (0.025, 0.975))
     )
     correct, not_attempted, incorrect, unclear = (
         proportion(counts[name], n) for name in (CORRECT, NOT_ATTEMPTED, INCORRECT, UNCLEAR)
@@ -115,7 +115,7 @@ def graded_scores(grades: Iterable[str], *, rounds: int = ROUNDS, seed: int = 0)
     return GradedScores(correct, not_attempted, incorrect, unclear, proportion(right, attempted), f1)
 
 
-def _harmonic(right: int, attempted: int, n: int) -> float:
+def _f_score(right: int, attempted: int, n: int) -> float:
     return float(2 * right / (n + attempted)) if n + attempted else 0.0
 
 
@@ -123,7 +123,7 @@ def _harmonic(right: int, attempted: int, n: int) -> float:
 # 2018).
 
 
-def normal(answer: str) -> str:
+def normalise_answer(answer: str) -> str:
     """Normalise an answer: lower case, no punctuation or articles, single spaces."""
     text = "".join(letter for letter in answer.lower() if letter not in string.punctuation)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
@@ -131,7 +131,7 @@ def normal(answer: str) -> str:
 
 def exact_match(answer: str, gold: str) -> float:
     """Return 1 if the answers are equal after normalisation, else 0."""
-    return float(normal(answer) == normal(gold))
+    return float(normalise_answer(answer) == normalise_answer(gold))
 
 
 def f1(answer: str, gold: str) -> float:
@@ -139,7 +139,7 @@ def f1(answer: str, gold: str) -> float:
 
     The answers yes, no and "noanswer" score only if they match exactly.
     """
-    ours, theirs = normal(answer), normal(gold)
+    ours, theirs = normalise_answer(answer), normalise_answer(gold)
     if {ours, theirs} & {"yes", "no", "noanswer"} and ours != theirs:
         return 0.0
     shared = sum((Counter(ours.split()) & Counter(theirs.split())).values())
@@ -149,9 +149,9 @@ def f1(answer: str, gold: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def holds(text: str, gold: str) -> bool:
+def contains_answer(text: str, gold: str) -> bool:
     """Return whether a text contains the gold answer as whole words, after normalisation."""
-    return f" {normal(gold)} " in f" {normal(text)} "
+    return f" {normalise_answer(gold)} " in f" {normalise_answer(text)} "
 
 
 # GAIA's rules for comparing an answer with the correct one (Mialon et al. 2023), reimplemented from their
@@ -195,13 +195,13 @@ def gaia_verdict(answer: object, gold: str) -> GaiaVerdict:
     """
     said, right = "" if answer is None else str(answer).strip(), str(gold).strip()
     if _is_number(right):
-        return GaiaVerdict(_number(said) == _number(right), False, "number")
+        return GaiaVerdict(_parse_number(said) == _parse_number(right), False, "number")
     if re.search("[,;]", right):
         same = _same_list(said, right) or (
-            _THOUSANDS.fullmatch(right) is not None and _number(said) == _number(right)
+            _THOUSANDS.fullmatch(right) is not None and _parse_number(said) == _parse_number(right)
         )
         return GaiaVerdict(same, not same and _is_close(said, right), "list")
-    same = _bare(said) == _bare(right) if _bare(right) else said == right
+    same = _bare_text(said) == _bare_text(right) if _bare_text(right) else said == right
     return GaiaVerdict(same, not same and _is_close(said, right), "text")
 
 
@@ -209,7 +209,7 @@ def _is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text.replace("−", "-")) is not None
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     """Parse the number in an answer, without the characters $ % and commas.
 
     None if there is no number.
@@ -225,11 +225,11 @@ def _same_list(said: str, right: str) -> bool:
 
 def _same_element(said: str, right: str) -> bool:
     if _is_number(right.strip()):
-        return _number(said) == _number(right)
+        return _parse_number(said) == _parse_number(right)
     return "".join(said.split()).casefold() == "".join(right.split()).casefold()
 
 
-def _bare(text: str) -> str:
+def _bare_text(text: str) -> str:
     """Return a text in lower case, without white space and punctuation."""
     kept = (
         letter
@@ -244,7 +244,7 @@ def _is_punctuation(letter: str) -> bool:
 
 
 def _is_close(said: str, right: str) -> bool:
-    ours, theirs = _bare(said), _bare(right)
+    ours, theirs = _bare_text(said), _bare_text(right)
     letters = iter(ours)
     # a membership test consumes an iterator
     in_order = all(letter in letters for letter in theirs)

@@ -13,8 +13,15 @@ from kgot_lab.evaluation.runs import Run
 
 MEASURES = ("recall@2", "recall@5", "recall@10", "all@5", "ndcg@10", "mrr@10")
 # names in ir_measures
-_OURS = {"recall": "R", "precision": "P", "success": "Success", "ndcg": "nDCG", "mrr": "RR", "map": "AP"}
-_CUT_NEEDED = {"recall", "precision", "success", "ndcg", "all"}
+_IR_MEASURES = {
+    "recall": "R",
+    "precision": "P",
+    "success": "Success",
+    "ndcg": "nDCG",
+    "mrr": "RR",
+    "map": "AP",
+}
+_NEEDS_CUTOFF = {"recall", "precision", "success", "ndcg", "all"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,16 +80,16 @@ def score(
     """
     if not qrels:
         raise BadInput("there are no qrels to score against")
-    cuts = {measure: _reached(measure, run) for measure in measures}
+    cuts = {measure: _checked_measure(measure, run) for measure in measures}
     found = {query: run.ids(query) for query in qrels}
     if classes:
-        found = {query: _first_of_each(ids, classes) for query, ids in found.items()}
-        qrels = _of_classes(qrels, classes)
+        found = {query: _hits_by_class(ids, classes) for query, ids in found.items()}
+        qrels = _qrels_by_class(qrels, classes)
     values: dict[str, Mapping[str, float]] = {}
     for measure, (name, cut) in cuts.items():
         if name == "all":
             values[measure] = {
-                query: _all_among(found[query][:cut], grades) for query, grades in qrels.items()
+                query: _all_found(found[query][:cut], grades) for query, grades in qrels.items()
             }
     values |= _by_ir_measures(
         found, qrels, {measure: cut for measure, cut in cuts.items() if cut[0] != "all"}
@@ -90,17 +97,17 @@ def score(
     return Scores(run.system, run.dataset, {measure: values[measure] for measure in measures})
 
 
-def depth(measure: str) -> int:
+def cutoff(measure: str) -> int:
     """Return the cutoff of a measure, or 0 if it uses all hits of a query.
 
     Raises UnknownName for an unknown measure and BadInput for an invalid cutoff.
     """
-    return _parsed(measure)[1]
+    return _parse_measure(measure)[1]
 
 
-def _reached(measure: str, run: Run) -> tuple[str, int]:
+def _checked_measure(measure: str, run: Run) -> tuple[str, int]:
     """Split a measure into its name and cutoff, and check that the run is deep enough."""
-    name, cut = _parsed(measure)
+    name, cut = _parse_measure(measure)
     if cut > run.kept:
         raise BadInput(
             f"{measure} cannot be told from the run of {run.system}, which kept {run.kept} hits of a query"
@@ -108,19 +115,19 @@ def _reached(measure: str, run: Run) -> tuple[str, int]:
     return name, cut
 
 
-def _parsed(measure: str) -> tuple[str, int]:
+def _parse_measure(measure: str) -> tuple[str, int]:
     """Split a measure into its name and its cutoff (0 without one)."""
     name, _, cut = measure.partition("@")
-    if name not in {*_OURS, "all"}:
-        raise UnknownName("measure", name, {*_OURS, "all"})
-    if not cut and name not in _CUT_NEEDED:
+    if name not in {*_IR_MEASURES, "all"}:
+        raise UnknownName("measure", name, {*_IR_MEASURES, "all"})
+    if not cut and name not in _NEEDS_CUTOFF:
         return name, 0
     if not cut.isdecimal() or int(cut) < 1:
         raise BadInput(f"{measure!r} needs a cut of 1 or more, as in {name}@5")
     return name, int(cut)
 
 
-def _all_among(first: Sequence[str], grades: Mapping[str, int]) -> float:
+def _all_found(first: Sequence[str], grades: Mapping[str, int]) -> float:
     relevant = {document for document, grade in grades.items() if grade > 0}
     return float(bool(relevant) and relevant <= set(first))
 
@@ -135,7 +142,7 @@ def _by_ir_measures(
     except ImportError:
         raise NotInstalled("bench", "ir-measures") from None
     theirs: dict[str, Any] = {
-        measure: getattr(ir_measures, _OURS[name]) for measure, (name, _) in cuts.items()
+        measure: getattr(ir_measures, _IR_MEASURES[name]) for measure, (name, _) in cuts.items()
     }
     theirs = {
         measure: base @ cuts[measure][1] if cuts[measure][1] else base for measure, base in theirs.items()
@@ -158,7 +165,7 @@ def _by_ir_measures(
 # --- lenient scoring ---
 
 
-def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:
+def _qrels_by_class(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:
     """Replace documents in qrels by their classes.
 
     A class gets the best grade of its documents. A document without a class is its own.
@@ -167,12 +174,12 @@ def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:
     for query, grades in qrels.items():
         graded[query] = {}
         for document, grade in grades.items():
-            known = _class(document, classes)
+            known = _class_name(document, classes)
             graded[query][known] = max(grade, graded[query].get(known, grade))
     return graded
 
 
-def _first_of_each(ids: Sequence[str], classes: Mapping[str, str]) -> list[str]:
+def _hits_by_class(ids: Sequence[str], classes: Mapping[str, str]) -> list[str]:
     """Replace hits by their classes.
 
     A repeated class keeps its rank, so that k is unchanged, but matches nothing.
@@ -180,11 +187,11 @@ def _first_of_each(ids: Sequence[str], classes: Mapping[str, str]) -> list[str]:
     met: set[str] = set()
     named = []
     for place, id in enumerate(ids):
-        known = _class(id, classes)
+        known = _class_name(id, classes)
         named.append(f"again {place}" if known in met else known)
         met.add(known)
     return named
 
 
-def _class(document: str, classes: Mapping[str, str]) -> str:
+def _class_name(document: str, classes: Mapping[str, str]) -> str:
     return f"class {classes[document]}" if document in classes else f"document {document}"

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.dataset import Dataset, query_parts
+from kgot_lab.evaluation.dataset import Dataset, query_splits
 from kgot_lab.evaluation.measures import Scores, score
-from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, Plan, fingerprints, load_receipt
+from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, Plan, fingerprints, load_results
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.significance import Comparison, Comparisons, Estimate, compare, holm, intervals_of
+from kgot_lab.evaluation.significance import Comparison, Comparisons, Estimate, compare, holm, query_intervals
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell, format_decimal, format_signed
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Json
@@ -83,18 +83,22 @@ class Report:
         """Return the tables of the report: for each part the scores and the comparison with the baseline."""
         made = []
         for number, part in enumerate(self.parts):
-            made.append(self._reached(part, self.plan.measures, timed=number == 0))
+            made.append(self._scores_grid(part, self.plan.measures, timed=number == 0))
             if self.dataset.classes:
                 made.append(
-                    self._reached(part, [measure + LENIENT for measure in self.plan.measures], timed=False)
+                    self._scores_grid(
+                        part, [measure + LENIENT for measure in self.plan.measures], timed=False
+                    )
                 )
             gaps = self.comparisons[part]
             made.append(
-                gaps.grid(f"{self.dataset.name}, {part}: {gaps.measure} against {gaps.baseline}{self._by}")
+                gaps.grid(
+                    f"{self.dataset.name}, {part}: {gaps.measure} against {gaps.baseline}{self._embedder_note}"
+                )
             )
         return made
 
-    def _reached(self, part: str, measures: Sequence[str], *, timed: bool) -> Grid:
+    def _scores_grid(self, part: str, measures: Sequence[str], *, timed: bool) -> Grid:
         rows = {(row.system, row.measure): row for row in self.rows if row.part == part}
         best = {
             measure: max(row.mean for (_, named), row in rows.items() if named == measure)
@@ -111,22 +115,30 @@ class Report:
                 cells.append(Cell(format_decimal(row.mean), math.isclose(row.mean, best[measure])))
                 if measure.removesuffix(LENIENT) == self.plan.primary:
                     cells.append(Cell(f"{format_decimal(row.low)} to {format_decimal(row.high)}"))
-            lines.append((*cells, *(_times(run) if timed else ())))
+            lines.append((*cells, *(_latency_cells(run) if timed else ())))
         n = next(iter(rows.values())).n
-        title = (
-            f"{self.dataset.name}, {part}: {n} queries, {len(self.dataset.documents):,} documents{self._by}"
-        )
+        title = f"{self.dataset.name}, {part}: {n} queries, {len(self.dataset.documents):,} documents{self._embedder_note}"
         return Grid(title, (*columns, *(("ms", "ms 95 %") if timed else ())), tuple(lines))
 
     # --- exports ---
 
     def markdown(self) -> str:
         """Render the tables as Markdown."""
-        return "\n\n".join([*(grid.markdown for grid in self.grids()), f"{self._told} {self._notes}"]) + "\n"
+        return (
+            "\n\n".join(
+                [*(grid.markdown for grid in self.grids()), f"{self._plan_and_remarks} {self._method_note}"]
+            )
+            + "\n"
+        )
 
     def latex(self) -> str:
         """Render the tables as LaTeX, for the booktabs package."""
-        return "\n\n".join([*(grid.latex for grid in self.grids()), f"% {printable_line(self._told)}"]) + "\n"
+        return (
+            "\n\n".join(
+                [*(grid.latex for grid in self.grids()), f"% {printable_line(self._plan_and_remarks)}"]
+            )
+            + "\n"
+        )
 
     def csv(self) -> str:
         """Render the rows as CSV, with columns for the embedder of each system and for the plan.
@@ -135,9 +147,9 @@ class Report:
         spreadsheet would read as a formula.
         """
         plan = {name: value for name, value in self.plan.as_json().items() if name != "measures"}
-        named = {run.system: {"embedder": _embedder(run) or ""} for run in self.runs}
-        cells = [_rounded(asdict(row)) | named[row.system] | plan for row in self.rows]
-        rows = [{name: _no_formula(value) for name, value in each.items()} for each in cells]
+        named = {run.system: {"embedder": _embedder_name(run) or ""} for run in self.runs}
+        cells = [_round_numbers(asdict(row)) | named[row.system] | plan for row in self.rows]
+        rows = [{name: _escape_formula(value) for name, value in each.items()} for each in cells]
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -147,10 +159,13 @@ class Report:
     def json(self) -> str:
         """Render the report as JSON: plan, data, systems, rows and comparisons."""
         systems = {
-            run.system: {"description": run.description, **_rounded(run.latency._asdict()), **run.about}
+            run.system: {"description": run.description, **_round_numbers(run.latency._asdict()), **run.about}
             for run in self.runs
         }
-        gaps = {part: [_rounded(asdict(row)) for row in gaps.rows] for part, gaps in self.comparisons.items()}
+        gaps = {
+            part: [_round_numbers(asdict(row)) for row in gaps.rows]
+            for part, gaps in self.comparisons.items()
+        }
         whole = {
             "dataset": self.dataset.name,
             "documents": len(self.dataset.documents),
@@ -159,7 +174,8 @@ class Report:
         }
         return (
             json.dumps(
-                whole | {"rows": [_rounded(asdict(row)) for row in self.rows], "comparisons": gaps}, indent=1
+                whole | {"rows": [_round_numbers(asdict(row)) for row in self.rows], "comparisons": gaps},
+                indent=1,
             )
             + "\n"
         )
@@ -176,7 +192,7 @@ class Report:
         return (
             *lacking,
             *[f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older),
-            *self._vectors,
+            *self._embedder_remarks,
             *self.notes,
         )
 
@@ -188,7 +204,7 @@ class Report:
         """
         systems: dict[str, tuple[str, ...]] = {}
         for run in self.runs:
-            if name := _embedder(run):
+            if name := _embedder_name(run):
                 systems[name] = (*systems.get(name, ()), run.system)
         return dict(
             sorted(
@@ -197,24 +213,24 @@ class Report:
         )
 
     @property
-    def _by(self) -> str:
+    def _embedder_note(self) -> str:
         """The embedder of the systems in a table, for its title."""
         first = next(iter(self.embedders), "")
         return f", vectors by {_DIGEST.sub('', first)}" if first else ""
 
     @property
-    def _vectors(self) -> list[str]:
+    def _embedder_remarks(self) -> list[str]:
         first, *others = self.embedders or [""]
         # names of systems have commas in them
         further = [f"By {name}: {'; '.join(self.embedders[name])}." for name in others]
         return [" ".join([f"Vectors by {first}.", *further])] if first else []
 
     @property
-    def _told(self) -> str:
+    def _plan_and_remarks(self) -> str:
         return " ".join([f"{self.plan}.", *self.remarks])
 
     @property
-    def _notes(self) -> str:
+    def _method_note(self) -> str:
         family = (
             f"p by paired randomisation, corrected by Holm over the {len(self.runs) - 1} systems of a table"
         )
@@ -225,11 +241,14 @@ class Report:
 
     def _repr_html_(self) -> str:
         return "".join(
-            [*(grid.html for grid in self.grids()), f"<p>{escaped_cell(f'{self._told} {self._notes}')}</p>"]
+            [
+                *(grid.html for grid in self.grids()),
+                f"<p>{escaped_cell(f'{self._plan_and_remarks} {self._method_note}')}</p>",
+            ]
         )
 
     def __repr__(self) -> str:
-        return "\n\n".join([*(grid.text for grid in self.grids()), self._told])
+        return "\n\n".join([*(grid.text for grid in self.grids()), self._plan_and_remarks])
 
 
 def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
@@ -250,8 +269,8 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
             raise BadInput(
                 f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}, for example {missing[0]!r}"
             )
-    scores = {run.system: _scored(run, dataset, plan) for run in runs}
-    parts = query_parts(dataset)
+    scores = {run.system: _score_run(run, dataset, plan) for run in runs}
+    parts = query_splits(dataset)
     first = next(iter(parts.values()))
     means = {system: own.only(first).mean(plan.primary) for system, own in scores.items()}
     ordered = sorted(runs, key=lambda run: (-means[run.system], run.system))
@@ -279,10 +298,10 @@ def derive_reports(folder: Path, load: Callable[[str], Dataset]) -> list[Report]
     for inner, paths in groups.items():
         if not paths:
             continue
-        runs = [load_receipt(path) for path in paths]
+        runs = [load_results(path) for path in paths]
         dataset = load(runs[0].dataset).only(runs[0].hits)
         for path, run in zip(paths, runs, strict=True):
-            _fits(run, dataset, f"{inner.name}/{path.name}")
+            _check_fingerprints(run, dataset, f"{inner.name}/{path.name}")
         reports.append(report(runs, dataset, plan))
     if not reports:
         raise BadInput(f"there are no receipts below {folder.name}/; run the benchmark first")
@@ -292,7 +311,7 @@ def derive_reports(folder: Path, load: Callable[[str], Dataset]) -> list[Report]
 # --- parts ---
 
 
-def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
+def _score_run(run: Run, dataset: Dataset, plan: Plan) -> Scores:
     """Score a run, and add class-level scores if the data set has classes."""
     # the bootstrap depends on this order
     qrels = {query.id: dataset.qrels[query.id] for query in dataset.queries}
@@ -309,14 +328,14 @@ def _rows(dataset: Dataset, part: str, scores: Mapping[str, Scores], plan: Plan)
     values = np.array([list(scores[system].per_query(measure).values()) for system, measure in named])
     asked = scores[named[0][0]].per_query(named[0][1])
     together = [dataset.groups[query] for query in asked] if dataset.groups else None
-    estimates: list[Estimate] = intervals_of(values, together, rounds=plan.rounds, seed=plan.seed)
+    estimates: list[Estimate] = query_intervals(values, together, rounds=plan.rounds, seed=plan.seed)
     return [
         ReportRow(dataset.name, system, part, measure, own.mean, own.low, own.high, own.n)
         for (system, measure), own in zip(named, estimates, strict=True)
     ]
 
 
-def _fits(run: Run, dataset: Dataset, where: str) -> None:
+def _check_fingerprints(run: Run, dataset: Dataset, where: str) -> None:
     """Raise BadInput for results of other data than the current ones."""
     if run.dataset != dataset.name or set(run.hits) != {query.id for query in dataset.queries}:
         raise BadInput(
@@ -329,29 +348,29 @@ def _fits(run: Run, dataset: Dataset, where: str) -> None:
             )
 
 
-def _embedder(run: Run) -> str:
+def _embedder_name(run: Run) -> str:
     """Return the name and short digest of the embedder that a run records, or an empty text."""
     named = [each.rpartition(" ") for each in run.about.get(EMBEDDER_HASH, "").split("; ")]
     return " and ".join(f"{name} ({digest[:8]})" for name, _, digest in named if name)
 
 
-def _times(run: Run) -> tuple[Cell, Cell]:
+def _latency_cells(run: Run) -> tuple[Cell, Cell]:
     median, p95 = (f"{1000 * seconds:.1f}" if math.isfinite(seconds) else "–" for seconds in run.latency)
     return Cell(median), Cell(p95)
 
 
-def _no_formula(cell: Json) -> Json:
+def _escape_formula(cell: Json) -> Json:
     """Escape a CSV cell that a spreadsheet would read as a formula. Numbers are unchanged."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
-def _rounded(value: Json) -> Json:
+def _round_numbers(value: Json) -> Json:
     """Round the numbers in a JSON value to six decimals, so that all machines agree.
 
     A number that is not finite becomes null.
     """
     if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
+        return {name: _round_numbers(inner) for name, inner in value.items()}
     if isinstance(value, float):
         return round(value, 6) if math.isfinite(value) else None
     return value
@@ -369,12 +388,12 @@ def standings(
     """
     return [
         {"system": system}
-        | {name: text for part in parts for name, text in _part(report, system, part).items()}
+        | {name: text for part in parts for name, text in _standing(report, system, part).items()}
         for system in systems
     ]
 
 
-def gain(report: Report, system: str, part: str = "all") -> str:
+def format_gain(report: Report, system: str, part: str = "all") -> str:
     """Format the gain of a system over the baseline with its interval.
 
     Empty for the baseline itself.
@@ -396,7 +415,9 @@ def format_p(p: float) -> str:
     return "below .001" if p < 0.001 else format_decimal(p)
 
 
-def named_before(reports: Mapping[str, Report], system: str, part: str = "all") -> list[dict[str, Json]]:
+def preregistered_gains(
+    reports: Mapping[str, Report], system: str, part: str = "all"
+) -> list[dict[str, Json]]:
     """Return a row for each report with the gain of one system that was named in advance.
 
     Its p-value is corrected for as many tests as there are reports.
@@ -433,7 +454,7 @@ def head_to_head(
     return compare(scores, before, measure or report.plan.primary)[after]
 
 
-def _part(report: Report, system: str, part: str) -> dict[str, str]:
+def _standing(report: Report, system: str, part: str) -> dict[str, str]:
     mean = {part: format_decimal(report.row(system, part=part).mean)}
     if system == report.plan.baseline:
         return mean | {f"gain, {part}": "", f"its 95 %, {part}": "", f"p Holm, {part}": ""}

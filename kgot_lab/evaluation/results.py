@@ -25,14 +25,14 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, short_repr
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.measures import MEASURES, depth
+from kgot_lab.evaluation.measures import MEASURES, cutoff
 from kgot_lab.evaluation.runs import BY_ID, TIES, Latency, Run
 from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.io.files import read_regular_text, write_whole
 from kgot_lab.types import Hit, Json
 
 KEEP = 20  # hits of a query in a results file: enough for recall@20
-RECEIPT_FORMAT = "recall receipt 2"
+RESULTS_FORMAT = "recall receipt 2"
 _EARLIER_FORMAT = "recall receipt 1"  # all in the header, without code or embedder
 # header fields that decide, with the data, what a system finds
 VERSION, EMBEDDER_HASH, ADDITIONS = ("version", "embedder", "additions")
@@ -43,16 +43,16 @@ _CIRCUMSTANCES = ("date", "machine", "versions", RESUMED)
 _PACKAGES = ("kgot_lab", "numpy", "bm25s", "onnxruntime")
 
 
-def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
+def save_results(run: Run, path: Path, keep: int = KEEP) -> None:
     """Write a run as a results file, at most `keep` hits a query.
 
     The same run gives the same bytes. Scores are rounded to six digits.
     """
     # unknown for a published run
-    times = [_six(seconds) if math.isfinite(seconds) else None for seconds in run.latency]
+    times = [_round_digits(seconds) if math.isfinite(seconds) else None for seconds in run.latency]
     kept = min(keep, run.kept)
     head = {
-        "format": RECEIPT_FORMAT,
+        "format": RESULTS_FORMAT,
         "dataset": run.dataset,
         "system": run.system,
         "description": run.description,
@@ -65,29 +65,29 @@ def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
     end = dict(zip(_TIMES, times, strict=True)) | {
         name: run.about[name] for name in _CIRCUMSTANCES if name in run.about
     }
-    text = receipt_line(head) + "".join(
-        receipt_line(receipt_row(query, hits[:kept])) for query, hits in run.hits.items()
+    text = results_line(head) + "".join(
+        results_line(results_row(query, hits[:kept])) for query, hits in run.hits.items()
     )
     packed = io.BytesIO()
     with gzip.GzipFile(
         filename="", fileobj=packed, mode="wb", mtime=0
     ) as file:  # no name or time, for identical bytes
-        file.write((text + receipt_line(end)).encode())
+        file.write((text + results_line(end)).encode())
     write_whole(path, packed.getvalue(), "the receipt")
 
 
-def load_receipt(path: Path) -> Run:
+def load_results(path: Path) -> Run:
     """Read a results file, of this format or the previous one.
 
     Raises BadInput for a broken or truncated file. The error names the file, which should be deleted, and the
     line.
     """
-    head, rows = read_receipt(path)
-    with to_be_deleted(path):
-        return _run_of(path, head, rows)
+    head, rows = read_results_file(path)
+    with advise_deletion(path):
+        return _build_run(path, head, rows)
 
 
-def _run_of(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str, Json]]) -> Run:
+def _build_run(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str, Json]]) -> Run:
     try:
         times = [math.nan if head[name] is None else float(head[name]) for name in _TIMES]
         names = str(head["system"]), str(head["description"]), str(head["dataset"])
@@ -96,7 +96,7 @@ def _run_of(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str, Js
         raise BadInput(f"{path.name}, line 1: the head of a receipt lacks {error}") from None
     hits: dict[str, tuple[Hit, ...]] = {}
     for number, row in enumerate(rows, start=2):
-        query, found, _ = parsed_row(row, f"{path.name}, line {number}")
+        query, found, _ = parse_hits(row, f"{path.name}, line {number}")
         if query in hits or len(found) > kept:
             raise BadInput(
                 f"{path.name}, line {number}: query {query!r} stands there twice, or has more than {kept} hits"
@@ -124,7 +124,7 @@ def fingerprints(dataset: Dataset) -> dict[str, str]:
     }
 
 
-def additions(dataset: Dataset) -> str:
+def additions_digest(dataset: Dataset) -> str:
     """Return the SHA-256 of other data that affect what systems find.
 
     These are triples, computed edges, held-out queries and excluded documents.
@@ -153,7 +153,7 @@ def circumstances() -> dict[str, str]:
 # --- lines ---
 
 
-def read_receipt(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]]]:
+def read_results_file(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]]]:
     """Read a results file: its header, merged with its last line, and a row for each query.
 
     Raises BadInput if the file cannot be read or is not a results file.
@@ -162,18 +162,18 @@ def read_receipt(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]]]:
         raw = path.read_bytes()
     except OSError as error:
         raise BadInput(f"the receipt {path} cannot be read: {error.strerror or error}") from error
-    with to_be_deleted(path):
-        return _lines_of(path, raw)
+    with advise_deletion(path):
+        return _parse_lines(path, raw)
 
 
-def _lines_of(path: Path, raw: bytes) -> tuple[dict[str, Json], list[dict[str, Json]]]:
+def _parse_lines(path: Path, raw: bytes) -> tuple[dict[str, Json], list[dict[str, Json]]]:
     try:
         lines = gzip.decompress(raw).splitlines()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BadInput(f"{path.name} is not a receipt that can be read ({error})") from error
-    rows = [json_row(line, f"{path.name}, line {number}") for number, line in enumerate(lines, start=1)]
-    if not rows or rows[0].get("format") not in (RECEIPT_FORMAT, _EARLIER_FORMAT):
-        raise BadInput(f"{path.name}, line 1: this is not the head of a {RECEIPT_FORMAT!r}")
+    rows = [parse_json_row(line, f"{path.name}, line {number}") for number, line in enumerate(lines, start=1)]
+    if not rows or rows[0].get("format") not in (RESULTS_FORMAT, _EARLIER_FORMAT):
+        raise BadInput(f"{path.name}, line 1: this is not the head of a {RESULTS_FORMAT!r}")
     if rows[0]["format"] == _EARLIER_FORMAT:
         return rows[0], rows[1:]
     if len(rows) == 1 or _TIMES[0] not in rows[-1]:
@@ -182,7 +182,7 @@ def _lines_of(path: Path, raw: bytes) -> tuple[dict[str, Json], list[dict[str, J
 
 
 @contextmanager
-def to_be_deleted(path: Path) -> Iterator[None]:
+def advise_deletion(path: Path) -> Iterator[None]:
     """Add to an error about a benchmark file which file to delete, and the effect."""
     try:
         yield
@@ -192,7 +192,7 @@ def to_be_deleted(path: Path) -> Iterator[None]:
         ) from error
 
 
-def json_row(line: bytes, where: str) -> dict[str, Json]:
+def parse_json_row(line: bytes, where: str) -> dict[str, Json]:
     """Parse a line of a results file.
 
     Raises BadInput, which names the line, if it is not a JSON object.
@@ -206,7 +206,7 @@ def json_row(line: bytes, where: str) -> dict[str, Json]:
     return row
 
 
-def parsed_row(row: Mapping[str, Json], where: str) -> tuple[str, tuple[Hit, ...], float]:
+def parse_hits(row: Mapping[str, Json], where: str) -> tuple[str, tuple[Hit, ...], float]:
     """Return the query, the hits and the seconds of a row.
 
     The seconds are NaN if the row has none. Raises BadInput if the row is malformed.
@@ -221,21 +221,25 @@ def parsed_row(row: Mapping[str, Json], where: str) -> tuple[str, tuple[Hit, ...
     raise BadInput(f"{where}: it must hold a query, its ids (each once) and as many scores")
 
 
-def receipt_row(query: str, hits: tuple[Hit, ...]) -> dict[str, Json]:
+def results_row(query: str, hits: tuple[Hit, ...]) -> dict[str, Json]:
     """Build the row of a query in a results file."""
-    return {"query": query, "ids": [hit.id for hit in hits], "scores": [_six(hit.score) for hit in hits]}
+    return {
+        "query": query,
+        "ids": [hit.id for hit in hits],
+        "scores": [_round_digits(hit.score) for hit in hits],
+    }
 
 
-def rounded_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+def round_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     """Round the scores of hits as a results file does."""
-    return tuple(Hit(hit.id, _six(hit.score)) for hit in hits)
+    return tuple(Hit(hit.id, _round_digits(hit.score)) for hit in hits)
 
 
-def _six(number: float) -> float:
+def _round_digits(number: float) -> float:
     return float(f"{number:.6g}")
 
 
-def receipt_line(row: Mapping[str, Json]) -> str:
+def results_line(row: Mapping[str, Json]) -> str:
     """Serialise a row as a line of a results file."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
 
@@ -290,7 +294,7 @@ class Plan:
                 f"the primary measure {self.primary!r} is not among the measures of the plan: {', '.join(self.measures)}"
             )
         for measure in self.measures:
-            depth(measure)
+            cutoff(measure)
         if self.ties not in TIES:
             raise UnknownName("rule for ties", self.ties, TIES)
         if (

@@ -30,23 +30,23 @@ from kgot_lab.evaluation.results import (
     ADDITIONS,
     EMBEDDER_HASH,
     KEEP,
-    RECEIPT_FORMAT,
+    RESULTS_FORMAT,
     RESUMED,
     VERSION,
-    additions,
+    additions_digest,
+    advise_deletion,
     circumstances,
     fingerprints,
-    json_row,
-    load_receipt,
-    parsed_row,
-    read_receipt,
-    receipt_line,
-    receipt_row,
-    rounded_hits,
-    save_receipt,
-    to_be_deleted,
+    load_results,
+    parse_hits,
+    parse_json_row,
+    read_results_file,
+    results_line,
+    results_row,
+    round_hits,
+    save_results,
 )
-from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, latency, timed_search, unique
+from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, checked_queries, latency, timed_search
 from kgot_lab.io.files import write_whole
 from kgot_lab.io.processes import one_at_a_time
 from kgot_lab.types import Hit, Json, Query
@@ -70,10 +70,10 @@ def embedders_in(system: object) -> list[object]:
     An embedder that a builder creates itself is visible only once the stage is built.
     """
     found = {str(getattr(value, "digest", "")): value for value in _embedders(system, {}, 0)}
-    return sorted(found.values(), key=named_embedder)
+    return sorted(found.values(), key=embedder_label)
 
 
-def named_embedder(embedder: object) -> str:
+def embedder_label(embedder: object) -> str:
     """Format an embedder as results files do: its name and its digest."""
     return f"{getattr(embedder, 'name', '')} {getattr(embedder, 'digest', '')}"
 
@@ -86,13 +86,13 @@ def _embedders(value: object, seen: dict[int, object], depth: int) -> Iterator[o
     if callable(getattr(type(value), "embed", None)) and isinstance(getattr(value, "digest", None), str):
         yield value
         return
-    for each in _held(value):
+    for each in _referenced_values(value):
         yield from _embedders(each, seen, depth + 1)
 
 
-def _held(value: object) -> Iterable[object]:
+def _referenced_values(value: object) -> Iterable[object]:
     if isinstance(value, FunctionType):
-        return (value.__defaults__, value.__kwdefaults__, *_closed_over(value))
+        return (value.__defaults__, value.__kwdefaults__, *_closure_values(value))
     if isinstance(value, MethodType):
         return (value.__func__, value.__self__)
     if isinstance(value, partial):
@@ -110,7 +110,7 @@ def _held(value: object) -> Iterable[object]:
     return ()
 
 
-def _closed_over(function: FunctionType) -> Iterator[object]:
+def _closure_values(function: FunctionType) -> Iterator[object]:
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
@@ -119,25 +119,25 @@ def _closed_over(function: FunctionType) -> Iterator[object]:
 
 
 # fields that describe the task, not the system
-_ASKED = ("dataset", "documents", "questions", "qrels", "system", "kept", "queries")
-_SYSTEM = ("description", VERSION, EMBEDDER_HASH, ADDITIONS)
+_TASK_FIELDS = ("dataset", "documents", "questions", "qrels", "system", "kept", "queries")
+_SYSTEM_FIELDS = ("description", VERSION, EMBEDDER_HASH, ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
 _EMBEDDER = "its embedder"  # in the reason why a system is run again
-_TOLD = 300  # characters of an error of a system's own code
+_LONGEST_ERROR = 300  # characters of an error of a system's own code
 
-Built = Callable[[], Retriever]
+SystemBuilder = Callable[[], Retriever]
 _Found = tuple[tuple[Hit, ...], float]
 
 
-def run_to(
+def run_and_store(
     path: Path,
-    system: Retriever | Built,
+    system: Retriever | SystemBuilder,
     dataset: Dataset,
     *,
     name: str,
     keep: int = KEEP,
     ties: str = BY_ID,
-    waits: Callable[[], object] = lambda: None,
+    on_wait: Callable[[], object] = lambda: None,
 ) -> Run:
     """Run a system on the queries of a data set and store the results, resuming an interrupted run.
 
@@ -151,84 +151,86 @@ def run_to(
     system is passed on. Any other error is raised as a LabError that names system and query, with the error
     as its cause.
     """
-    version, wanted = declared_version(system), question_put(dataset, name, keep)
-    if (kept := stored_run(path, system, dataset, wanted)) is not None:
+    version, wanted = declared_version(system), results_header(dataset, name, keep)
+    if (kept := load_stored_run(path, system, dataset, wanted)) is not None:
         return kept
-    with one_at_a_time(path, waits):
+    with one_at_a_time(path, on_wait):
         if (
-            kept := stored_run(path, system, dataset, wanted)
+            kept := load_stored_run(path, system, dataset, wanted)
         ) is not None:  # another process made it meanwhile
             return kept
-        stage = built(system, name)
+        stage = build_system(system, name)
         partial = path.with_name(f"{path.name}.partial")
-        made = _going_on(partial, stage, dataset, wanted | _identity(system, stage, dataset, version), ties)
-        save_receipt(made, path, keep)
+        made = _run_missing(
+            partial, stage, dataset, wanted | _identity(system, stage, dataset, version), ties
+        )
+        save_results(made, path, keep)
         partial.unlink()
         return made
 
 
-def run_whole(
-    system: Retriever | Built, dataset: Dataset, *, name: str, keep: int = KEEP, ties: str = BY_ID
+def run_in_memory(
+    system: Retriever | SystemBuilder, dataset: Dataset, *, name: str, keep: int = KEEP, ties: str = BY_ID
 ) -> Run:
-    """Run a system on all queries of a data set without intermediate files, for save_receipt.
+    """Run a system on all queries of a data set without intermediate files, for save_results.
 
-    Raises what run_to raises.
+    Raises what run_and_store raises.
     """
-    stage, known = built(system, name), {document.id for document in dataset.documents}
-    with _undisturbed():
+    stage, known = build_system(system, name), {document.id for document in dataset.documents}
+    with _frozen_garbage():
         done = {
-            query.id: _answered(stage, query, dataset, known, keep, ties, name)
-            for query in unique(dataset.queries)
+            query.id: _search_hits(stage, query, dataset, known, keep, ties, name)
+            for query in checked_queries(dataset.queries)
         }
-    return _made(
+    return _build_run(
         done,
-        question_put(dataset, name, keep) | _identity(system, stage, dataset, declared_version(system)),
+        results_header(dataset, name, keep) | _identity(system, stage, dataset, declared_version(system)),
         0,
     )
 
 
-def built(system: Retriever | Built, name: str) -> Retriever:
+def build_system(system: Retriever | SystemBuilder, name: str) -> Retriever:
     """Build a system if it is a builder, else return it.
 
     Raises BadInput if a builder does not return a stage, and LabError if it fails.
     """
-    with _named(f"the system {name!r} could not be built"):
-        made: Any = cast(Built, system)() if _builds(system) else system
-    if _builds(made):
+    with _attribute_errors(f"the system {name!r} could not be built"):
+        made: Any = cast(SystemBuilder, system)() if _is_builder(system) else system
+    if _is_builder(made):
         raise BadInput(f"{name!r} built a {type(made).__name__}, not a Stage")
     return cast(Retriever, made)
 
 
-def question_put(dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
+def results_header(dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
     """Return the header fields that define a run: the data set, the system and the hits stored a query."""
-    asks = {"format": RECEIPT_FORMAT, "dataset": dataset.name, **fingerprints(dataset)}
+    asks = {"format": RESULTS_FORMAT, "dataset": dataset.name, **fingerprints(dataset)}
     return asks | {"system": name, "kept": keep, "queries": len(dataset.queries)}
 
 
-def stored_run(
-    path: Path, system: Retriever | Built, dataset: Dataset, wanted: Mapping[str, Json]
+def load_stored_run(
+    path: Path, system: Retriever | SystemBuilder, dataset: Dataset, wanted: Mapping[str, Json]
 ) -> Run | None:
     """Load the stored run of a system, or return None if there is none for its current version.
 
-    `wanted` is the result of question_put(). For a builder, neither the description nor an embedder that it
+    `wanted` is the result of results_header(). For a builder, neither the description nor an embedder that it
     creates itself is compared. Its version stands for them. Raises BadInput if the file is of other data or
     another depth.
     """
     if not path.exists():
         return None
-    head = read_receipt(path)[0]
-    _same(path, head, wanted)
-    return None if _changes(head, system, dataset) else load_receipt(path)
+    head = read_results_file(path)[0]
+    _check_header(path, head, wanted)
+    return None if _changes(head, system, dataset) else load_results(path)
 
 
-def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
+def rerun_reason(path: Path, system: Retriever | SystemBuilder, dataset: Dataset) -> str:
     """Explain why a system with stored results is run again, as in "its version changed".
 
     Empty if it is not run again or has no stored results.
     """
     if not path.exists():
         return ""
-    head = read_receipt(path)[0]
+    head = read_results_file(path)[0]
     if not declared_version(system):
         return "it declares no version"
     if VERSION not in head:
@@ -236,7 +238,7 @@ def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str
     changed = _changes(head, system, dataset)
     before = ""
     if _EMBEDDER in changed:
-        now = set(map(named_embedder, embedders_in(system)))
+        now = set(map(embedder_label, embedders_in(system)))
         was = sorted(
             {each.rpartition(" ")[0] for each in str(head.get(EMBEDDER_HASH)).split(_AND) if each not in now}
             - {""}
@@ -245,43 +247,45 @@ def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str
     return f"{' and '.join(changed)} changed{before}" if changed else ""
 
 
-def _changes(head: Mapping[str, Json], system: Retriever | Built, dataset: Dataset) -> list[str]:
+def _changes(head: Mapping[str, Json], system: Retriever | SystemBuilder, dataset: Dataset) -> list[str]:
     """List what differs from the header of a results file.
 
     For a builder, only its version and what it refers to are known.
     """
-    embedders, version = set(map(named_embedder, embedders_in(system))), declared_version(system)
-    described = _builds(system) or head.get("description") == repr(system)
+    embedders, version = set(map(embedder_label, embedders_in(system))), declared_version(system)
+    described = _is_builder(system) or head.get("description") == repr(system)
     same = {
         "its version": bool(version) and head.get(VERSION) == version,
         _EMBEDDER: embedders <= set(str(head.get(EMBEDDER_HASH)).split(_AND)),
         "its pipeline": described,
         "what else the data hold (triples, computed edges, locked questions)": head.get(ADDITIONS)
-        == additions(dataset),
+        == additions_digest(dataset),
     }
     return [what for what, kept in same.items() if not kept]
 
 
-def _builds(system: Retriever | Built) -> bool:
+def _is_builder(system: Retriever | SystemBuilder) -> bool:
     return not hasattr(system, "search")
 
 
 # --- parts ---
 
 
-def _identity(system: Retriever | Built, stage: Retriever, dataset: Dataset, version: str) -> dict[str, Json]:
+def _identity(
+    system: Retriever | SystemBuilder, stage: Retriever, dataset: Dataset, version: str
+) -> dict[str, Json]:
     """Return the header fields that decide, with the data, what a system finds."""
-    embedders = _AND.join(sorted(set(map(named_embedder, (*embedders_in(system), *embedders_in(stage))))))
+    embedders = _AND.join(sorted(set(map(embedder_label, (*embedders_in(system), *embedders_in(stage))))))
     return {
         "description": repr(stage),
         VERSION: version,
         EMBEDDER_HASH: embedders or _NO_EMBEDDER,
-        ADDITIONS: additions(dataset),
+        ADDITIONS: additions_digest(dataset),
     }
 
 
-def _same(path: Path, head: Mapping[str, Json], wanted: Mapping[str, Json]) -> None:
-    for key in _ASKED:
+def _check_header(path: Path, head: Mapping[str, Json], wanted: Mapping[str, Json]) -> None:
+    for key in _TASK_FIELDS:
         if head.get(key) != wanted[key]:
             there, now = f"{head.get(key)}"[:80], f"{wanted[key]}"[:80]
             raise BadInput(
@@ -289,19 +293,21 @@ def _same(path: Path, head: Mapping[str, Json], wanted: Mapping[str, Json]) -> N
             )
 
 
-def _going_on(partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[str, Json], ties: str) -> Run:
+def _run_missing(
+    partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[str, Json], ties: str
+) -> Run:
     """Run the queries that are missing from a partial file, one line each."""
-    queries, known = unique(dataset.queries), {document.id for document in dataset.documents}
-    done = _resumed(partial, fixed)
+    queries, known = checked_queries(dataset.queries), {document.id for document in dataset.documents}
+    done = _read_partial(partial, fixed)
     older = len(done)
-    with _writing(partial) as lines, _undisturbed():
+    with _open_partial(partial) as lines, _frozen_garbage():
         if not partial.stat().st_size:
-            lines.write(receipt_line(fixed))
+            lines.write(results_line(fixed))
         for query in queries:
             if query.id in done:
                 continue
             try:
-                found = _answered(
+                found = _search_hits(
                     stage, query, dataset, known, int(fixed["kept"]), ties, str(fixed["system"])
                 )
             except (
@@ -313,16 +319,16 @@ def _going_on(partial: Path, stage: Retriever, dataset: Dataset, fixed: Mapping[
                 lines.close()
                 partial.unlink()
                 raise
-            lines.write(receipt_line(receipt_row(query.id, found[0]) | {"seconds": found[1]}))
+            lines.write(results_line(results_row(query.id, found[0]) | {"seconds": found[1]}))
             lines.flush()
             done[query.id] = found
-    return _made({query.id: done[query.id] for query in queries}, fixed, older)
+    return _build_run({query.id: done[query.id] for query in queries}, fixed, older)
 
 
-def _answered(
+def _search_hits(
     stage: Retriever, query: Query, dataset: Dataset, known: set[str], keep: int, ties: str, name: str
 ) -> _Found:
-    with _named(f"the system {name!r} failed on question {query.id!r}, {short_repr(query.text)}"):
+    with _attribute_errors(f"the system {name!r} failed on question {query.id!r}, {short_repr(query.text)}"):
         out = dataset.excluded.get(query.id, frozenset())
         found, took = timed_search(stage, query, keep + len(out), ties)
         hits = tuple(hit for hit in found if hit.id not in out)[:keep]
@@ -330,10 +336,10 @@ def _answered(
         raise BadInput(
             f"{stage.name} found {strange[0]!r} for query {query.id!r}, which is no document of {dataset.name}"
         )
-    return rounded_hits(hits), took
+    return round_hits(hits), took
 
 
-def _made(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> Run:
+def _build_run(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> Run:
     seconds = {query: took for query, (_, took) in done.items()}
     about = {
         key: str(fixed[key]) for key in ("documents", "questions", "qrels", EMBEDDER_HASH, VERSION, ADDITIONS)
@@ -345,7 +351,7 @@ def _made(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> 
 
 
 @contextmanager
-def _named(what: str) -> Iterator[None]:
+def _attribute_errors(what: str) -> Iterator[None]:
     """Attribute an error in a system's own code to the system, and keep it as the cause.
 
     Errors of this package are passed on.
@@ -357,11 +363,11 @@ def _named(what: str) -> Iterator[None]:
     except Exception as error:
         if is_out_of_memory(error):  # the caller gives advice
             raise
-        raise LabError(f"{what}: {type(error).__name__}: {error_message(error)[:_TOLD]}") from error
+        raise LabError(f"{what}: {type(error).__name__}: {error_message(error)[:_LONGEST_ERROR]}") from error
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _frozen_garbage() -> Iterator[None]:
     """Keep full garbage collections, which walk every object of every index, out of timed searches.
 
     Nothing is collected first, because that took longer than a small run. A system is freed with its last
@@ -375,7 +381,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def _writing(partial: Path) -> Iterator[IO[str]]:
+def _open_partial(partial: Path) -> Iterator[IO[str]]:
     """Open the partial results file of a run for appending.
 
     Raises LabError if it cannot be written.
@@ -390,7 +396,7 @@ def _writing(partial: Path) -> Iterator[IO[str]]:
         ) from error
 
 
-def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
+def _read_partial(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
     """Read the finished queries in a partial results file, by query id.
 
     A torn last line is cut off. A file of another system is deleted.
@@ -402,16 +408,16 @@ def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
         write_whole(partial, whole, "the receipt")
     done: dict[str, _Found] = {}
     for number, line in enumerate(whole.splitlines(), start=1):
-        with to_be_deleted(partial):
-            row = json_row(line, f"{partial.name}, line {number}")
+        with advise_deletion(partial):
+            row = parse_json_row(line, f"{partial.name}, line {number}")
             query, hits, took = (
-                parsed_row(row, f"{partial.name}, line {number}") if number > 1 else ("", (), 0.0)
+                parse_hits(row, f"{partial.name}, line {number}") if number > 1 else ("", (), 0.0)
             )
         if number > 1:
             done[query] = (hits, took)
             continue
-        _same(partial, row, fixed)
-        if not fixed[VERSION] or any(row.get(key) != fixed[key] for key in _SYSTEM):
+        _check_header(partial, row, fixed)
+        if not fixed[VERSION] or any(row.get(key) != fixed[key] for key in _SYSTEM_FIELDS):
             partial.unlink()
             return {}
     return done

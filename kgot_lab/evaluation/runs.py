@@ -81,7 +81,7 @@ def run(
     `progress` is called with the number of finished queries after each. Raises BadInput without a query, for
     empty or duplicate query ids, and if a system's ranking is invalid.
     """
-    queries = unique(queries)
+    queries = checked_queries(queries)
     if keep < 1:
         raise BadInput(f"a run keeps 1 hit or more, not {keep}")
     hits: dict[str, tuple[Hit, ...]] = {}
@@ -115,7 +115,7 @@ def timed_search(
         raise BadInput(
             f"{system.name} gave no Ranking of hits for query {query.id!r}; make one with ranked(query, scores by id)"
         )
-    hits = _settled(ranking.hits, keep, ties)
+    hits = _top_hits(ranking.hits, keep, ties)
     if len({hit.id for hit in hits}) < len(hits):
         raise BadInput(
             f"{system.name} found a document twice for query {query.id!r}; each may stand in a ranking once"
@@ -130,7 +130,7 @@ def timed_search(
     return hits, took
 
 
-def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
+def _top_hits(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
     """Return the first hits, with ties ordered by id if the rule says so."""
     first = list(hits[:keep])
     if ties == BY_ID and first:
@@ -144,7 +144,7 @@ def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
     return tuple(first[:keep])
 
 
-def unique(queries: Iterable[Query]) -> tuple[Query, ...]:
+def checked_queries(queries: Iterable[Query]) -> tuple[Query, ...]:
     """Return the queries as a tuple, after checking that there are some and their ids are unique.
 
     Raises BadInput otherwise.

@@ -17,7 +17,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_valu
 Numbers = NDArray[np.float64]
 
 ROUNDS = 10_000
-_SAME = 1e-9  # sums in another order differ by less
+_TOLERANCE = 1e-9  # sums in another order differ by less
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Comparisons:
         )
         first = (Cell(f"{self.baseline} (baseline)"), Cell(format_decimal(self.own.mean)), *[Cell("")] * 7)
         title = title or f"{self.measure} against {self.baseline}, {self.own.n} queries"
-        return Grid(title, columns, (first, *map(_cells, self.rows)))
+        return Grid(title, columns, (first, *map(_comparison_cells, self.rows)))
 
     def _repr_html_(self) -> str:
         return self.grid().html
@@ -124,7 +124,7 @@ def compare(
     )
     differences = values[1:] - values[0]
     together = [groups[query] for query in queries] if groups else None
-    own, gaps = (intervals_of(part, together, rounds=rounds, seed=seed) for part in (values, differences))
+    own, gaps = (query_intervals(part, together, rounds=rounds, seed=seed) for part in (values, differences))
     ps = [
         grouped_p(row, together, rounds=rounds, seed=seed)
         if together
@@ -158,22 +158,22 @@ def sign_flip_p(differences: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0) 
     every flip is tried and p is exact. Otherwise p = (1 + flips as far) / (1 + rounds), which is never 0
     (Phipson and Smyth 2010). Smucker et al. 2007 recommend this test for retrieval.
     """
-    given = _vector(differences)
+    given = _checked_vector(differences)
     moved = given[given != 0]
     if not len(moved):
         return 1.0
     if 2 ** len(moved) <= rounds:
         numbers = np.arange(2 ** len(moved))
         signs = 1.0 - 2.0 * ((numbers[:, None] >> np.arange(len(moved))) & 1)
-        return float(np.mean(_as_far(signs @ moved, moved.sum())))
+        return float(np.mean(_at_least_as_far(signs @ moved, moved.sum())))
     generator = np.random.default_rng(seed)
     signs = 1.0 - 2.0 * generator.integers(0, 2, (rounds, len(moved)), np.int8)
-    return float((1 + np.count_nonzero(_as_far(signs @ moved, moved.sum()))) / (1 + rounds))
+    return float((1 + np.count_nonzero(_at_least_as_far(signs @ moved, moved.sum()))) / (1 + rounds))
 
 
 def interval(values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95) -> Estimate:
     """Compute the mean of one number a query and its BCa bootstrap interval (see `intervals`)."""
-    return intervals(_vector(values)[None], rounds=rounds, seed=seed, confidence=confidence)[0]
+    return intervals(_checked_vector(values)[None], rounds=rounds, seed=seed, confidence=confidence)[0]
 
 
 def intervals(
@@ -197,7 +197,7 @@ def intervals(
     return [_bca(row, means[:, number], confidence) for number, row in enumerate(table)]
 
 
-def intervals_of(
+def query_intervals(
     values: Numbers, groups: Sequence[str] | None, *, rounds: int = ROUNDS, seed: int = 0
 ) -> list[Estimate]:
     """Compute the mean of each row and its interval, by `intervals` or over groups of queries.
@@ -233,7 +233,7 @@ def _grouped_intervals(
     values: Numbers, groups: Sequence[str], *, rounds: int, seed: int, confidence: float
 ) -> list[Estimate]:
     """Compute the interval of each row of values, all from the same draws of groups."""
-    parts = [_by_group(row, groups) for row in values]
+    parts = [_group_sums(row, groups) for row in values]
     sums, sizes = np.stack([part for part, _ in parts], axis=1), parts[0][1]
     count = len(sizes)
     drawn = np.random.default_rng(seed).integers(0, count, (rounds, count))
@@ -247,7 +247,7 @@ def _grouped_intervals(
     for row, drawn_means in zip(sums.T, means.T, strict=True):
         mean, without = float(row.sum() / sizes.sum()), (row.sum() - row) / (sizes.sum() - sizes)
         found.append(
-            _corrected(
+            _bca_interval(
                 Estimate(mean, mean, mean, int(sizes.sum())),
                 without - without.mean(),
                 drawn_means,
@@ -264,7 +264,7 @@ def grouped_p(
 
     Raises BadInput for fewer than 2 groups.
     """
-    return sign_flip_p(_by_group(differences, groups)[0], rounds=rounds, seed=seed)
+    return sign_flip_p(_group_sums(differences, groups)[0], rounds=rounds, seed=seed)
 
 
 def proportion(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
@@ -283,14 +283,14 @@ def proportion(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
     return Estimate(p, max(0.0, low), min(1.0, high), of)
 
 
-def holm(ps: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float]) -> list[float]:
     """Correct a family of p-values by Holm's method (Holm 1979), in the order of the input.
 
     The i-th smallest is multiplied by n - i + 1, and the results never decrease.
     """
-    corrected, least = [0.0] * len(ps), 0.0
-    for place, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
-        least = max(least, min(1.0, ps[index] * (len(ps) - place)))
+    corrected, least = [0.0] * len(p_values), 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        least = max(least, min(1.0, p_values[index] * (len(p_values) - place)))
         corrected[index] = least
     return corrected
 
@@ -300,17 +300,17 @@ def effect_size(differences: ArrayLike) -> float:
 
     It is infinite if all differences are equal and not 0.
     """
-    given = _vector(differences)
+    given = _checked_vector(differences)
     mean, deviation = float(given.mean()), float(given.std(ddof=1))
-    if deviation > _SAME:
+    if deviation > _TOLERANCE:
         return mean / deviation
-    return math.copysign(math.inf, mean) if abs(mean) > _SAME else 0.0
+    return math.copysign(math.inf, mean) if abs(mean) > _TOLERANCE else 0.0
 
 
 def wins_ties_losses(differences: ArrayLike) -> tuple[int, int, int]:
     """Count how many queries are won, tied and lost."""
-    given = _vector(differences)
-    wins, losses = int(np.count_nonzero(given > _SAME)), int(np.count_nonzero(given < -_SAME))
+    given = _checked_vector(differences)
+    wins, losses = int(np.count_nonzero(given > _TOLERANCE)), int(np.count_nonzero(given < -_TOLERANCE))
     return wins, len(given) - wins - losses, losses
 
 
@@ -321,7 +321,7 @@ def smallest_detectable(differences: ArrayLike, *, alpha: float = 0.05, power: f
     approximation for paired samples (Cohen 1988, chapter 2; Webber, Moffat and Zobel 2008 for retrieval). sd
     is that of `differences`.
     """
-    given = _vector(differences)
+    given = _checked_vector(differences)
     z = NormalDist().inv_cdf
     return (z(1 - alpha / 2) + z(power)) * float(given.std(ddof=1)) / math.sqrt(len(given))
 
@@ -329,18 +329,18 @@ def smallest_detectable(differences: ArrayLike, *, alpha: float = 0.05, power: f
 # --- parts ---
 
 
-def _vector(values: ArrayLike) -> Numbers:
+def _checked_vector(values: ArrayLike) -> Numbers:
     given = np.asarray(values, np.float64)
     if given.ndim != 1 or len(given) < 2 or not np.isfinite(given).all():
         raise BadInput("a test needs one number for each of two queries or more, all of them finite")
     return given
 
 
-def _as_far(sums: Numbers, observed: float) -> NDArray[np.bool_]:
-    return np.abs(sums) >= abs(observed) - _SAME
+def _at_least_as_far(sums: Numbers, observed: float) -> NDArray[np.bool_]:
+    return np.abs(sums) >= abs(observed) - _TOLERANCE
 
 
-def _by_group(values: Sequence[float] | Numbers, groups: Sequence[str]) -> tuple[Numbers, Numbers]:
+def _group_sums(values: Sequence[float] | Numbers, groups: Sequence[str]) -> tuple[Numbers, Numbers]:
     """Return the sum and the number of the values of each group."""
     rows: dict[str, list[float]] = {}
     for value, group in zip(values, groups, strict=True):
@@ -357,19 +357,19 @@ def _by_group(values: Sequence[float] | Numbers, groups: Sequence[str]) -> tuple
 def _bca(values: Numbers, means: Numbers, confidence: float) -> Estimate:
     mean, count = float(values.mean()), len(values)
     deviations = values.mean() - values
-    return _corrected(Estimate(mean, mean, mean, count), deviations / (count - 1), means, confidence)
+    return _bca_interval(Estimate(mean, mean, mean, count), deviations / (count - 1), means, confidence)
 
 
-def _corrected(point: Estimate, jackknife: Numbers, means: Numbers, confidence: float) -> Estimate:
+def _bca_interval(point: Estimate, jackknife: Numbers, means: Numbers, confidence: float) -> Estimate:
     """Return an estimate with its BCa interval.
 
     `jackknife` holds the leave-one-out means, less their mean.
     """
     mean = point.mean
-    if np.abs(jackknife).max() < _SAME / point.n:
+    if np.abs(jackknife).max() < _TOLERANCE / point.n:
         return point
     normal = NormalDist()
-    below = (np.count_nonzero(means < mean - _SAME) + np.count_nonzero(means <= mean + _SAME)) / (
+    below = (np.count_nonzero(means < mean - _TOLERANCE) + np.count_nonzero(means <= mean + _TOLERANCE)) / (
         2 * len(means)
     )
     bias = normal.inv_cdf(min(max(below, 0.5 / len(means)), 1 - 0.5 / len(means)))
@@ -382,7 +382,7 @@ def _corrected(point: Estimate, jackknife: Numbers, means: Numbers, confidence: 
     return replace(point, low=float(low), high=float(high))
 
 
-def _cells(row: Comparison) -> tuple[Cell, ...]:
+def _comparison_cells(row: Comparison) -> tuple[Cell, ...]:
     sure = row.p_holm < 0.05
     gap = row.difference
     p_values = (Cell(format_p_value(row.p)), Cell(format_p_value(row.p_holm), sure))
@@ -425,7 +425,7 @@ def reliability(confidence: Sequence[float], right: Sequence[float], bins: int =
 
     Raises BadInput if the inputs are not pairs of shares.
     """
-    pairs = _checked(confidence, right)
+    pairs = _checked_pairs(confidence, right)
     found = []
     for number in range(bins):
         some = [(sure, score) for sure, score in pairs if min(int(sure * bins), bins - 1) == number]
@@ -450,7 +450,7 @@ def risk_curve(confidence: Sequence[float], right: Sequence[float]) -> list[tupl
     For each coverage k / N, the share of wrong answers among the k most confident. Answers of equal
     confidence enter together. Raises BadInput without answers.
     """
-    pairs = _checked(confidence, right)
+    pairs = _checked_pairs(confidence, right)
     levels = sorted({sure for sure, _ in pairs}, reverse=True)
     curve = []
     for level in levels:
@@ -481,7 +481,7 @@ def roc_area(higher: Sequence[float], lower: Sequence[float]) -> float:
     return fmean((one > other) + (one == other) / 2 for one in higher for other in lower)
 
 
-def _checked(confidence: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:
+def _checked_pairs(confidence: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:
     pairs = list(zip(confidence, right, strict=True))
     if not pairs or not all(0 <= value <= 1 for pair in pairs for value in pair):
         raise BadInput(

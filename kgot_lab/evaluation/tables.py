@@ -64,7 +64,7 @@ class Grid:
             " | ".join(name if number == 1 else _markdown(name) for name in row)
             for number, row in enumerate(rows)
         ]
-        lines += [" | ".join(_marked(cell, _markdown, "**{}**") for cell in row) for row in self.rows]
+        lines += [" | ".join(_format_cell(cell, _markdown, "**{}**") for cell in row) for row in self.rows]
         return "\n".join(
             [
                 *([f"**{_markdown(self.title)}**", ""] if self.title else []),
@@ -88,7 +88,8 @@ class Grid:
 
         names = row([escaped_cell(name) for name in self.columns], "th", ' scope="col"')
         body = "".join(
-            row([_marked(cell, escaped_cell, "<b>{}</b>") for cell in cells], "td") for cells in self.rows
+            row([_format_cell(cell, escaped_cell, "<b>{}</b>") for cell in cells], "td")
+            for cells in self.rows
         )
         caption = (
             f'<caption style="text-align:left">{escaped_cell(self.title)}</caption>' if self.title else ""
@@ -108,7 +109,8 @@ class Grid:
         """A LaTeX table with booktabs rules."""
         lines = [" & ".join(map(_latex, self.columns)) + r" \\", r"\midrule"]
         lines += [
-            " & ".join(_marked(cell, _latex, r"\textbf{{{}}}") for cell in row) + r" \\" for row in self.rows
+            " & ".join(_format_cell(cell, _latex, r"\textbf{{{}}}") for cell in row) + r" \\"
+            for row in self.rows
         ]
         tabular = [
             rf"\begin{{tabular}}{{l{('l' if self.words else 'r') * (len(self.columns) - 1)}}}",
@@ -143,7 +145,7 @@ def escaped_cell(text: str) -> str:
     return html.escape(printable_line(text), quote=True)
 
 
-def _marked(cell: Cell, escape: Callable[[str], str], bold: str) -> str:
+def _format_cell(cell: Cell, escape: Callable[[str], str], bold: str) -> str:
     text = escape(cell.text)
     return bold.format(text) if cell.bold and text else text
 

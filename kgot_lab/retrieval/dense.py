@@ -23,7 +23,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document, HitColumns, Ranking, checked_documents, full_text
 
-LARGE = 200_000  # vectors; reading this many takes about 30 ms
+SIGN_BITS_FROM = 200_000  # vectors; reading this many takes about 30 ms
 # minimum number of candidates in a large collection; they contain 99 % of the ten nearest
 _CANDIDATES = 2_000
 
@@ -46,7 +46,9 @@ def dense(
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids, texts = [document.id for document in documents], [full_text(document) for document in documents]
-    return _by_cosine(ids, _embedded(texts, embedder), embedder, _Lane(name, keep, exact=exact))
+    return _cosine_stage(
+        ids, _embed_texts(texts, embedder), embedder, _SearchOptions(name, keep, exact=exact)
+    )
 
 
 def best_sentence(
@@ -63,7 +65,7 @@ def best_sentence(
         starts.append(len(texts))
         texts += [full_text(replace(document, text=sentence)) for sentence in rough_sentences(document.text)]
     ids = [document.id for document in documents]
-    return _by_cosine(ids, _embedded(texts, embedder), embedder, _Lane(name, keep, starts))
+    return _cosine_stage(ids, _embed_texts(texts, embedder), embedder, _SearchOptions(name, keep, starts))
 
 
 def dense_from_vectors(
@@ -86,15 +88,18 @@ def dense_from_vectors(
         "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
     )
     checked_embedder(embedder)
-    vectors.refuse_other(embedder)
+    vectors.require_embedder(embedder)
     order = sorted(range(len(vectors)), key=vectors.ids.__getitem__)
-    return _by_cosine(
-        [vectors.ids[row] for row in order], vectors.matrix[order], embedder, _Lane(name, keep, exact=exact)
+    return _cosine_stage(
+        [vectors.ids[row] for row in order],
+        vectors.matrix[order],
+        embedder,
+        _SearchOptions(name, keep, exact=exact),
     )
 
 
 @dataclass(frozen=True)
-class _Lane:
+class _SearchOptions:
     """Settings of a dense retriever: name, number of hits, and search method.
 
     `starts` is the row of each id's first vector, if ids have several.
@@ -110,7 +115,7 @@ class _Lane:
             require_count(self.keep, 1, "keep", "it is how many hits a lane keeps")
 
 
-def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
+def _embed_texts(texts: list[str], embedder: Embedder) -> Matrix:
     """Return the vectors of texts after checking that there is one for each."""
     checked_embedder(embedder, ("name", "embed"))
     matrix = normalise_rows(embedder.embed(texts), embedder.name)
@@ -121,10 +126,16 @@ def _embedded(texts: list[str], embedder: Embedder) -> Matrix:
     return matrix
 
 
-def _by_cosine(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Lane) -> Stage:
+def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _SearchOptions) -> Stage:
     """Build a stage that ranks sorted ids by the cosine of their vector, or of their best one."""
     keep, starts = lane.keep, lane.starts
-    large = keep is not None and starts is None and not lane.exact and len(ids) >= LARGE and CAN_COUNT_BITS
+    large = (
+        keep is not None
+        and starts is None
+        and not lane.exact
+        and len(ids) >= SIGN_BITS_FROM
+        and CAN_COUNT_BITS
+    )
     signs = SignBits(matrix) if large else None
 
     def step(ranking: Ranking) -> Ranking:

@@ -15,7 +15,7 @@ from kgot_lab.embedding.embedder import Embedder, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, csr
-from kgot_lab.retrieval.fusion import by_range, fused, rows_and_scores, scale_by_maximum
+from kgot_lab.retrieval.fusion import fused_ranking, rows_and_scores, scale_by_maximum, scale_by_range
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import normalise_nfc
@@ -25,20 +25,20 @@ from kgot_lab.types import Document, Edge, Node, Ranking, Triple, checked_docume
 
 _WORD = re.compile(r"\w+")
 _POSSESSIVE = re.compile(r"['’]s\b")
-BRACKETS = re.compile(r"\([^()]*\)\s*$")
+FINAL_BRACKETS = re.compile(r"\([^()]*\)\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
+_LINKING_WORDS = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
 # the capitals of Latin, Greek, Cyrillic and Armenian
 CAPITAL_LETTERS = "".join(filter(str.isupper, map(chr, range(0x2000))))
 CAPITALISED_RUN = re.compile(
-    rf"[{CAPITAL_LETTERS}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL_LETTERS}0-9][\w.&'’-]*)*"
+    rf"[{CAPITAL_LETTERS}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_LINKING_WORDS}\s+){{0,2}}[{CAPITAL_LETTERS}0-9][\w.&'’-]*)*"
 )
-JOINT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
-COMMON = frozenset(
+NAME_SPLIT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
+NAME_STOP_WORDS = frozenset(
     "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
     "they their i you we not no one two first new are has have had did does do".split()
 )
-LEADING_STOP_WORDS = COMMON - frozenset("new first one two no".split())  # New York is not York
+LEADING_STOP_WORDS = NAME_STOP_WORDS - frozenset("new first one two no".split())  # New York is not York
 
 
 def normalise_name(name: str) -> str:
@@ -56,7 +56,7 @@ def title_name(title: str) -> str:
 
     The result is empty if the name is not distinctive.
     """
-    name = normalise_name(BRACKETS.sub("", title))
+    name = normalise_name(FINAL_BRACKETS.sub("", title))
     return name if is_distinctive(name) else ""
 
 
@@ -69,7 +69,7 @@ def capitalised_names(text: str) -> set[str]:
     found = set()
     for sentence in SENTENCE_END.split(normalise_nfc(text)):
         for run in CAPITALISED_RUN.finditer(sentence):
-            for name in (run.group(), *JOINT.split(run.group())):
+            for name in (run.group(), *NAME_SPLIT.split(run.group())):
                 found.add(" ".join(dropwhile(LEADING_STOP_WORDS.__contains__, normalise_name(name).split())))
     return {name for name in found if is_distinctive(name)}
 
@@ -103,9 +103,9 @@ class NameIndex:
         Where two names overlap, the longer one is returned. With `cased`, only names that begin with a
         capital or a digit in the text count.
         """
-        return list(self._mentions(text, cased))
+        return list(self._iterate_names(text, cased))
 
-    def _mentions(self, text: str, cased: bool) -> Iterator[str]:
+    def _iterate_names(self, text: str, cased: bool) -> Iterator[str]:
         words = name_words(text)
         small = [word.lower() for word in words]
         at = 0
@@ -123,13 +123,13 @@ class NameIndex:
 
 def is_distinctive(name: str) -> bool:
     """Return whether a normalised name is specific enough to identify a document."""
-    return bool(name) and (" " in name or (len(name) > 2 and name not in COMMON))
+    return bool(name) and (" " in name or (len(name) > 2 and name not in NAME_STOP_WORDS))
 
 
 # Graphs over documents: by mentioned titles, by shared names, and by triples from a language model.
 
 MENTIONS, NAME_LINK, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
-_NAME, PHRASE = "name:", "phrase:"
+_NAME_PREFIX, PHRASE_PREFIX = "name:", "phrase:"
 _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
@@ -147,47 +147,47 @@ def title_graph(documents: Iterable[Document]) -> PropertyGraph:
         for id in titles[name]
         if id != document.id
     ]
-    return PropertyGraph.of(_nodes(documents), edges)
+    return PropertyGraph.of(_document_nodes(documents), edges)
 
 
 def name_graph(
     documents: Iterable[Document],
-    held: Callable[[Document], Iterable[str]] = lambda document: capitalised_names(document.text),
+    names_in: Callable[[Document], Iterable[str]] = lambda document: capitalised_names(document.text),
 ) -> PropertyGraph:
     """Build a graph of documents, in the order of their ids, and the names that link them.
 
     Names are nodes without a text, with the id `name:` and the name. Edges: `is called` to the name in a
     document's title, `mentions` to a name in its text that is the title of another, `names` to any other name
-    that at least two documents hold. Those other names are runs of capitalised words, or what `held` returns
-    for a document. It must return names in the form of `compared_name`.
+    that at least two documents hold. Those other names are runs of capitalised words, or what `names_in` returns
+    for a document. It must return names in the form of `normalise_name`.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     titles = NameIndex(documents)
     uses: Counter[str] = Counter()
     found: list[tuple[str, str, str]] = []
     for document in documents:
-        kinds = dict.fromkeys(sorted(held(document)), NAME_LINK) | dict.fromkeys(
+        kinds = dict.fromkeys(sorted(names_in(document)), NAME_LINK) | dict.fromkeys(
             titles.find_names(document.text), MENTIONS
         )
         if own := title_name(document.title):
             kinds[own] = IS_CALLED
         uses.update(kinds.keys())
         found += [(document.id, kind, name) for name, kind in kinds.items()]
-    edges = [Edge(id, kind, _NAME + name) for id, kind, name in found if uses[name] > 1]
-    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, _NAME)], edges)
+    edges = [Edge(id, kind, _NAME_PREFIX + name) for id, kind, name in found if uses[name] > 1]
+    return PropertyGraph.of([*_document_nodes(documents), *_hub_nodes(edges, _NAME_PREFIX)], edges)
 
 
 def phrase_graph(
     documents: Iterable[Document],
     triples: Mapping[str, Sequence[Triple]],
     *,
-    alike: tuple[Embedder, float] | None = None,
+    similarity: tuple[Embedder, float] | None = None,
 ) -> PropertyGraph:
     """Build a graph from the triples that a language model extracted from documents.
 
     Each document has an edge `says` to each phrase of its triples, and each triple is an edge between two
     phrases. `triples` maps the id of a document to its triples. A phrase is a node without a text, with the
-    id `phrase:` and its words in lower case. With `alike`, an embedder and a minimum cosine, phrases with
+    id `phrase:` and its words in lower case. With `similarity`, an embedder and a minimum cosine, phrases with
     nearly the same meaning are joined by an edge `alike` (HippoRAG does this above .8).
     """
     documents = checked_documents(documents)
@@ -200,17 +200,19 @@ def phrase_graph(
                 Edge(document.id, SAYS, source),
                 Edge(document.id, SAYS, target),
             ]
-    if alike:
-        edges += _alike(
-            sorted({end for edge in edges for end in (edge.source, edge.target) if end.startswith(PHRASE)}),
-            *alike,
+    if similarity:
+        edges += _similarity_edges(
+            sorted(
+                {end for edge in edges for end in (edge.source, edge.target) if end.startswith(PHRASE_PREFIX)}
+            ),
+            *similarity,
         )
-    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, PHRASE)], edges)
+    return PropertyGraph.of([*_document_nodes(documents), *_hub_nodes(edges, PHRASE_PREFIX)], edges)
 
 
-def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator[Edge]:
+def _similarity_edges(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator[Edge]:
     """Yield an edge for each pair of phrases whose cosine is above `least`."""
-    matrix = embedder.embed([phrase.removeprefix(PHRASE) for phrase in phrases])
+    matrix = embedder.embed([phrase.removeprefix(PHRASE_PREFIX) for phrase in phrases])
     for start in range(0, len(phrases), _BLOCK):
         for first, second in np.argwhere(matrix[start : start + _BLOCK] @ matrix.T > least).tolist():
             if start + first < second:
@@ -219,10 +221,10 @@ def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator
 
 def phrase_id(phrase: str) -> str:
     """Return the node id of a phrase."""
-    return PHRASE + " ".join(phrase.lower().split())
+    return PHRASE_PREFIX + " ".join(phrase.lower().split())
 
 
-def _hubs(edges: Iterable[Edge], prefix: str) -> list[Node]:
+def _hub_nodes(edges: Iterable[Edge], prefix: str) -> list[Node]:
     """Return the nodes with an id prefix at the ends of edges: they have a name for paths, and no text."""
     ends = dict.fromkeys(
         end for edge in edges for end in (edge.source, edge.target) if end.startswith(prefix)
@@ -230,7 +232,7 @@ def _hubs(edges: Iterable[Edge], prefix: str) -> list[Node]:
     return [Node(id, (), {"name": id.removeprefix(prefix)}) for id in ends]
 
 
-def _nodes(documents: Sequence[Document]) -> list[Node]:
+def _document_nodes(documents: Sequence[Document]) -> list[Node]:
     return [
         Node(document.id, ("Document",), {"name": document.title, "text": document.text})
         for document in documents
@@ -242,7 +244,7 @@ Edges = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Reach:
+class LinkWeights:
     """Weights of the links between passages.
 
     Chosen on the dev split of the three bundled sets together.
@@ -259,7 +261,7 @@ class Reach:
 def follow(
     documents: Iterable[Document],
     embedder: Embedder,
-    reach: Reach = Reach(),
+    weights: LinkWeights = LinkWeights(),
     *,
     graph: PropertyGraph | None = None,
 ) -> Stage:
@@ -282,7 +284,9 @@ def follow(
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     row_of = {id: row for row, id in enumerate(ids)}
-    names = _Names(_checked(name_graph(documents) if graph is None else graph, ids), len(ids), reach.common)
+    names = _NameLinks(
+        _checked_name_graph(name_graph(documents) if graph is None else graph, ids), len(ids), weights.common
+    )
     titles = NameIndex(documents)
     matrix = embedder.embed([full_text(document) for document in documents])
     shown = [document.title or document.id for document in documents]
@@ -294,25 +298,27 @@ def follow(
         rows, scores = rows_and_scores(ranking, ids)
         value[rows] = scale_by_maximum(scores)
         asked = {id for name in titles.find_names(ranking.query.text, cased=False) for id in titles[name]}
-        value[[row_of[id] for id in asked]] += reach.asked
-        likeness = by_range(row_products(matrix, embedder.embed([ranking.query.text])[0]).astype(np.float64))
-        trail = _Trail(value, likeness, normalise_name(ranking.query.text))
-        for _ in range(min(reach.hops, len(ids))):
-            trail.choose(names, matrix, reach)
+        value[[row_of[id] for id in asked]] += weights.asked
+        likeness = scale_by_range(
+            row_products(matrix, embedder.embed([ranking.query.text])[0]).astype(np.float64)
+        )
+        trail = _ChosenPassages(value, likeness, normalise_name(ranking.query.text))
+        for _ in range(min(weights.hops, len(ids))):
+            trail.choose(names, matrix, weights)
         return trail.ranking(ranking, ids, shown, names)
 
-    usual = Reach()
+    usual = LinkWeights()
     changed = [
-        f"{field.name}={getattr(reach, field.name)}"
-        for field in fields(reach)
-        if getattr(reach, field.name) != getattr(usual, field.name)
+        f"{field.name}={getattr(weights, field.name)}"
+        for field in fields(weights)
+        if getattr(weights, field.name) != getattr(usual, field.name)
     ]
     return Stage(
         f"follow({', '.join([*changed, *['other names'] * (graph is not None)])})".replace("()", ""), step
     )
 
 
-def _checked(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
+def _checked_name_graph(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
     """Return a name graph after checking its layout.
 
     Raises BadInput unless it begins with these documents in the order of their ids and each edge leads from a
@@ -329,7 +335,7 @@ def _checked(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
     return graph
 
 
-class _Names:
+class _NameLinks:
     """The names that link passages, as row numbers."""
 
     def __init__(self, graph: PropertyGraph, size: int, common: int) -> None:
@@ -344,7 +350,9 @@ class _Names:
         self._rarity = np.log(size / np.maximum(holders, 1)) / np.log(max(size, 2))
         self._common = holders > common
 
-    def links(self, row: int, question: str, likeness: _Floats, reach: Reach) -> tuple[Edges, Edges, _Floats]:
+    def links(
+        self, row: int, question: str, likeness: _Floats, reach: LinkWeights
+    ) -> tuple[Edges, Edges, _Floats]:
         """Return the links from a passage through a name to other passages.
 
         Three arrays: the edge to the name, the edge of the other passage, and the strength of the link.
@@ -375,7 +383,7 @@ class _Names:
         return f"{start} --[{self._kind[first]}]--> ({name}) <--[{self._kind[last]}]-- {end}"
 
 
-class _Trail:
+class _ChosenPassages:
     """The passages chosen so far, and the links from them."""
 
     def __init__(self, value: _Floats, likeness: _Floats, question: str) -> None:
@@ -386,7 +394,7 @@ class _Trail:
         self._chosen: list[int] = []
         self._total = value
 
-    def choose(self, names: _Names, matrix: NDArray[np.float32], reach: Reach) -> None:
+    def choose(self, names: _NameLinks, matrix: NDArray[np.float32], reach: LinkWeights) -> None:
         """Choose the best passage left and follow its names."""
         left = self._total.copy()
         left[self._chosen] = -np.inf
@@ -403,7 +411,7 @@ class _Trail:
         self._repeated = np.maximum(self._repeated, row_products(matrix, matrix[row]))
         self._total = self._value + self._linked - reach.repeated * self._repeated
 
-    def ranking(self, earlier: Ranking, ids: list[str], titles: list[str], names: _Names) -> Ranking:
+    def ranking(self, earlier: Ranking, ids: list[str], titles: list[str], names: _NameLinks) -> Ranking:
         """Rank the chosen passages first, one point apart, then the others by their value."""
         scores = self._total.copy()
         scores[self._chosen] = scores.max() + np.arange(len(self._chosen), 0, -1)
@@ -415,8 +423,10 @@ class _Trail:
                 titles, int(self._first[linked[number]]), int(self._last[linked[number]])
             ),
         )
-        links = replace(fused(earlier.query, found, self._linked[linked], ()), system="linked", paths=paths)
-        return fused(earlier.query, ids, scores, ((1.0, earlier), (1.0, links)))
+        links = replace(
+            fused_ranking(earlier.query, found, self._linked[linked], ()), system="linked", paths=paths
+        )
+        return fused_ranking(earlier.query, ids, scores, ((1.0, earlier), (1.0, links)))
 
 
 def _edges(rows: Csr, row: int) -> Edges:

@@ -17,7 +17,7 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
 
-def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
+def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     """Fuse retrievers by a weighted sum of normalised scores.
 
     score(d) = sum over retrievers of weight * scaled(s(d)). scale="range" scales the scores of a retriever to
@@ -27,20 +27,22 @@ def weighted(*lanes: tuple[float, Stage], scale: str = "range") -> Stage:
     unknown scale. Searching raises BadInput if a retriever returns a score that is not finite or one id
     twice, as in the other fusions.
     """
-    _check_lanes(lanes)
+    _check_weighted(retrievers)
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
-    scaled, weights = SCALES[scale], [weight for weight, _ in lanes]
+    scaled, weights = SCALES[scale], [weight for weight, _ in retrievers]
 
     def step(ranking: Ranking) -> Ranking:
-        results = [lane(ranking) for _, lane in lanes]
+        results = [lane(ranking) for _, lane in retrievers]
         ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for weight, (rows, found) in zip(weights, lists, strict=True):
             scores[rows] += weight * scaled(found)
-        return fused(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
+        return fused_ranking(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
 
-    names = [f"{weight:g} {lane.name}" for weight, lane in lanes] + [f"scale={scale}"] * (scale != "range")
+    names = [f"{weight:g} {lane.name}" for weight, lane in retrievers] + [f"scale={scale}"] * (
+        scale != "range"
+    )
     return Stage(f"weighted({', '.join(names)})", step)
 
 
@@ -60,7 +62,7 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
         for rows, _ in lists:
             # k = 60 as in the paper; small k trusts the top ranks more
             scores[rows] += 1 / (k + np.arange(1, len(rows) + 1))
-        return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
+        return fused_ranking(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"rrf({', '.join([stage.name for stage in stages] + [f'k={k}'] * (k != 60))})", step)
 
@@ -79,12 +81,12 @@ def strongest(*stages: Stage) -> Stage:
         scores = np.zeros(len(ids))
         for rows, found in lists:
             scores[rows] = np.maximum(scores[rows], scale_by_maximum(found))
-        return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
+        return fused_ranking(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"strongest({', '.join(stage.name for stage in stages)})", step)
 
 
-def _check_lanes(lanes: Sequence[object]) -> None:
+def _check_weighted(lanes: Sequence[object]) -> None:
     """Raise BadInput unless these are pairs of a weight and a stage, with at least one weight above 0."""
     for lane in lanes:
         if not (isinstance(lane, tuple | list) and len(lane) == 2 and isinstance(lane[1], Stage)):
@@ -112,7 +114,7 @@ def _check_stages(name: str, stages: Sequence[object]) -> None:
 # --- normalisation ---
 
 
-def by_range(scores: _Floats) -> _Floats:
+def scale_by_range(scores: _Floats) -> _Floats:
     """Scale scores to 0..1 by min-max normalisation.
 
     The best score becomes 1 and the worst 0. If all are equal, all become 1.
@@ -132,7 +134,7 @@ def scale_by_maximum(scores: _Floats) -> _Floats:
     return clipped / (clipped.max(initial=0.0) or 1.0)
 
 
-SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximum": scale_by_maximum}
+SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": scale_by_range, "maximum": scale_by_maximum}
 
 
 # --- rankings as columns ---
@@ -166,7 +168,7 @@ def rows_and_scores(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Float
 
     Raises BadInput if a hit is not among the ids, if a score is not finite, or if an id occurs twice.
     """
-    return _sound(ranking, hit_rows(ranking, ids))
+    return _checked_rows(ranking, hit_rows(ranking, ids))
 
 
 def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
@@ -199,7 +201,7 @@ def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tup
             rows = np.asarray(ranking.hits.rows, dtype=np.int64)
         else:
             rows = np.fromiter(map(row_of.__getitem__, ranking.ids), np.int64, len(ranking.hits))
-        lists.append(_sound(ranking, rows))
+        lists.append(_checked_rows(ranking, rows))
     found = np.zeros(len(ids), dtype=bool)
     for rows, _ in lists:
         found[rows] = True
@@ -211,7 +213,7 @@ def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tup
     ]
 
 
-def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
+def _checked_rows(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     """Return the rows and scores of a ranking after checking that it can be fused."""
     scores = ranking_scores(ranking)
     if rows.size and np.bincount(rows).max() > 1:
@@ -225,21 +227,21 @@ def _sound(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     return rows, scores
 
 
-def fused(
-    query: Query, ids: Sequence[str], scores: _Floats, lanes: tuple[tuple[float, Ranking], ...]
+def fused_ranking(
+    query: Query, ids: Sequence[str], scores: _Floats, inputs: tuple[tuple[float, Ranking], ...]
 ) -> Ranking:
     """Build the ranking of ids by score, best first, ties by id.
 
     The ranking keeps the weighted rankings that it was fused from.
     """
     order = np.argsort(-scores)  # an unstable sort is much faster, and ties are sorted next
-    for start, end in _ties(scores[order]):
+    for start, end in _tie_ranges(scores[order]):
         same: list[int] = order[start:end].tolist()
         order[start:end] = sorted(same, key=ids.__getitem__)
-    return Ranking(query, HitColumns(ids, order, scores[order]), lanes=lanes)
+    return Ranking(query, HitColumns(ids, order, scores[order]), lanes=inputs)
 
 
-def _ties(values: _Floats) -> list[tuple[int, int]]:
+def _tie_ranges(values: _Floats) -> list[tuple[int, int]]:
     """Return the start and end of each run of two or more equal values."""
     edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
     long = np.flatnonzero(np.diff(edges) > 1)
@@ -306,7 +308,7 @@ def hybrid(
 
     The weights of omitted retrievers are shared among the others in proportion. A retriever of weight 0 is
     not run. `preset` may also be custom Weights. Raises UnknownName for an unknown preset, and BadInput as
-    `lane_weights` does.
+    `normalised_weights` does.
     """
     lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
     share = asdict(normalised_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))

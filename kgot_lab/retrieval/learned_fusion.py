@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput, describe_value, require, require_amount, require_count
 from kgot_lab.evaluation.results import MARGIN
-from kgot_lab.retrieval.fusion import by_range, fused, merge_rankings
+from kgot_lab.retrieval.fusion import fused_ranking, merge_rankings, scale_by_range
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
 
 _Floats = NDArray[np.float64]
-_RANK = 60  # as in reciprocal rank fusion
+_RRF_K = 60  # as in reciprocal rank fusion
 # Chosen among the best of 72 settings in cross-validation on the tuning half of the curated graph. The
 # differences between these are not significant.
 POOL, L2 = 10, 10.0
-_ROUNDS = 50  # of Newton's method, which needs about ten
+_NEWTON_STEPS = 50  # of Newton's method, which needs about ten
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class LearnedFusion:
             ) from None
 
 
-def learned(lanes: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
+def learned(retrievers: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
     """Fuse retrievers with learned weights, by logistic regression over scores and ranks.
 
     score(d) = 1 / (1 + exp(-(bias + sum over retrievers of w * score + v * rank))). The score of a retriever
@@ -99,25 +99,25 @@ def learned(lanes: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
     BadInput if a retriever that the fusion was learned with is missing.
     """
     require(fusion, LearnedFusion, "a fusion is what learn_fusion() gives")
-    _check_named(lanes)
-    if missing := [name for name in fusion.lanes if name not in lanes]:
+    _check_retrievers(retrievers)
+    if missing := [name for name in fusion.lanes if name not in retrievers]:
         raise BadInput(
-            f"the fusion was learnt with {', '.join(missing)}, which is not among the lanes {', '.join(lanes)}"
+            f"the fusion was learnt with {', '.join(missing)}, which is not among the lanes {', '.join(retrievers)}"
         )
-    stages = [lanes[name] for name in fusion.lanes]
+    stages = [retrievers[name] for name in fusion.lanes]
     weights = np.array([*fusion.scores, *fusion.ranks])
 
     def step(ranking: Ranking) -> Ranking:
         found = [stage(ranking) for stage in stages]
-        ids, features = pooled(found, fusion.pool)
+        ids, features = pooled_features(found, fusion.pool)
         scores = 1 / (1 + np.exp(-(features @ weights + fusion.bias)))
-        return fused(ranking.query, ids, scores, tuple(zip(fusion.scores, found, strict=True)))
+        return fused_ranking(ranking.query, ids, scores, tuple(zip(fusion.scores, found, strict=True)))
 
     return Stage(f"learned({', '.join(fusion.lanes)}; {fusion.queries} queries)", step)
 
 
 def learn_fusion(
-    lanes: Mapping[str, Stage],
+    retrievers: Mapping[str, Stage],
     queries: Iterable[Query],
     relevant: Mapping[str, Iterable[str] | Mapping[str, int]],
     *,
@@ -131,32 +131,34 @@ def learn_fusion(
     BadInput without a retriever, without a query, or if no retriever finds anything relevant.
     """
     require_count(pool, 1, "pool", "it is how many hits of each lane are looked at")
-    _check_named(lanes)
+    _check_retrievers(retrievers)
     require(relevant, Mapping, "relevant has the ids of documents for the id of each query")
     queries = tuple(queries)
     for query in queries:
         require(query, Query, "a fusion is learnt from queries with ids, as in [Query('who?', 'q1')]")
-    if not lanes or not queries:
+    if not retrievers or not queries:
         raise BadInput("a fusion is learnt from one lane or more, and from queries whose answers are known")
     tables, answers = list[_Floats](), list[_Floats]()
     for query in queries:
-        ids, features = pooled([lane.search(query) for lane in lanes.values()], pool)
-        right = _right(relevant.get(query.id, ()), query)
+        ids, features = pooled_features([lane.search(query) for lane in retrievers.values()], pool)
+        right = _relevant_ids(relevant.get(query.id, ()), query)
         tables.append(features)
         answers.append(np.array([id in right for id in ids], np.float64))
     weights, bias = fit_logistic(np.concatenate(tables), np.concatenate(answers), l2)
     rounded = tuple(round(float(weight), 6) for weight in weights)  # so stored weights are those used
-    middle = len(lanes)
-    return LearnedFusion(tuple(lanes), rounded[:middle], rounded[middle:], round(bias, 6), pool, len(queries))
+    middle = len(retrievers)
+    return LearnedFusion(
+        tuple(retrievers), rounded[:middle], rounded[middle:], round(bias, 6), pool, len(queries)
+    )
 
 
-def _check_named(lanes: object) -> None:
+def _check_retrievers(lanes: object) -> None:
     require(lanes, Mapping, 'lanes are stages by their names, as in {"words": bm25(documents)}')
     for stage in lanes.values():  # type: ignore[attr-defined]
         require(stage, Stage, "a lane is a stage")
 
 
-def _right(relevant: object, query: Query) -> set[str]:
+def _relevant_ids(relevant: object, query: Query) -> set[str]:
     if isinstance(relevant, str) or not isinstance(relevant, Iterable):
         raise BadInput(
             f"what is relevant to {query.id!r} are ids in a set or a list, or grades by id, not {describe_value(relevant)}"
@@ -168,7 +170,7 @@ def _right(relevant: object, query: Query) -> set[str]:
     )
 
 
-def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
+def pooled_features(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
     """Return the documents in the first `pool` of any ranking, and their features.
 
     The features have one column a ranking for its score, then one a ranking for its rank.
@@ -177,8 +179,8 @@ def pooled(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
     features = np.zeros((len(ids), 2 * len(rankings)))
     kept = np.zeros(len(ids), bool)
     for column, (rows, scores) in enumerate(lists):
-        features[rows, column] = by_range(scores)
-        features[rows, len(rankings) + column] = (_RANK + 1) / (_RANK + np.arange(1, len(rows) + 1))
+        features[rows, column] = scale_by_range(scores)
+        features[rows, len(rankings) + column] = (_RRF_K + 1) / (_RRF_K + np.arange(1, len(rows) + 1))
         kept[rows[:pool]] = True
     some = np.flatnonzero(kept)
     return [ids[row] for row in some.tolist()], features[some]
@@ -211,7 +213,7 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
     shrunk = np.full(design.shape[1], l2)
     shrunk[-1] = 0.0
     weights = np.zeros(design.shape[1])
-    for _ in range(_ROUNDS):
+    for _ in range(_NEWTON_STEPS):
         chances = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
         slope = design.T @ (right - chances) - shrunk * weights
         bend = (design * (chances * (1 - chances))[:, None]).T @ design + np.diag(shrunk)
@@ -228,7 +230,7 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
 # fixed in advance.
 
 _FIRST, ADMITTED, REFUSED = "first", "admitted", "refused"
-_FRACTION = 1e-12  # tolerance: a gain equal to the margin is enough
+_TOLERANCE = 1e-12  # tolerance: a gain equal to the margin is enough
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,7 @@ class Trial:
 
 
 @dataclass(frozen=True, repr=False)
-class Admission:
+class Selection:
     """The result of a selection: the pipeline of the admitted retrievers, and all trials in order."""
 
     stage: Stage = field(compare=False)
@@ -254,19 +256,19 @@ class Admission:
     margin: float
 
     @property
-    def admitted(self) -> tuple[str, ...]:
+    def selected(self) -> tuple[str, ...]:
         """The names of the selected retrievers, best first."""
         return tuple(trial.lane for trial in self.trials if trial.verdict != REFUSED)
 
     @property
-    def refused(self) -> tuple[str, ...]:
+    def rejected(self) -> tuple[str, ...]:
         """The names of the rejected retrievers, best first."""
         return tuple(trial.lane for trial in self.trials if trial.verdict == REFUSED)
 
     def __repr__(self) -> str:
         wide = max(len("lane"), *(len(trial.lane) for trial in self.trials))
         lines = [
-            f"<Admission: {len(self.admitted)} of {len(self.trials)} lanes admitted, margin {self.margin:g}: {self.stage.name}>"
+            f"<Selection: {len(self.selected)} of {len(self.trials)} retrievers selected, margin {self.margin:g}: {self.stage.name}>"
         ]
         lines.append(f"  {'lane':{wide}}  alone  without   with  verdict")
         for trial in self.trials:
@@ -279,13 +281,13 @@ class Admission:
         return "\n".join(lines)
 
 
-def gate(
-    lanes: Mapping[str, Stage] | Sequence[Stage],
+def select_retrievers(
+    retrievers: Mapping[str, Stage] | Sequence[Stage],
     fuse: Callable[[Sequence[Stage]], Stage],
     quality: Callable[[Stage], float],
     *,
     margin: float = MARGIN,
-) -> Admission:
+) -> Selection:
     """Select the retrievers worth fusing, by forward selection.
 
     The best retriever alone comes first. Each other one, best first, is added if it improves the fusion by
@@ -294,28 +296,28 @@ def gate(
     one alone is left, if it is much better than the others. Raises BadInput without retrievers, for two of
     one name, for a margin below 0, and if a quality is not finite.
     """
-    named = _named(lanes)
+    named = _retrievers_by_name(retrievers)
     if (
         isinstance(margin, bool)
         or not isinstance(margin, int | float)
         or not (math.isfinite(margin) and margin >= 0)
     ):
         raise BadInput(f"the margin of a gate must be a number of 0 or more, not {margin!r}")
-    alone = {name: _measured(quality, lane) for name, lane in named.items()}
+    alone = {name: _finite_quality(quality, lane) for name, lane in named.items()}
     first, *others = sorted(named, key=lambda name: (-alone[name], name))
     stage, level, inside = named[first], alone[first], [named[first]]
     trials = [Trial(first, level, level, level, _FIRST)]
     for name in others:
         candidate = fuse([*inside, named[name]])
-        joined = _measured(quality, candidate)
-        better = joined - level >= max(margin, 2 * _FRACTION) - _FRACTION
+        joined = _finite_quality(quality, candidate)
+        better = joined - level >= max(margin, 2 * _TOLERANCE) - _TOLERANCE
         trials.append(Trial(name, alone[name], level, joined, ADMITTED if better else REFUSED))
         if better:
             stage, level, inside = candidate, joined, [*inside, named[name]]
-    return Admission(stage, tuple(trials), margin)
+    return Selection(stage, tuple(trials), margin)
 
 
-def _named(lanes: Mapping[str, Stage] | Sequence[Stage]) -> dict[str, Stage]:
+def _retrievers_by_name(lanes: Mapping[str, Stage] | Sequence[Stage]) -> dict[str, Stage]:
     named = dict(lanes) if isinstance(lanes, Mapping) else {lane.name: lane for lane in lanes}
     if not named:
         raise BadInput("a gate takes at least one lane")
@@ -324,7 +326,7 @@ def _named(lanes: Mapping[str, Stage] | Sequence[Stage]) -> dict[str, Stage]:
     return named
 
 
-def _measured(quality: Callable[[Stage], float], stage: Stage) -> float:
+def _finite_quality(quality: Callable[[Stage], float], stage: Stage) -> float:
     value = float(quality(stage))
     if not math.isfinite(value):
         raise BadInput(f"the quality of {stage.name!r} is {value}; a gate needs a finite number")

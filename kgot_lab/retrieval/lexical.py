@@ -47,12 +47,12 @@ def bm25(
     if not (0 <= k1 < math.inf and 0 <= b <= 1):
         raise BadInput(f"bm25() takes a k1 of 0 or more and a b from 0 to 1, not k1={k1} and b={b}")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
-    heavier = _weight_of(emphasis or {})
+    heavier = _checked_emphasis(emphasis or {})
     ids = [document.id for document in documents]
     words_of = [searched_words(text) for text in map(full_text, documents)]
     scores_of = word_scores(words_of, k1, b)
     if not scores_of:
-        return Stage(_name(k1, b, heavier), lambda ranking: Ranking(ranking.query, ()))
+        return Stage(_stage_name(k1, b, heavier), lambda ranking: Ranking(ranking.query, ()))
 
     def step(ranking: Ranking) -> Ranking:
         scores = np.zeros(len(ids), np.float32)
@@ -61,9 +61,9 @@ def bm25(
                 rows, parts = found
                 more = parts * heavier[word] if word in heavier else parts
                 np.add.at(scores, rows, more)  # half the time of scores[rows] += more, and the same sums
-        return best_first(ranking.query, ids, scores)
+        return ranked_by_score(ranking.query, ids, scores)
 
-    return Stage(_name(k1, b, heavier), step)
+    return Stage(_stage_name(k1, b, heavier), step)
 
 
 def word_scores(
@@ -85,7 +85,7 @@ def word_scores(
     }
 
 
-def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Ranking:
+def ranked_by_score(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Ranking:
     """Rank the ids with a score above 0, given one score for each id.
 
     The ids must be sorted, so that ties are ordered by id.
@@ -95,7 +95,7 @@ def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Rankin
     return Ranking(query, HitColumns(ids, order, scores[order]))
 
 
-def _weight_of(emphasis: Mapping[str, float]) -> dict[str, float]:
+def _checked_emphasis(emphasis: Mapping[str, float]) -> dict[str, float]:
     weight_of = {}
     for key, weight in emphasis.items():
         if not (math.isfinite(weight) and weight >= 0):
@@ -108,7 +108,7 @@ def _weight_of(emphasis: Mapping[str, float]) -> dict[str, float]:
     return weight_of
 
 
-def _name(k1: float, b: float, heavier: Mapping[str, float]) -> str:
+def _stage_name(k1: float, b: float, heavier: Mapping[str, float]) -> str:
     options = (
         [f"k1={k1:g}"] * (k1 != 1.2)
         + [f"b={b:g}"] * (b != 0.75)
@@ -142,20 +142,20 @@ def like(documents: Iterable[Document]) -> Stage:
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     vocabulary, rows_of = _vocabulary(documents)
-    execute = _database(lambda connection: _fill_words(connection, vocabulary))
+    execute = _in_memory_database(lambda connection: _fill_words(connection, vocabulary))
     indexed = bool(execute("SELECT name FROM sqlite_master WHERE name = 'trigrams'"))
 
     def step(ranking: Ranking) -> Ranking:
         counts = np.zeros(len(ids))
-        for term in _terms(ranking.query.text):
+        for term in _search_terms(ranking.query.text):
             # the trigram index needs three characters and does not support ESCAPE
             quick = indexed and len(term) >= 3 and "_" not in term
-            found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escaped_like(term)}%")
+            found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escape_like(term)}%")
             if found:
                 holds = np.zeros(len(ids), bool)
                 holds[np.concatenate([rows_of[number] for (number,) in found])] = True
                 counts += holds
-        return best_first(ranking.query, ids, counts)
+        return ranked_by_score(ranking.query, ids, counts)
 
     return Stage("like", step)
 
@@ -164,7 +164,7 @@ LIKE_PLAIN = r"SELECT number FROM words WHERE word LIKE ? ESCAPE '\'"
 LIKE_TRIGRAMS = "SELECT rowid FROM trigrams WHERE word LIKE ?"
 
 
-def escaped_like(term: str) -> str:
+def escape_like(term: str) -> str:
     r"""Escape a text as a LIKE pattern (with ESCAPE '\'), so that % and _ match only themselves."""
     return re.sub(r"([\\%_])", r"\\\1", term)
 
@@ -179,28 +179,30 @@ def fts5(documents: Iterable[Document]) -> Stage:
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
-    execute = _database(lambda connection: _fill_passages(connection, documents))
+    execute = _in_memory_database(lambda connection: _fill_passages(connection, documents))
 
     def step(ranking: Ranking) -> Ranking:
         scores = np.zeros(len(ids))
-        terms = _terms(ranking.query.text)
+        terms = _search_terms(ranking.query.text)
         if terms:
-            rows_and_scores = np.array(execute(MATCH, " OR ".join(map(quoted_terms, terms)))).reshape(-1, 2)
+            rows_and_scores = np.array(execute(FTS5_MATCH, " OR ".join(map(quote_fts5, terms)))).reshape(
+                -1, 2
+            )
             scores[rows_and_scores[:, 0].astype(int)] = -rows_and_scores[:, 1]
-        return best_first(ranking.query, ids, scores)
+        return ranked_by_score(ranking.query, ids, scores)
 
     return Stage("fts5", step)
 
 
-MATCH = "SELECT rowid, bm25(passages) FROM passages WHERE passages MATCH ?"
+FTS5_MATCH = "SELECT rowid, bm25(passages) FROM passages WHERE passages MATCH ?"
 
 
-def quoted_terms(term: str) -> str:
+def quote_fts5(term: str) -> str:
     """Quote a text as an FTS5 string, in which no character has a special meaning."""
     return '"' + term.replace('"', '""') + '"'
 
 
-def _terms(text: str) -> list[str]:
+def _search_terms(text: str) -> list[str]:
     return [term for term in dict.fromkeys(searched_words(text)) if len(term) <= LONGEST_TERM]
 
 
@@ -235,7 +237,7 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 
 
-def _database(fill: Callable[[sqlite3.Connection], None]) -> Callable[..., list[tuple[Any, ...]]]:
+def _in_memory_database(fill: Callable[[sqlite3.Connection], None]) -> Callable[..., list[tuple[Any, ...]]]:
     """Return a thread-safe function that runs statements on an in-memory database.
 
     The database closes when the function is garbage-collected.

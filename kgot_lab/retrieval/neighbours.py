@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, csr
-from kgot_lab.retrieval.fusion import by_range, fused, merge_rankings
+from kgot_lab.retrieval.fusion import fused_ranking, merge_rankings, scale_by_range
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
@@ -39,25 +39,25 @@ def boost(
 ) -> Stage:
     """Boost the neighbours of the first hits.
 
-    score(d) = min-max normalised earlier score + weight * boost(d). boost(d) is that of `around` with the
+    score(d) = min-max normalised earlier score + weight * boost(d). boost(d) is that of `boosted_neighbours` with the
     first `seeds` hits as seeds (KG-OS, method 12). Documents outside the earlier ranking start at 0. Raises
     BadInput for an invalid weight or number of seeds, and for a seed that is not a node.
     """
     if not (math.isfinite(weight) and weight >= 0):
         raise BadInput(f"the weight of a boost is a number of 0 or more, not {weight}")
-    lane = _boosts(graph, types, outgoing, incoming)
-    keep = _counted(seeds)
+    lane = _boost_stage(graph, types, outgoing, incoming)
+    keep = _checked_seeds(seeds)
 
     def step(ranking: Ranking) -> Ranking:
         near = lane(best(ranking, keep))
         ids, ((rows, earlier), (boosted, boosts)) = merge_rankings([ranking, near])
         scores = np.zeros(len(ids))
-        scores[rows] = by_range(earlier)
+        scores[rows] = scale_by_range(earlier)
         scores[boosted] += weight * boosts
-        return fused(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
+        return fused_ranking(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
 
     return Stage(
-        _named(
+        _stage_name(
             "boost",
             f"{weight:g}",
             types,
@@ -84,9 +84,9 @@ def boosted_neighbours(
     largest. With `types`, only edges of these types count. Loops are ignored. A seed is found only if another
     seed is linked to it. Raises BadInput as `boost` does.
     """
-    lane = _boosts(graph, types, outgoing, incoming)
-    keep = _counted(seeds)
-    name = _named(
+    lane = _boost_stage(graph, types, outgoing, incoming)
+    keep = _checked_seeds(seeds)
+    name = _stage_name(
         "around",
         start.name,
         types,
@@ -108,12 +108,12 @@ def jaccard(
     """
     links = Links.of(graph, types)
     near = links.distinct_neighbours
-    keep = _counted(seeds)
+    keep = _checked_seeds(seeds)
 
     def step(ranking: Ranking) -> Ranking:
         rows = links.rows(best(start(ranking), keep))
         pairs = np.concatenate(
-            [np.empty((4, 0), np.int64), *(_overlaps(near, int(row)) for row in rows)], axis=1
+            [np.empty((4, 0), np.int64), *(_shared_neighbours(near, int(row)) for row in rows)], axis=1
         )
         # sorted, so that the first of each node is its best
         pairs = pairs[:, np.argsort(-pairs[2] / pairs[3], kind="stable")]
@@ -126,12 +126,14 @@ def jaccard(
                 f"shares {shared[number]} of {united[number]} neighbours with {links.label(seeds_of[number])}"
             )
 
-        return replace(fused(ranking.query, ids, shared / united, ()), paths=LazyTexts(ids, describe))
+        return replace(fused_ranking(ranking.query, ids, shared / united, ()), paths=LazyTexts(ids, describe))
 
-    return Stage(_named("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS)), step)
+    return Stage(_stage_name("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS)), step)
 
 
-def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float) -> Stage:
+def _boost_stage(
+    graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float
+) -> Stage:
     """Build a stage that ranks the neighbours of the hits of a ranking, scaled to a maximum of 1."""
     if not all(math.isfinite(value) and value >= 0 for value in (outgoing, incoming)):
         raise BadInput(f"outgoing and incoming edges count 0 or more, not {outgoing} and {incoming}")
@@ -145,12 +147,12 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
             return Ranking(ranking.query, ())
         ids = [graph.ids[row] for row in kept.tolist()]
         paths = LazyTexts(ids, lambda number: links.path([first[kept[number]]]))
-        return replace(fused(ranking.query, ids, boosts[kept], ()), paths=paths)
+        return replace(fused_ranking(ranking.query, ids, boosts[kept], ()), paths=paths)
 
     return Stage("boost", step)
 
 
-def _overlaps(near: Csr, seed: int) -> StepIndices:
+def _shared_neighbours(near: Csr, seed: int) -> StepIndices:
     """Count shared neighbours of a seed and each node that shares any.
 
     Rows of the result: seed, node, number shared, size of the union.
@@ -201,7 +203,7 @@ class Links:
         pairs = distinct_integers(self.origins * size + self.ends.indices, int(size * size))
         return csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
 
-    def outward(self, places: StepIndices) -> NDArray[np.bool_]:
+    def is_outgoing(self, places: StepIndices) -> NDArray[np.bool_]:
         """Return whether each step follows the direction of its edge."""
         along: NDArray[np.bool_] = self.ends.edges[places] < len(self.numbers)
         return along
@@ -212,19 +214,19 @@ class Links:
         return self.numbers[self.ends.edges % max(len(self.numbers), 1)]
 
     @cached_property
-    def ways(self) -> Ints:
+    def step_kinds(self) -> Ints:
         """A code for each step: twice the code of the edge's type, plus one against its direction."""
-        against = ~self.outward(np.arange(len(self.ends.edges)))
+        against = ~self.is_outgoing(np.arange(len(self.ends.edges)))
         return (2 * self.graph.type_codes[self.edge_rows] + against).astype(np.int32)
 
-    def boosts(self, seeds: Ints, worth: NDArray[np.float64]) -> tuple[NDArray[np.float64], Ints]:
+    def boosts(self, seeds: Ints, step_weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], Ints]:
         """Return the boost of each row, scaled to a maximum of 1, and the first step to it.
 
         The boost is the sum of the weights of the steps from the seeds, by type and direction. The first step
         is one from the earliest seed, or -1 if no step leads to the row.
         """
         places, _ = neighbour_steps(self.ends, seeds)
-        values = worth[self.ways[places]]
+        values = step_weights[self.step_kinds[places]]
         places, values = places[values > 0], values[values > 0]
         ends, size = self.ends.indices[places], len(self.graph)
         boosts = np.zeros(size)
@@ -300,15 +302,15 @@ def neighbour_steps(rows: Csr, some: Ints) -> tuple[StepIndices, StepIndices]:
     return np.arange(lengths.sum()) + (rows.indptr[some] - np.cumsum(lengths) + lengths)[owners], owners
 
 
-def distinct_integers(values: StepIndices | Ints, below: int) -> StepIndices:
+def distinct_integers(values: StepIndices | Ints, bound: int) -> StepIndices:
     """Return the sorted distinct values among integers from 0 to below a bound.
 
     np.unique takes many times as long, because it hashes them.
     """
-    if below <= 16 * len(values):
-        there = np.zeros(below, bool)
-        there[values] = True
-        return np.flatnonzero(there)
+    if bound <= 16 * len(values):
+        is_present = np.zeros(bound, bool)
+        is_present[values] = True
+        return np.flatnonzero(is_present)
     ordered: StepIndices = np.sort(values).astype(np.int64, copy=False)
     first: StepIndices = ordered[np.diff(ordered, prepend=-1) != 0]
     return first
@@ -325,13 +327,13 @@ def _of_types(graph: PropertyGraph, types: Collection[str] | None) -> NDArray[np
     return np.isin(graph.type_codes, wanted)
 
 
-def _counted(seeds: int) -> int:
+def _checked_seeds(seeds: int) -> int:
     if seeds < 1:
         raise BadInput(f"a walk needs 1 seed or more, not {seeds}")
     return seeds
 
 
-def _named(verb: str, first: str, types: Iterable[str] | None, **options: tuple[float, float]) -> str:
+def _stage_name(verb: str, first: str, types: Iterable[str] | None, **options: tuple[float, float]) -> str:
     """Format the name of a stage with the options that differ from their defaults."""
     chosen = [f"{name}={value:g}" for name, (value, usual) in options.items() if value != usual]
     return f"{verb}({', '.join([first, *(sorted(types) if types else []), *chosen])})"

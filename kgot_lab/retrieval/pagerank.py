@@ -13,7 +13,7 @@ from kgot_lab.embedding.embedder import Embedder, argsort_descending, row_produc
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import NameIndex, phrase_id
-from kgot_lab.retrieval.fusion import fused, ranking_scores, scale_by_maximum
+from kgot_lab.retrieval.fusion import fused_ranking, ranking_scores, scale_by_maximum
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking, Triple
 
@@ -22,9 +22,9 @@ from kgot_lab.types import Ranking, Triple
 _Floats = NDArray[np.float64]
 _Rows = NDArray[np.int64]
 WALK_ERROR = 1e-9  # maximum error of all shares together
-_FEW = 200_000  # links from both ends; rounds over this many take about 30 ms
-_LEAST = 0.25  # of the average residual per link: a node with less is not pushed yet
-_MANY = 1 / 8  # of all links: following more one by one is slower than a round over all
+_PUSH_FROM_LINKS = 200_000  # links from both ends; rounds over this many take about 30 ms
+_MIN_RESIDUAL = 0.25  # of the average residual per link: a node with less is not pushed yet
+_MAX_FRONTIER = 1 / 8  # of all links: following more one by one is slower than a round over all
 
 
 class RandomWalk:
@@ -56,11 +56,13 @@ class RandomWalk:
         Raises BadInput if a weight is below 0 or none is above 0.
         """
         if weights.shape != (self._size,):
-            raise self._refused()
+            raise self._invalid_weights()
         self._check(weights)
-        return self._round_by_round(weights / weights.sum())
+        return self._power_iteration(weights / weights.sum())
 
-    def reached(self, rows: _Rows, weights: _Floats, error: float = WALK_ERROR) -> tuple[_Rows, _Floats]:
+    def reached_shares(
+        self, rows: _Rows, weights: _Floats, error: float = WALK_ERROR
+    ) -> tuple[_Rows, _Floats]:
         """Compute the nodes that a walk from weighted rows reaches, and the share of time at each.
 
         Each row is listed once. Up to 200,000 links, each counted from both ends, the result equals that of a
@@ -68,32 +70,32 @@ class RandomWalk:
         at most `error`, and a node with less may be missing. Raises BadInput as a call does.
         """
         self._check(weights)
-        if len(self._to) > _FEW and self._damping:
-            return self._pushed(rows, weights / weights.sum(), error)
+        if len(self._to) > _PUSH_FROM_LINKS and self._damping:
+            return self._forward_push(rows, weights / weights.sum(), error)
         begin = np.zeros(self._size)
         begin[rows] = weights
-        shares = self._round_by_round(begin / begin.sum())
+        shares = self._power_iteration(begin / begin.sum())
         found = np.flatnonzero(shares)
         return found, shares[found]
 
     def _check(self, weights: _Floats) -> None:
         if not np.isfinite(weights).all() or weights.min(initial=0) < 0 or not weights.any():
-            raise self._refused()
+            raise self._invalid_weights()
 
-    def _refused(self) -> BadInput:
+    def _invalid_weights(self) -> BadInput:
         return BadInput(f"seeds are {self._size} weights of 0 or more, at least one above 0")
 
-    def _round_by_round(self, seeds: _Floats) -> _Floats:
+    def _power_iteration(self, seeds: _Floats) -> _Floats:
         """Iterate over all nodes until the remaining error is small enough."""
         shares = seeds
-        for _ in range(self._rounds):
-            moved = self._moved(shares)
+        for _ in range(self._round_count):
+            moved = self._one_step(shares)
             shares = (
                 1 - self._damping + self._damping * shares[self._lonely].sum()
             ) * seeds + self._damping * moved
         return shares
 
-    def _pushed(self, rows: _Rows, seeds: _Floats, error: float) -> tuple[_Rows, _Floats]:
+    def _forward_push(self, rows: _Rows, seeds: _Floats, error: float) -> tuple[_Rows, _Floats]:
         """Compute the shares by forward push (Andersen, Chung and Lang 2006).
 
         Of the residual at a node, 1 - damping is added to its share and the rest moves along its links. The
@@ -108,11 +110,11 @@ class RandomWalk:
         waits[rows], known[rows] = seeds, True
         while (left := (waiting := waits[rows]).sum()) > error * whole:
             degrees = np.maximum(self._degrees[rows], 1)
-            pushed = waiting > _LEAST * left / degrees[waiting > 0].sum() * degrees
+            pushed = waiting > _MIN_RESIDUAL * left / degrees[waiting > 0].sum() * degrees
             front, handed = rows[pushed], waiting[pushed]
             starts, links = self._starts[front], self._starts[front + 1] - self._starts[front]
-            if (count := int(links.sum())) > len(self._to) * _MANY:
-                return self._pushed_everywhere(stays, waits, error * whole, whole)
+            if (count := int(links.sum())) > len(self._to) * _MAX_FRONTIER:
+                return self._finish_push(stays, waits, error * whole, whole)
             stays[front] += (1 - self._damping) * handed
             waits[front] = 0
             links_of = np.repeat(starts - np.cumsum(links) + links, links) + np.arange(count)
@@ -124,24 +126,24 @@ class RandomWalk:
         found = np.sort(rows[stays[rows] > 0])
         return found, stays[found] / whole
 
-    def _pushed_everywhere(
+    def _finish_push(
         self, stays: _Floats, waits: _Floats, error: float, whole: float
     ) -> tuple[_Rows, _Floats]:
         """Run the remaining rounds of a push over all nodes at once."""
         while waits.sum() > error:
             stays = stays + (1 - self._damping) * waits
-            waits = self._damping * self._moved(waits)
+            waits = self._damping * self._one_step(waits)
         found = np.flatnonzero(stays)
         return found, stays[found] / whole
 
-    def _moved(self, shares: _Floats) -> _Floats:
+    def _one_step(self, shares: _Floats) -> _Floats:
         """Move the shares of all nodes one step along the links."""
         return np.asarray(
             np.bincount(self._to, self._share * shares[self._from], minlength=self._size), np.float64
         )
 
     @property
-    def _rounds(self) -> int:
+    def _round_count(self) -> int:
         # each round multiplies the error by `damping`
         return math.ceil(math.log(WALK_ERROR) / math.log(self._damping)) if self._damping else 1
 
@@ -183,13 +185,13 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         weights = np.array(list(start.values()))
         if not weights.any():
             return ranking
-        rows, shares = walk.reached(np.array(list(start)), weights, error)
+        rows, shares = walk.reached_shares(np.array(list(start)), weights, error)
         ids, shares = [graph.ids[row] for row in rows[told[rows]].tolist()], shares[told[rows]]
         reached = set(ids)
         rest = [hit.id for hit in ranking.hits if hit.id not in reached]
         # negative scores: never reached
         scores = np.concatenate([shares, -np.arange(1, len(rest) + 1) / (len(rest) + 1)])
-        walked = fused(ranking.query, [*ids, *rest], scores, ())
+        walked = fused_ranking(ranking.query, [*ids, *rest], scores, ())
         return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
 
     options = [f"error={error:g}"] * (error != WALK_ERROR)

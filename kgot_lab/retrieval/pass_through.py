@@ -72,26 +72,30 @@ def traverse(
     """
     if walk.entry < 1 or walk.depth < 1:
         raise BadInput(f"a walk needs an entry and a depth of 1 or more, not {walk.entry} and {walk.depth}")
-    terrain = _Terrain.of(graph, walk, walk.depth if through_hubs else 0)
+    terrain = _WalkGraph.of(graph, walk, walk.depth if through_hubs else 0)
 
     def step(ranking: Ranking) -> Ranking:
         near = entry(ranking)
         close = similarity(ranking) if similarity else near
-        starts = terrain.starts(near, walk.entry)
-        paths = terrain.reached(starts, dict(zip(close.ids, ranking_scores(close).tolist(), strict=True)))
+        starts = terrain.start_rows(near, walk.entry)
+        paths = terrain.reached_paths(
+            starts, dict(zip(close.ids, ranking_scores(close).tolist(), strict=True))
+        )
         direct = [graph.ids[row] for row in starts]
-        ids = _taking_turns(direct, list(paths)) if walk.interleaved else [*direct, *paths]
+        ids = _interleave(direct, list(paths)) if walk.interleaved else [*direct, *paths]
         if walk.rest:
-            ids = list(dict.fromkeys(chain(ids, filter(terrain.shown.__contains__, close.ids))))
-        walked = Ranking(ranking.query, _placed(list(paths)), "walk", paths=paths)
+            ids = list(dict.fromkeys(chain(ids, filter(terrain.described_ids.__contains__, close.ids))))
+        walked = Ranking(ranking.query, _found_by_rank(list(paths)), "walk", paths=paths)
         lanes = (near, close, walked) if similarity else (near, walked)
-        return Ranking(ranking.query, _placed(ids), lanes=tuple((1.0, lane) for lane in lanes), paths=paths)
+        return Ranking(
+            ranking.query, _found_by_rank(ids), lanes=tuple((1.0, lane) for lane in lanes), paths=paths
+        )
 
     verb = "pass-through" if through_hubs else "neighbours"
-    return Stage(f"{verb}({', '.join([entry.name, *_options(walk)])})", step)
+    return Stage(f"{verb}({', '.join([entry.name, *_changed_options(walk)])})", step)
 
 
-def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
+def remove_texts(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
     """Return a graph in which these nodes have no text, description or summary.
 
     Raises UnknownName for an id that is not in the graph.
@@ -108,7 +112,7 @@ def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
 
 
 @dataclass(frozen=True, eq=False)
-class _Track:
+class _HitPaths:
     """The ways from one hit: the last step to each node with a text, the step into each bare node."""
 
     last: StepIndices
@@ -123,7 +127,7 @@ class _Track:
 
 
 @dataclass(frozen=True, eq=False)
-class _Terrain:
+class _WalkGraph:
     """A graph prepared for walks: links, rows with a text, and the limit of consecutive bare nodes."""
 
     links: Links
@@ -132,7 +136,7 @@ class _Terrain:
     convergence: bool
 
     @classmethod
-    def of(cls, graph: PropertyGraph, walk: Walk, depth: int) -> _Terrain:
+    def of(cls, graph: PropertyGraph, walk: Walk, depth: int) -> _WalkGraph:
         curated = [name for name in graph.type_names if name not in COMPUTED or name in walk.computed]
         links = Links.of(graph, curated if walk.types is None else walk.types)
         return cls(
@@ -143,16 +147,16 @@ class _Terrain:
         )
 
     @cached_property
-    def shown(self) -> frozenset[str]:
+    def described_ids(self) -> frozenset[str]:
         """The ids of the nodes with a text."""
         return frozenset(compress(self.links.graph.ids, self.described))
 
-    def starts(self, near: Ranking, count: int) -> list[int]:
+    def start_rows(self, near: Ranking, count: int) -> list[int]:
         """Return the rows of the first hits that have a text, since a bare node is never a hit."""
         rows = map(self.links.row, near.ids)
         return list(islice((row for row in rows if self.described[row]), count))
 
-    def reached(self, starts: list[int], similarity: Mapping[str, float]) -> LazyTexts:
+    def reached_paths(self, starts: list[int], similarity: Mapping[str, float]) -> LazyTexts:
         """Return the nodes with a text that a walk from the starts reaches, with their paths.
 
         They are ordered by (hits, ways, similarity, id). Each has one path from every hit that leads to it.
@@ -164,10 +168,10 @@ class _Terrain:
         owner, last = owner[new], last[new]
         rows, node = np.unique(self.links.ends.indices[last], return_inverse=True)
         origins = self.links.origins[last]
-        per_hit = _firsts(node, owner)
+        per_hit = _first_indices(node, owner)
         hits = np.bincount(node[per_hit])
         # all edges from hits are one way
-        ways = np.bincount(node[_firsts(node, np.where(self.described[origins], -1, origins))])
+        ways = np.bincount(node[_first_indices(node, np.where(self.described[origins], -1, origins))])
         ids = [self.links.graph.ids[row] for row in rows.tolist()]
         close = [-similarity.get(id, -math.inf) for id in ids]
         counted = ((-hits).tolist(), (-ways).tolist()) if self.convergence else ()
@@ -183,7 +187,7 @@ class _Terrain:
 
         return LazyTexts([row[-2] for row in order], describe)
 
-    def _track(self, start: int) -> _Track:
+    def _track(self, start: int) -> _HitPaths:
         """Find the ways from a row, nearest first, without returning to the row."""
         ends = self.links.ends
         entered: dict[int, int] = {}
@@ -198,26 +202,26 @@ class _Terrain:
             fresh = {hub: place for hub, place in steps if hub not in entered}
             entered |= fresh
             front = list(fresh)
-        return _Track(np.concatenate(last), entered)
+        return _HitPaths(np.concatenate(last), entered)
 
 
-def _firsts(major: StepIndices, minor: StepIndices) -> StepIndices:
+def _first_indices(major: StepIndices, minor: StepIndices) -> StepIndices:
     """Return the first index of each distinct pair, in the order of the pairs."""
     if not len(major):
         return np.empty(0, np.int64)
     return np.unique(major * (minor.max() + 2) + minor + 1, return_index=True)[1]
 
 
-def _taking_turns(hits: list[str], walked: list[str]) -> list[str]:
+def _interleave(hits: list[str], walked: list[str]) -> list[str]:
     return [id for pair in zip_longest(hits, walked) for id in pair if id is not None]
 
 
-def _placed(ids: list[str]) -> HitColumns:
+def _found_by_rank(ids: list[str]) -> HitColumns:
     places = np.arange(len(ids))
     return HitColumns(ids, places, 1 / (places + 1))
 
 
-def _options(walk: Walk) -> list[str]:
+def _changed_options(walk: Walk) -> list[str]:
     """List the options that differ from the defaults, for the name of a stage."""
     usual = Walk()
     said = [

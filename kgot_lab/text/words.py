@@ -43,18 +43,18 @@ def stem(word: str) -> str:
 
 
 _WORD = re.compile(r"\w+")
-_NAMED = re.compile(r"[^\W_]+")
-_NO_SPACES = (  # Thai to Khmer, Japanese, Chinese; Korean too, whose particles follow a name without a space
+_NAME_TOKEN = re.compile(r"[^\W_]+")
+_UNSPACED_SCRIPTS = (  # Thai to Khmer, Japanese, Chinese; Korean too, whose particles follow a name without a space
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-_UNSPACED = re.compile(f"[{_NO_SPACES}]|[^{_NO_SPACES}]+")
-_SEARCHED = re.compile(r"\b\w\w+\b")
+_UNSPACED = re.compile(f"[{_UNSPACED_SCRIPTS}]|[^{_UNSPACED_SCRIPTS}]+")
+_SEARCH_WORD = re.compile(r"\b\w\w+\b")
 SEARCH_STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such "
     "that the their then there these they this to was will with".split()
 )  # Lucene's, which bm25s also uses
-_COMMON = frozenset(
+CONTENT_STOP_WORDS = frozenset(
     "a an and are as at be been but by did do does for from had has have he her his how i in is it its of on or s she that the their "
     "them then there they this to was were what when where which who whom whose why will with".split()
 )
@@ -62,7 +62,11 @@ _COMMON = frozenset(
 
 def content_words(text: str) -> list[str]:
     """Return the content words of a text, in lower case and lightly stemmed."""
-    return [light_stem(word) for word in _WORD.findall(normalise_nfc(text).lower()) if word not in _COMMON]
+    return [
+        light_stem(word)
+        for word in _WORD.findall(normalise_nfc(text).lower())
+        if word not in CONTENT_STOP_WORDS
+    ]
 
 
 def searched_words(text: str) -> list[str]:
@@ -70,7 +74,9 @@ def searched_words(text: str) -> list[str]:
 
     Equals the tokenisation of bm25s applied to the composed text.
     """
-    return [word for word in _SEARCHED.findall(normalise_nfc(text).lower()) if word not in SEARCH_STOP_WORDS]
+    return [
+        word for word in _SEARCH_WORD.findall(normalise_nfc(text).lower()) if word not in SEARCH_STOP_WORDS
+    ]
 
 
 def casefold_words(text: str) -> list[str]:
@@ -88,7 +94,7 @@ def name_tokens(text: str) -> tuple[str, ...]:
 
     Underscores between words count as spaces.
     """
-    return tuple(_NAMED.findall(normalise_nfc(text.casefold())))
+    return tuple(_NAME_TOKEN.findall(normalise_nfc(text.casefold())))
 
 
 def name_units(text: str) -> tuple[str, ...]:

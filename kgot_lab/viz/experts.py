@@ -89,7 +89,10 @@ def _format_parts(node: ThoughtNode) -> str:
 
 def _sheet(thought: Thought) -> Sheet:
     rows = (
-        (str(rank), node.name, node.type, format_decimal(node.score), *map(format_decimal, _lanes_of(node).values()), node.path, "yes" if node.told else "no")
+        (
+            str(rank), node.name, node.type, format_decimal(node.score),
+            *map(format_decimal, _lanes_of(node).values()), node.path, "yes" if node.told else "no",
+        )
         for rank, node in enumerate(thought.nodes, 1)
     )  # fmt: skip
     return sheet(

@@ -15,9 +15,9 @@ import pytest
 from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN, bench
-from kgot_lab.benchmark.recall.filling import receipt
+from kgot_lab.benchmark.recall.filling import results_path
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
-from kgot_lab.benchmark.recall.systems import ByPlan, systems
+from kgot_lab.benchmark.recall.systems import TunedSystem, systems
 from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, StoreUnavailable, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.results import Plan
@@ -134,7 +134,7 @@ def test_the_margin_of_the_plan_changes_what_the_gate_admits():
 
 def test_what_is_tuned_is_tuned_for_the_primary_measure_of_the_plan():
     heard = []
-    mine = ByPlan(lambda plan: heard.append((plan.primary, plan.margin)) or LINKED)
+    mine = TunedSystem(lambda plan: heard.append((plan.primary, plan.margin)) or LINKED)
     bench(DATA, systems={"mine": mine, "base": BASE}, plan=Plan("base", "ndcg@10", margin=0.5, rounds=200))
     assert heard == [("ndcg@10", 0.5)]
     weights = {
@@ -198,8 +198,8 @@ def test_the_same_call_on_the_same_folder_goes_on_and_runs_nothing_twice(tmp_pat
         return linked(ranking)
 
     own = {
-        "base": ByPlan(lambda plan: BASE, version="1"),
-        "mine": ByPlan(lambda plan: Stage("mine", counted), version="1"),
+        "base": TunedSystem(lambda plan: BASE, version="1"),
+        "mine": TunedSystem(lambda plan: Stage("mine", counted), version="1"),
     }
     with pytest.raises(KeyboardInterrupt):
         bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
@@ -247,9 +247,11 @@ def test_without_a_plan_that_of_the_folder_is_followed(tmp_path):
 
 def test_a_system_that_was_changed_is_run_again_under_its_name_and_what_was_not_is_kept(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
-    base = receipt(tmp_path, DATA, "base").stat().st_mtime_ns
+    base = results_path(tmp_path, DATA, "base").stat().st_mtime_ns
     again = bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
-    assert again.row("mine").mean == 0.1875 and receipt(tmp_path, DATA, "base").stat().st_mtime_ns == base
+    assert (
+        again.row("mine").mean == 0.1875 and results_path(tmp_path, DATA, "base").stat().st_mtime_ns == base
+    )
 
 
 def test_ours_are_run_again_with_another_embedder_where_they_have_one(tmp_path, monkeypatch):
@@ -301,7 +303,7 @@ def test_the_report_names_the_embedder_of_its_systems_and_which_have_another(tmp
 
 def test_a_receipt_that_names_no_version_is_reported_and_replaced_where_its_system_is_run(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
-    path = receipt(tmp_path, DATA, "mine")
+    path = results_path(tmp_path, DATA, "mine")
     head, *rows, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
     head = {name: value for name, value in head.items() if name not in ("version", "embedder", "additions")}
     earlier = [head | end | {"format": "recall receipt 1"}, *rows]
@@ -550,7 +552,7 @@ def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path
     assert sorted(
         path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
     ) == ["plan.json", "tiny/base.jsonl.gz", "tiny/mine.jsonl.gz"]
-    assert receipt(tmp_path, DATA, "mine").exists()
+    assert results_path(tmp_path, DATA, "mine").exists()
     with pytest.raises(UnknownName):
         bench(DATA, systems={"mine": LINKED}, plan=Plan("nobody"), folder=tmp_path)
 

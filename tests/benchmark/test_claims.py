@@ -9,7 +9,7 @@ from kgot_lab.benchmark.recall.claims import (
     PUBLISHED_CLAIMS,
     REPLICATES,
     UNDECIDED,
-    WAITING,
+    UNTESTABLE_CLAIMS,
     judge_claims,
 )
 from kgot_lab.benchmark.recall.datasets import Dataset
@@ -97,7 +97,8 @@ def test_the_table_in_markdown_has_every_verdict_and_what_waits():
         and f"| {UNDECIDED} |" in table.markdown()
     )
     assert all(
-        f"- {claim}: {why}." in table.markdown() and claim in repr(table) for claim, why in WAITING.items()
+        f"- {claim}: {why}." in table.markdown() and claim in repr(table)
+        for claim, why in UNTESTABLE_CLAIMS.items()
     )
     assert (
         all(claim.text in repr(table) for claim in PUBLISHED_CLAIMS)

@@ -25,13 +25,13 @@ from kgot_lab.benchmark.comparison.comparison_run import (
     ComparisonSlice,
     estimate_remaining,
     forecast_grid,
+    load_system_results,
     missing_answers,
-    place_of,
     questions_in_turn,
-    receipts_of,
+    system_folder,
 )
-from kgot_lab.benchmark.comparison.plan import Design, comparison_plan, develop_samples, drawn_samples
-from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids, reached_goals
+from kgot_lab.benchmark.comparison.plan import Design, develop_samples, drawn_samples, load_comparison_plan
+from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids, judge_goals
 from kgot_lab.benchmark.comparison.systems import (
     ABLATION_PAIRS,
     ABLATIONS,
@@ -41,7 +41,7 @@ from kgot_lab.benchmark.comparison.systems import (
     check_systems,
     prompt_digests,
 )
-from kgot_lab.benchmark.questions.attempt import IN_JSON
+from kgot_lab.benchmark.questions.attempt import JSON_CALL
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection, musique_dev
 from kgot_lab.embedding.pretrained import MiniLM
@@ -106,7 +106,7 @@ def test_the_sets_are_whole_and_the_ids_of_passages_do_not_follow_the_questions(
     first = [place[question.gold[0]] for question in data.questions]
     inverted = sum(one > other for one, other in pairwise(first))
     assert 0.4 < inverted / len(first) < 0.6
-    assert not {question.id for question in Selection().of(data).questions} & set(data.parts["locked"])
+    assert not {question.id for question in Selection().select(data).questions} & set(data.parts["locked"])
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def test_wherever_it_stops_all_systems_have_answered_the_same_first_questions():
 def test_every_system_answers_and_leaves_a_trace_of_what_it_read(tmp_path):
     receipts = {
         (due.set, due.system, due.question.id): receipt
-        for due, receipt in ComparisonRun(TINY, tmp_path / "out", reader()).answers()
+        for due, receipt in ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing()
     }
     assert len(receipts) == len(list(questions_in_turn(TINY))) and not any(
         receipt.error for receipt in receipts.values()
@@ -149,7 +149,7 @@ def test_every_system_answers_and_leaves_a_trace_of_what_it_read(tmp_path):
         receipts["first", "gold", "curie"].evidence_tokens
         < receipts["first", "follow-few", "curie"].evidence_tokens
     )
-    events = load_run(place_of(tmp_path / "out", "second", "gold") / "traces" / "newton.jsonl").events
+    events = load_run(system_folder(tmp_path / "out", "second", "gold") / "traces" / "newton.jsonl").events
     [found] = [event for event in events if isinstance(event, ToolReturned)]
     [asked] = [event for event in events if isinstance(event, Asked)]
     assert (
@@ -172,15 +172,15 @@ class Sure:
 
 def test_what_was_answered_is_not_asked_again_in_the_next_sitting(tmp_path):
     first, second = reader(), reader()
-    with closing(ComparisonRun(TINY, tmp_path / "out", first).answers()) as answers:
+    with closing(ComparisonRun(TINY, tmp_path / "out", first).answer_missing()) as answers:
         begun = [next(answers) for _ in range(6)]
     left = missing_answers(TINY, tmp_path / "out")
-    rest = list(ComparisonRun(TINY, tmp_path / "out", second).answers())
+    rest = list(ComparisonRun(TINY, tmp_path / "out", second).answer_missing())
     assert [due for due, _ in (*begun, *rest)] == list(questions_in_turn(TINY)) and [
         due for due, _ in rest
     ] == left
     assert not set(first.asked[:6]) & set(second.asked) and missing_answers(TINY, tmp_path / "out") == []
-    assert list(ComparisonRun(TINY, tmp_path / "out", reader()).answers()) == []
+    assert list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing()) == []
 
 
 KILLED = """
@@ -196,7 +196,7 @@ def reply(prompt):
         Path(sys.argv[1], "held").touch()
         threading.Event().wait()
     return told_in_brief(prompt)
-list(ComparisonRun(TINY, Path(sys.argv[1], "out"), reader(reply)).answers())
+list(ComparisonRun(TINY, Path(sys.argv[1], "out"), reader(reply)).answer_missing())
 """
 
 
@@ -210,7 +210,7 @@ def test_killed_in_the_middle_of_a_question_it_goes_on(tmp_path):
     process.send_signal(signal.SIGKILL)
     assert process.wait(timeout=AMPLE) == -signal.SIGKILL
     there = len(list(questions_in_turn(TINY))) - len(missing_answers(TINY, tmp_path / "out"))
-    again = list(ComparisonRun(TINY, tmp_path / "out", reader()).answers())
+    again = list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing())
     assert (
         there >= 3
         and len(again) + there == len(list(questions_in_turn(TINY)))
@@ -223,8 +223,8 @@ def test_a_model_that_always_fails_stops_the_sitting_and_is_asked_again_later(tm
         raise LLMError("the server is away")
 
     with pytest.raises(LLMError, match=r"5 answers in a row ended in an error.*the server is away"):
-        list(ComparisonRun(TINY, tmp_path / "out", reader(fails)).answers())
-    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answers())) == len(
+        list(ComparisonRun(TINY, tmp_path / "out", reader(fails)).answer_missing())
+    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing())) == len(
         list(questions_in_turn(TINY))
     )
 
@@ -235,10 +235,10 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
     chosen = ComparisonSlice(["rag", "follow-few"], ["first"])
     before = {
         (due.system, due.question.id): receipt
-        for due, receipt in ComparisonRun(TINY, tmp_path / "one", first).answers(chosen)
+        for due, receipt in ComparisonRun(TINY, tmp_path / "one", first).answer_missing(chosen)
     }
     sitting = ComparisonRun(TINY, tmp_path / "two", second, reuse=[tmp_path / "one"])
-    again = {(due.system, due.question.id): receipt for due, receipt in sitting.answers(chosen)}
+    again = {(due.system, due.question.id): receipt for due, receipt in sitting.answer_missing(chosen)}
     assert again.keys() == before.keys() and len(again) == 6
     for asked, receipt in again.items():
         there = before[asked]
@@ -250,7 +250,7 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
         assert receipt.seconds == there.model_seconds
     other = reader()
     list(
-        ComparisonRun(TINY, tmp_path / "three", other, reuse=[tmp_path / "one"]).answers(
+        ComparisonRun(TINY, tmp_path / "three", other, reuse=[tmp_path / "one"]).answer_missing(
             ComparisonSlice(["rag"], ["first"])
         )
     )
@@ -275,11 +275,11 @@ def test_each_ablation_changes_one_mode_and_the_plan_says_in_what(tmp_path):
 
 def test_a_system_may_change_until_it_has_answered_and_the_plan_says_so(tmp_path):
     folder = tmp_path / "out"
-    list(ComparisonRun(TINY, folder, reader()).answers(ComparisonSlice(systems=("rag",), limit=1)))
+    list(ComparisonRun(TINY, folder, reader()).answer_missing(ComparisonSlice(systems=("rag",), limit=1)))
     loop = replace(TINY.systems["loop"], passages=TINY.systems["loop"].passages + 1)
     other = replace(TINY, systems={**TINY.systems, "loop": loop})
-    list(ComparisonRun(other, folder, reader()).answers(ComparisonSlice(systems=("loop",), limit=1)))
-    plan = comparison_plan(folder)
+    list(ComparisonRun(other, folder, reader()).answer_missing(ComparisonSlice(systems=("loop",), limit=1)))
+    plan = load_comparison_plan(folder)
     assert plan["systems"]["loop"]["passages"] == loop.passages and plan["amended"][0][
         "before their first answer"
     ] == ["loop"]
@@ -290,11 +290,11 @@ def test_a_system_may_change_until_it_has_answered_and_the_plan_says_so(tmp_path
 def test_questions_asked_again_are_laid_beside_their_first_answers(tmp_path):
     for folder, limit in (("first", 2), ("again", 1)):
         list(
-            ComparisonRun(TINY, tmp_path / folder, reader()).answers(
+            ComparisonRun(TINY, tmp_path / folder, reader()).answer_missing(
                 ComparisonSlice(systems=("rag",), limit=limit)
             )
         )
-    first, again = (ComparisonResults.of(tmp_path / folder) for folder in ("first", "again"))
+    first, again = (ComparisonResults.load(tmp_path / folder) for folder in ("first", "again"))
     told = repetition(first, again, "rag")
     assert (told.answers, told.same) == (
         len(again.answers["rag"]),
@@ -311,8 +311,8 @@ def test_questions_asked_again_are_laid_beside_their_first_answers(tmp_path):
 
 
 def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_path):
-    list(ComparisonRun(TINY, tmp_path / "out", reader()).answers(ComparisonSlice(limit=1)))
-    plan = comparison_plan(tmp_path / "out")
+    list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing(ComparisonSlice(limit=1)))
+    plan = load_comparison_plan(tmp_path / "out")
     assert plan["systems"]["loop"]["limits"]["steps"] == 7 and plan["model"]["name"] == "scripted reader"
     assert plan["systems"]["rag"]["prompts"] != plan["systems"]["loop"]["prompts"]
     assert plan["sets"]["first"]["questions"] == 3 and plan["aims"][0]["kind"] == "gain"
@@ -320,13 +320,16 @@ def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_pa
         BadInput, match=r"another plan: .*systems\.rag\.passages is 2 there and 3 now.*not changed afterwards"
     ):
         other = replace(TINY, systems={**WAYS_TO_ANSWER, "rag": AnswerSystem("json", "convex", 3)})
-        list(ComparisonRun(other, tmp_path / "out", reader()).answers())
+        list(ComparisonRun(other, tmp_path / "out", reader()).answer_missing())
     with pytest.raises(BadInput, match=r"model\.name is"):
-        list(ComparisonRun(TINY, tmp_path / "out", replace_name(reader(), "another")).answers())
+        list(ComparisonRun(TINY, tmp_path / "out", replace_name(reader(), "another")).answer_missing())
     with pytest.raises(BadInput, match=r"sets\.first\.questions is 3 there and 2 now"):
         fewer = replace(TINY, samples={**SETS, "first": SETS["first"].only(["lovelace", "curie"])})
-        list(ComparisonRun(fewer, tmp_path / "out", reader()).answers())
-    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answers(ComparisonSlice(limit=1)))) == 0
+        list(ComparisonRun(fewer, tmp_path / "out", reader()).answer_missing())
+    assert (
+        len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing(ComparisonSlice(limit=1))))
+        == 0
+    )
 
 
 def replace_name(llm, name):
@@ -362,7 +365,7 @@ def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more)
     asked = [(name, question) for name, sample in SETS.items() for question in sample.questions]
     for system, rows in scores.items():
         for (name, question), (em, likelihood) in zip(asked, rows, strict=False):
-            place = place_of(folder, name, system)
+            place = system_folder(folder, name, system)
             place.mkdir(parents=True, exist_ok=True)
             costs = {
                 "prompt_tokens": 100,
@@ -375,7 +378,7 @@ def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more)
                 question.id, em=em, f1=em, likelihood=likelihood, **{**costs, **more.get(system, {})}
             )
             append_result(place / "receipts.jsonl", receipt)
-    return ComparisonResults.of(folder)
+    return ComparisonResults.load(folder)
 
 
 def row_of(findings, system, on="all sets"):
@@ -424,7 +427,7 @@ def test_each_aim_is_reached_missed_or_open_and_says_by_what(tmp_path):
         tmp_path / "out",
         {"closed-book": [(0, None)] * 5, "rag": [(1, None)] * 5, "follow-few": [(1, None)] * 4},
     )
-    gain, not_below, least = reached_goals(findings)
+    gain, not_below, least = judge_goals(findings)
     assert (
         gain.verdict == "missed"
         and gain.figure.startswith("+1.000 (+1.000 to +1.000), p ")
@@ -433,7 +436,7 @@ def test_each_aim_is_reached_missed_or_open_and_says_by_what(tmp_path):
     assert not_below.verdict == "reached" and "so far 4 of 5 questions" in not_below.figure
     assert (least.verdict, least.figure) == ("reached", "1.000 [1.000, 1.000]")
     nothing = written(tmp_path / "none", {"closed-book": [(0, None)]})
-    assert [each.verdict for each in reached_goals(nothing)] == ["open"] * 3
+    assert [each.verdict for each in judge_goals(nothing)] == ["open"] * 3
 
 
 def test_what_is_aimed_at_is_a_family_of_its_own_so_that_looking_at_more_costs_it_nothing(tmp_path):
@@ -476,29 +479,31 @@ def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_to
     assert forecast_grid(list(after.values())).rows[-1][1].text == str(
         len(missing_answers(TINY, tmp_path / "out"))
     )
-    assert receipts_of(tmp_path / "out", "first", "loop") == {}
+    assert load_system_results(tmp_path / "out", "first", "loop") == {}
 
 
 def test_a_comparison_goes_on_another_day_on_another_machine(tmp_path):
-    list(ComparisonRun(TINY, tmp_path, reader()).answers(ComparisonSlice(systems=("rag",), limit=1)))
-    plan = comparison_plan(tmp_path) | {
+    list(ComparisonRun(TINY, tmp_path, reader()).answer_missing(ComparisonSlice(systems=("rag",), limit=1)))
+    plan = load_comparison_plan(tmp_path) | {
         "made": {"date": "2001-02-03", "version": "0.0.1", "machine": "abacus"}
     }
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    assert list(ComparisonRun(TINY, tmp_path, reader()).answers(ComparisonSlice(systems=("rag",), limit=2)))
-    assert comparison_plan(tmp_path) == plan
+    assert list(
+        ComparisonRun(TINY, tmp_path, reader()).answer_missing(ComparisonSlice(systems=("rag",), limit=2))
+    )
+    assert load_comparison_plan(tmp_path) == plan
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(BadInput, match=r"has no plan.json but holds notes.txt"):
-        list(ComparisonRun(TINY, tmp_path, reader()).answers())
+        list(ComparisonRun(TINY, tmp_path, reader()).answer_missing())
     with pytest.raises(BadInput, match="there is no plan of a comparison"):
-        ComparisonResults.of(tmp_path)
+        ComparisonResults.load(tmp_path)
     for other in ('{"plan": 1, "set": "hotpotqa"}', '{"kind": "does the graph pay"}', "[]"):
         (tmp_path / "plan.json").write_text(other)
         with pytest.raises(BadInput, match="is not the plan of a comparison"):
-            ComparisonResults.of(tmp_path)
+            ComparisonResults.load(tmp_path)
 
 
 def test_a_question_without_known_sentences_has_no_ceiling():
@@ -517,12 +522,12 @@ def test_a_system_whose_preset_is_not_there_is_left_out_unless_it_is_named():
 
 def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):
     design = without("loop", "closed-book", "rag", "gold")
-    [(due, receipt)] = ComparisonRun(design, tmp_path / "out", reader(lambda _: "Atlantis")).answers(
+    [(due, receipt)] = ComparisonRun(design, tmp_path / "out", reader(lambda _: "Atlantis")).answer_missing(
         ComparisonSlice((), ["second"], 1)
     )
-    answered = load_run(place_of(tmp_path / "out", due.set, due.system) / "traces" / "newton.jsonl").events[
-        -1
-    ]
+    answered = load_run(
+        system_folder(tmp_path / "out", due.set, due.system) / "traces" / "newton.jsonl"
+    ).events[-1]
     assert receipt.predicted == "Atlantis" and receipt.rests is False and answered.forced
 
 
@@ -560,7 +565,7 @@ def test_evidence_is_part_of_an_aim_where_it_has_a_share(tmp_path):
     taken = {"rag": {"evidence_tokens": 100}, "follow-few": {"evidence_tokens": 30}}
     findings = written(tmp_path / "out", {"rag": [(1, None)] * 5, "follow-few": [(1, None)] * 5}, **taken)
     plan = {**findings.plan, "aims": [{**findings.plan["aims"][1], "share": share} for share in (0.25, 0.5)]}
-    tight, loose = reached_goals(ComparisonResults(plan, findings.answers))
+    tight, loose = judge_goals(ComparisonResults(plan, findings.answers))
     assert (tight.verdict, loose.verdict) == ("missed", "reached") and tight.figure.endswith(
         ".300 of its evidence tokens"
     )
@@ -568,19 +573,21 @@ def test_evidence_is_part_of_an_aim_where_it_has_a_share(tmp_path):
 
 def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_its_receipt(tmp_path):
     given = list(
-        ComparisonRun(without("loop"), tmp_path / "out", Sure()).answers(ComparisonSlice((), ["first"], 1))
+        ComparisonRun(without("loop"), tmp_path / "out", Sure()).answer_missing(
+            ComparisonSlice((), ["first"], 1)
+        )
     )
     assert len(given) == 4 and all(receipt.likelihood == pytest.approx(0.5) for _, receipt in given)
-    assert not IN_JSON.prompt(
+    assert not JSON_CALL.prompt(
         "Where?", None
     ).likelihood  # what was recorded before is still found by its prompt
-    assert row_of(ComparisonResults.of(tmp_path / "out"), "rag").calibration_error == pytest.approx(0.5)
+    assert row_of(ComparisonResults.load(tmp_path / "out"), "rag").calibration_error == pytest.approx(0.5)
 
 
 def test_no_question_is_begun_once_the_minutes_are_over(tmp_path):
     times = iter([0.0, 0.0, 30.0, 59.0, 60.0])
     answered = list(
-        ComparisonRun(TINY, tmp_path / "out", reader(), clock=lambda: next(times)).answers(minutes=1)
+        ComparisonRun(TINY, tmp_path / "out", reader(), clock=lambda: next(times)).answer_missing(minutes=1)
     )
     assert [due for due, _ in answered] == list(questions_in_turn(TINY))[:3]
 

@@ -23,7 +23,7 @@ from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.cli.app import app
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import derive_reports
-from kgot_lab.evaluation.results import load_receipt
+from kgot_lab.evaluation.results import load_results
 from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.types import Edge
 
@@ -59,7 +59,7 @@ def test_the_table_is_recomputed_from_per_query_results_without_running_anything
 
 def test_a_value_of_the_table_is_the_mean_over_the_test_split_of_the_stored_hits(folder):
     (report,) = [each for each in derive_reports(folder, load_dataset) if each.dataset.name == "tiny"]
-    kept = load_receipt(folder / "tiny" / "bm25.jsonl.gz")
+    kept = load_results(folder / "tiny" / "bm25.jsonl.gz")
     recall = [
         len(set(kept.ids(query)[:5]) & set(TINY.qrels[query])) / len(TINY.qrels[query])
         for query in sorted(TINY.locked)
@@ -97,7 +97,7 @@ def test_an_excluded_document_is_in_no_result_and_the_next_one_takes_its_place(t
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(BUNDLED, "tiny", lambda: data)
         bench_families(tmp_path, names=["tiny"], embedder=SyntheticVectors(64))
-    kept = load_receipt(tmp_path / "tiny" / "bm25.jsonl.gz").ids(query.id)
+    kept = load_results(tmp_path / "tiny" / "bm25.jsonl.gz").ids(query.id)
     assert kept[: len(others)] == others and first not in kept
 
 

@@ -12,13 +12,13 @@ import pytest
 from support.birthplaces import ASKED, SETS, TINY, reader
 
 from benchmarks.questions.lost_answers import stage_of_loss
-from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice, place_of
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice, system_folder
 from kgot_lab.benchmark.comparison.losses import (
     LOSSES,
     collect_losses,
-    loss_of,
+    find_loss,
+    load_losses,
     losses_grid,
-    losses_on_file,
     save_losses,
 )
 from kgot_lab.benchmark.comparison.results import ComparisonResults
@@ -46,7 +46,7 @@ def run(
 
 
 def stage(question=LOVELACE, f1=0.0, em=0.0, error="", **happened):
-    return loss_of(
+    return find_loss(
         question, tuple(run(question, **happened)), QuestionResult(question.id, em=em, f1=f1, error=error)
     )
 
@@ -84,12 +84,12 @@ def folder(monkeypatch, tmp_path):
     for name, questions in SETS.items():
         monkeypatch.setitem(BUNDLED_SETS, name, lambda questions=questions: questions)
     chosen = ComparisonSlice(["closed-book", "rag", "gold"])
-    assert list(ComparisonRun(TINY, tmp_path / "out", reader(lambda _: "Paris")).answers(chosen))
+    assert list(ComparisonRun(TINY, tmp_path / "out", reader(lambda _: "Paris")).answer_missing(chosen))
     return tmp_path / "out"
 
 
 def table(folder):
-    findings = ComparisonResults.of(folder)
+    findings = ComparisonResults.load(folder)
     return {
         row[0].text: [cell.text for cell in row[1:]]
         for row in losses_grid(findings, collect_losses(folder, findings)).rows
@@ -97,10 +97,10 @@ def table(folder):
 
 
 def test_what_is_known_stays_known_when_the_traces_are_gone(folder):
-    findings = ComparisonResults.of(folder)
+    findings = ComparisonResults.load(folder)
     save_losses(folder, collect_losses(folder, findings))
     before = table(folder)
-    shutil.rmtree(place_of(folder, "first", "gold") / "traces")
+    shutil.rmtree(system_folder(folder, "first", "gold") / "traces")
     assert table(folder) == before
     for path in folder.rglob("traces"):
         shutil.rmtree(path)
@@ -110,8 +110,8 @@ def test_what_is_known_stays_known_when_the_traces_are_gone(folder):
 
 
 def test_an_answer_that_was_asked_for_again_is_not_told_by_its_old_stage(folder):
-    save_losses(folder, collect_losses(folder, ComparisonResults.of(folder)))
-    place = place_of(folder, "second", "gold")
+    save_losses(folder, collect_losses(folder, ComparisonResults.load(folder)))
+    place = system_folder(folder, "second", "gold")
     shutil.rmtree(place / "traces")
     append_result(place / "receipts.jsonl", QuestionResult("newton", "Woolsthorpe", em=1.0, f1=1.0))
     assert table(folder)["gold on second"][-1] == "1 of 2"
@@ -139,12 +139,12 @@ def test_a_file_of_something_else_is_refused_and_stays(folder, held, why):
     path = folder / "lost.json"
     path.write_text(held)
     with pytest.raises(BadInput, match=why) as refused:
-        collect_losses(folder, ComparisonResults.of(folder))
+        collect_losses(folder, ComparisonResults.load(folder))
     assert "restore a copy, or put it away" in str(refused.value) and path.read_text() == held
 
 
 def test_a_damaged_trace_is_left_out_and_the_table_says_how_many_are_known(folder):
-    path = place_of(folder, "second", "gold") / "traces" / "newton.jsonl"
+    path = system_folder(folder, "second", "gold") / "traces" / "newton.jsonl"
     path.write_text(path.read_text().replace("Newton", "Einstein"))
     assert table(folder)["gold on second"][-1] == "1 of 2"
 
@@ -169,10 +169,10 @@ def test_the_words_of_the_question_and_of_the_examples_are_not_what_was_shown():
 
 
 def test_the_file_is_the_same_whatever_the_order_of_the_answers(folder):
-    findings = ComparisonResults.of(folder)
+    findings = ComparisonResults.load(folder)
     stages = collect_losses(folder, findings)
     save_losses(folder, stages)
-    assert losses_on_file(folder, findings.plan) == stages
+    assert load_losses(folder, findings.plan) == stages
     assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == [
         "curie",
         "lovelace",

@@ -11,27 +11,27 @@ from dataclasses import replace
 import pytest
 from support.loop_script import WRITE, call, scripted, votes
 
-from kgot_lab.benchmark.questions.batch import Halted, in_parallel, lock_folder, trace_name
-from kgot_lab.benchmark.questions.kit import ModelsBehind, all_working_tools, nothing_more
+from kgot_lab.benchmark.questions.batch import Halted, lock_folder, run_in_parallel, trace_name
+from kgot_lab.benchmark.questions.kit import ToolModels, all_working_tools, no_tools
 from kgot_lab.benchmark.questions.plan import AnswerSettings, QuestionPlan, check_run, prepare_run, read_plan
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
     QuestionResult,
+    add_costs,
     add_grade,
     append_result,
     facts_read,
     read_results,
-    scored,
-    with_costs,
-    withheld,
+    score_answer,
+    withhold_answer,
 )
 from kgot_lab.benchmark.questions.report import (
+    earlier_spending,
     estimate_rest,
     graded_grid,
     note_untraced,
     results_grid,
     results_json,
-    spent_before,
     write_totals,
 )
 from kgot_lab.benchmark.questions.sets import Selection
@@ -61,7 +61,7 @@ def test_an_error_ends_the_work_after_what_is_under_way():
 
     done = []
     with pytest.raises(LLMError, match="no"):
-        for result in in_parallel(work, range(9), 2, halt):
+        for result in run_in_parallel(work, range(9), 2, halt):
             done.append(result)
     assert done == [1]
 
@@ -70,7 +70,7 @@ def test_an_error_ends_the_work_after_what_is_under_way():
 
 
 def test_a_grade_decides_where_there_is_one_and_an_unclear_one_is_not_right():
-    receipt = scored(Question("q", "Who?", "Ada"), "It was Ada.", "grader")
+    receipt = score_answer(Question("q", "Who?", "Ada"), "It was Ada.", "grader")
     assert not receipt.correct and add_grade(receipt, Grade("correct", "A"), "judge").correct
     unclear = add_grade(receipt, Grade("unclear", "hm"), "judge")
     assert unclear.correct is False and unclear.end == "unclear" and unclear.span == "hm"
@@ -134,7 +134,7 @@ def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took
     by, folder = AnswerSettings("zero-shot", guessing([]), REFERENCE), tmp_path / "run"
 
     def answered(grader=None):
-        return list(prepare_run(ASKED, Selection(), replace(by, grader=grader), folder).run.answers())
+        return list(prepare_run(ASKED, Selection(), replace(by, grader=grader), folder).run.answer_missing())
 
     timed = [receipt.seconds for receipt in answered()]
     graded = answered(Scripted(lambda _: "A", "judge"))
@@ -165,7 +165,7 @@ def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_t
         Answered(text="London", forced=False),
     ]
     assert facts_read(events) == f"{ada}\n{noether}"
-    receipt = with_costs(QuestionResult("q"), events, 1.0)
+    receipt = add_costs(QuestionResult("q"), events, 1.0)
     assert (
         receipt.rests
         and receipt.likelihood == pytest.approx(math.exp(-0.1))
@@ -199,10 +199,10 @@ PLAN = QuestionPlan(
 
 
 def test_the_same_plan_goes_on_and_another_one_is_told_apart(tmp_path):
-    assert [PLAN.keep(tmp_path / "run"), PLAN.keep(tmp_path / "run")] == [False, True]
-    assert replace(PLAN, made={"date": "2027-01-01"}).keep(tmp_path / "run")  # the day is no part of it
+    assert [PLAN.write(tmp_path / "run"), PLAN.write(tmp_path / "run")] == [False, True]
+    assert replace(PLAN, made={"date": "2027-01-01"}).write(tmp_path / "run")  # the day is no part of it
     with pytest.raises(BadInput, match=r"limits\.steps is 7 there and 5 now; tools is") as refused:
-        replace(PLAN, limits={"steps": 5}, tools=[]).keep(tmp_path / "run")
+        replace(PLAN, limits={"steps": 5}, tools=[]).write(tmp_path / "run")
     assert "selection" not in str(refused.value) and read_plan(tmp_path / "run")["limits"] == {"steps": 7}
 
 
@@ -242,7 +242,7 @@ def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_
         AnswerSettings("loop", llm, REFERENCE, tools=lambda question, behind: [web]),
         tmp_path / "run",
     )
-    [receipt] = ready.run.answers()
+    [receipt] = ready.run.answer_missing()
     assert (
         receipt.correct
         and receipt.tools == {"web": 1}
@@ -274,14 +274,14 @@ def guessing(asked: list[str]) -> Scripted:
 def test_a_second_walk_that_a_kill_left_loses_no_reply_and_no_cost(tmp_path, killed_with_a_reply):
     asked = []
     folder, by = tmp_path / "run", AnswerSettings("zero-shot", guessing(asked), REFERENCE)
-    list(prepare_run(ASKED, Selection(limit=1), by, folder).run.answers())
+    list(prepare_run(ASKED, Selection(limit=1), by, folder).run.answer_missing())
     whole = (folder / "traces" / "q.jsonl").read_text().splitlines(keepends=True)
     (folder / "receipts.jsonl").unlink()
     (folder / "traces" / "q.jsonl").write_text("".join(whole[:2]))  # killed before the reply
     # and again, perhaps after it
     (folder / "traces" / "q.again").write_text("".join(whole[: 3 if killed_with_a_reply else 2]))
-    assert spent_before(folder)[0] == killed_with_a_reply
-    [receipt] = prepare_run(ASKED, Selection(limit=1), by, folder).run.answers()
+    assert earlier_spending(folder)[0] == killed_with_a_reply
+    [receipt] = prepare_run(ASKED, Selection(limit=1), by, folder).run.answer_missing()
     assert (
         receipt.correct
         and len(asked) == (1 if killed_with_a_reply else 2)
@@ -295,12 +295,12 @@ def test_what_no_trace_tells_is_kept_for_the_next_sitting(tmp_path):
     spending.charge(Usage(100, 20, 3.0, 0.5), calls=2)
     spending.count_unanswered(0.25)
     note_untraced(tmp_path, spending)
-    assert spent_before(tmp_path) == (2, Usage(100, 20, 0.0, 0.75))
+    assert earlier_spending(tmp_path) == (2, Usage(100, 20, 0.0, 0.75))
     again = Spending(Budget(dollars=5))
-    calls, spent = spent_before(tmp_path)
+    calls, spent = earlier_spending(tmp_path)
     again.charge(spent, calls=calls)
     note_untraced(tmp_path, again)
-    assert spent_before(tmp_path) == (calls, spent)  # not counted twice
+    assert earlier_spending(tmp_path) == (calls, spent)  # not counted twice
 
 
 def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
@@ -308,10 +308,7 @@ def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
     with zipfile.ZipFile(zipped, "w") as file:
         file.writestr("note.txt", "Ada Lovelace was born in London.")
     (tmp_path / "unpacked").mkdir()
-    more, behind = (
-        all_working_tools(nothing_more, REFERENCE, tmp_path / "unpacked"),
-        ModelsBehind(guessing([])),
-    )
+    more, behind = all_working_tools(no_tools, REFERENCE, tmp_path / "unpacked"), ToolModels(guessing([]))
 
     def used(number: int) -> tuple[str, str]:
         tools = {
@@ -337,10 +334,11 @@ def test_a_receipt_that_was_taken_out_is_missed(tmp_path):
 
 def test_of_a_private_set_no_right_answer_is_written():
     right, wrong = (
-        scored(Question("q", "Who?", "Ada Lovelace"), said, "gaia") for said in ("ada lovelace", "Babbage")
+        score_answer(Question("q", "Who?", "Ada Lovelace"), said, "gaia")
+        for said in ("ada lovelace", "Babbage")
     )
-    assert "ovelace" not in repr(withheld(right)) and withheld(right).correct
-    assert withheld(wrong).predicted == "Babbage" and "ovelace" not in repr(withheld(wrong))
+    assert "ovelace" not in repr(withhold_answer(right)) and withhold_answer(right).correct
+    assert withhold_answer(wrong).predicted == "Babbage" and "ovelace" not in repr(withhold_answer(wrong))
 
 
 def test_each_id_has_a_file_of_its_own():
@@ -354,7 +352,7 @@ def test_each_id_has_a_file_of_its_own():
 def test_a_folder_that_holds_something_else_is_not_taken(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(BadInput, match=r"holds thesis\.tex"):
-        PLAN.keep(tmp_path)
+        PLAN.write(tmp_path)
 
 
 def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
@@ -372,14 +370,16 @@ def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
 def test_an_alias_is_as_right_as_the_answer():
     question = Question("q", "Who?", "G. Stanley Hall", aliases=("Stanley Hall",))
     assert (
-        scored(question, "Stanley Hall", "match").correct
-        and scored(question, "stanley hall", "match").em == 1
+        score_answer(question, "Stanley Hall", "match").correct
+        and score_answer(question, "stanley hall", "match").em == 1
     )
-    assert not scored(question, "Hall", "match").correct
+    assert not score_answer(question, "Hall", "match").correct
 
 
 def test_everything_is_worked_on_once():
-    assert sorted(in_parallel(lambda n: n * n, range(20), 4, threading.Event())) == [n * n for n in range(20)]
+    assert sorted(run_in_parallel(lambda n: n * n, range(20), 4, threading.Event())) == [
+        n * n for n in range(20)
+    ]
 
 
 def test_rag_finds_passages_in_documents_only(tmp_path):
@@ -391,7 +391,7 @@ def test_rag_finds_passages_in_documents_only(tmp_path):
     )
     [receipt] = prepare_run(
         mine, Selection(), AnswerSettings("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run"
-    ).run.answers()
+    ).run.answer_missing()
     assert receipt.correct and receipt.tools == {"search": 1}
 
 
@@ -413,17 +413,17 @@ def test_the_rest_of_a_run_is_reckoned_for_what_is_missing(tmp_path, system):
         list(
             prepare_run(
                 ASKED, Selection(), AnswerSettings(system, guessing([]), REFERENCE), tmp_path / "run"
-            ).run.answers()
+            ).run.answer_missing()
         )
         assert estimates() == {} and list(estimates(guessing([]))) == ["2 grades"]
 
 
 def test_the_rule_of_the_set_decides():
     question = Question("q", "How many?", "17")
-    by_match, by_gaia = scored(question, "17%", "match"), scored(question, "$17", "gaia")
+    by_match, by_gaia = score_answer(question, "17%", "match"), score_answer(question, "$17", "gaia")
     assert by_match.correct and by_gaia.correct and by_gaia.rule == "number" and by_match.rule == ""
-    assert not scored(Question("q", "How many?", "17.0"), "17", "match").correct
-    assert scored(Question("q", "How many?", "17.0"), "17", "gaia").correct
+    assert not score_answer(Question("q", "How many?", "17.0"), "17", "match").correct
+    assert score_answer(Question("q", "How many?", "17.0"), "17", "gaia").correct
 
 
 def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
@@ -439,7 +439,7 @@ def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
         ASKED, Selection(), AnswerSettings("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run"
     )
     with pytest.raises(BadInput, match="pages is gone"):
-        list(ready.run.answers())
+        list(ready.run.answer_missing())
     assert len(made) == 3 and ready.run.results == {}
 
 
@@ -447,4 +447,4 @@ def test_what_was_halted_is_no_error_of_its_own():
     def work(n: int) -> int:
         raise Halted
 
-    assert list(in_parallel(work, range(3), 2, threading.Event())) == []
+    assert list(run_in_parallel(work, range(3), 2, threading.Event())) == []

@@ -26,8 +26,8 @@ from kgot_lab.benchmark.questions.sets import (
     hotpotqa_split,
     musique,
     open_questions,
-    own_hub,
     simpleqa,
+    user_hub,
 )
 from kgot_lab.errors import BadInput, UnknownName
 
@@ -58,7 +58,7 @@ def test_the_hash_of_a_set_changes_with_any_answer():
 def test_the_locked_questions_are_asked_only_when_they_are_named():
     locked = set(hotpotqa_split()["locked"])
     ids = {
-        part: {question.id for question in Selection(part=part).of(hotpotqa()).questions}
+        part: {question.id for question in Selection(part=part).select(hotpotqa()).questions}
         for part in ("", "locked", "develop", "all")
     }
     assert (
@@ -71,7 +71,7 @@ def test_the_locked_questions_are_asked_only_when_they_are_named():
 
 def test_a_sample_is_drawn_by_seed_and_keeps_the_order_of_the_set():
     data = simpleqa()
-    one, same, other = (Selection(sample=0.1, seed=seed).of(data).questions for seed in (1, 1, 2))
+    one, same, other = (Selection(sample=0.1, seed=seed).select(data).questions for seed in (1, 1, 2))
     assert (
         len(one) == 433
         and one == same != other
@@ -245,7 +245,7 @@ def test_a_refusal_says_what_to_do_and_never_the_token(tmp_path, status):
 def test_without_a_token_gaia_is_refused_before_anything_is_sent(monkeypatch):
     monkeypatch.delenv("HF_TOKEN", raising=False)
     with pytest.raises(BadInput, match="HF_TOKEN"):
-        own_hub()
+        user_hub()
 
 
 def test_the_script_that_packs_the_sets_reads_the_owners_files_and_finds_what_differs(tmp_path):
@@ -291,12 +291,17 @@ def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
 
 @pytest.mark.extended
 def test_a_level_is_named_by_its_number_or_whole():
-    assert Selection(level="3").of(musique()).questions == Selection(level="3 hops").of(musique()).questions
-    assert {each.level for each in Selection(level="hard", part="all").of(hotpotqa()).questions} == {"hard"}
+    assert (
+        Selection(level="3").select(musique()).questions
+        == Selection(level="3 hops").select(musique()).questions
+    )
+    assert {each.level for each in Selection(level="hard", part="all").select(hotpotqa()).questions} == {
+        "hard"
+    }
     with pytest.raises(UnknownName, match="2 hops"):
-        Selection(level="7").of(musique())
+        Selection(level="7").select(musique())
     with pytest.raises(BadInput, match="have no levels"):
-        Selection(level="1").of(simpleqa())
+        Selection(level="1").select(simpleqa())
 
 
 def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):

@@ -16,7 +16,7 @@ from kgot_lab.benchmark.recall import bench as room
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN, run_benchmark
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
-from kgot_lab.benchmark.recall.growth import LANES, SyntheticVectors, measured
+from kgot_lab.benchmark.recall.growth import RETRIEVERS, SyntheticVectors, measure_retriever
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
@@ -177,9 +177,9 @@ def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_
 
 
 def test_title_pagerank_finds_the_planted_link_that_words_cannot():
-    words, linked = measured("bm25", 1_000, 25), measured("title pagerank", 1_000, 25)
+    words, linked = measure_retriever("bm25", 1_000, 25), measure_retriever("title pagerank", 1_000, 25)
     assert words["recall@10"] <= 0.6 and linked["recall@10"] >= words["recall@10"] + 0.3
-    assert "title pagerank" in LANES and linked["queries"] == 25 and linked["median_ms"] > 0
+    assert "title pagerank" in RETRIEVERS and linked["queries"] == 25 and linked["median_ms"] > 0
 
 
 def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypatch):

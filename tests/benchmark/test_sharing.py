@@ -197,8 +197,8 @@ def test_systems_that_are_run_again_by_workers_are_told_with_the_reason(client, 
 
 
 def test_a_worker_with_another_version_is_refused():
-    answer = filling.run_on_worker(filling.Errand("bm25", "another", 20, PLAN, ("none", "", 0)), DATA)
-    assert isinstance(answer, filling.TextsLacking)
+    answer = filling.run_on_worker(filling.WorkerTask("bm25", "another", 20, PLAN, ("none", "", 0)), DATA)
+    assert isinstance(answer, filling.WorkerRefusal)
     assert answer.other_version == systems(DATA, SyntheticVectors(8))["bm25"].version
 
 

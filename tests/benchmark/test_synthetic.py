@@ -8,13 +8,13 @@ import pytest
 
 from kgot_lab.benchmark.recall import growth as growth_room
 from kgot_lab.benchmark.recall.growth import (
-    LANES,
+    RETRIEVERS,
     SyntheticVectors,
-    held_bytes,
     measure_growth,
+    reachable_bytes,
     synthetic,
+    synthetic_title,
     synthetic_word,
-    title,
 )
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.text.words import searched_words
@@ -74,7 +74,7 @@ def test_growth_measures_in_processes_and_resumes(tmp_path, monkeypatch):
         row["queries"] == 10 and row["p95_ms"] >= row["median_ms"] > 0 and row["index_s"] > 0 for row in rows
     )
     assert rows[0]["recall@10"] >= 0.5 and rows[1]["index_mb"] >= 400 * 384 * 4 / 1e6
-    monkeypatch.setattr(growth_room, "_in_a_process", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(growth_room, "_measure_in_process", lambda *_: pytest.fail("measured again"))
     assert measure_growth([400], ["bm25", "embeddings"], file=file, queries=10) == rows
 
 
@@ -83,9 +83,9 @@ def test_a_lane_that_fails_says_so_and_is_not_kept(tmp_path):
     assert "four passages a query" in rows[0]["error"] and not (tmp_path / "scale.jsonl").exists()
 
 
-@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("lane", RETRIEVERS)
 def test_every_lane_of_the_benchmark_finds_planted_answers(lane):
-    stage = LANES[lane](SMALL)
+    stage = RETRIEVERS[lane](SMALL)
     found = [
         len(set(stage.search(query).ids[:10]) & set(SMALL.qrels[query.id])) / 2 for query in SMALL.queries
     ]
@@ -99,16 +99,16 @@ def test_held_bytes_counts_what_a_function_closes_over_once():
     def keeps():
         return numbers, view, text
 
-    held = held_bytes(keeps)
+    held = reachable_bytes(keeps)
     assert 85_000 < held < 88_000
-    assert held_bytes(keeps, apart_from=numbers) < 8_000
+    assert reachable_bytes(keeps, excluding=numbers) < 8_000
 
 
 def test_a_line_cut_short_is_measured_again(tmp_path, monkeypatch):
     file = tmp_path / "scale.jsonl"
     row = {"lane": "bm25", "passages": 400, "asked": 10}
     file.write_text(json.dumps({**row, "passages": 40}) + "\n" + json.dumps(row)[:-3])
-    monkeypatch.setattr(growth_room, "_in_a_process", lambda *_: row)
+    monkeypatch.setattr(growth_room, "_measure_in_process", lambda *_: row)
     assert measure_growth([400], ["bm25"], file=file, queries=10) == [row]
     assert [json.loads(line)["passages"] for line in file.read_text().splitlines()] == [40, 400]
 
@@ -130,4 +130,6 @@ def test_vectors_of_another_dimension_have_another_digest():
 def test_words_and_titles_differ_by_number_and_survive_the_tokenizer():
     made = [synthetic_word(number) for number in range(52**3)]
     assert len(set(made)) == len(made) and searched_words(" ".join(made[:10_000])) == made[:10_000]
-    assert len({title(number) for number in range(0, 5_000_000, 97)}) == len(range(0, 5_000_000, 97))
+    assert len({synthetic_title(number) for number in range(0, 5_000_000, 97)}) == len(
+        range(0, 5_000_000, 97)
+    )

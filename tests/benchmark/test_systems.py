@@ -12,7 +12,13 @@ from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
-from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_score, shuffled, systems
+from kgot_lab.benchmark.recall.systems import (
+    BASELINE,
+    mean_score,
+    selection_decisions,
+    shuffle_targets,
+    systems,
+)
 from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.retrieval.entity_linking import name_graph, title_graph
 from kgot_lab.types import Edge
@@ -92,7 +98,7 @@ def test_parts_are_built_once_for_all_systems(monkeypatch):
 @pytest.mark.parametrize("graph_of", [title_graph, name_graph])
 def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(graph_of):
     graph = graph_of(load_dataset("hotpotqa").documents)
-    mixed = shuffled(graph)
+    mixed = shuffle_targets(graph)
     assert [node.id for node in mixed.nodes] == [node.id for node in graph.nodes]
     for ends in (lambda edge: (edge.type, edge.source), lambda edge: (edge.type, edge.target)):
         assert Counter(map(ends, mixed.edges)) == Counter(map(ends, graph.edges))
@@ -100,7 +106,7 @@ def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(gra
         {(edge.source, edge.type, edge.target) for edge in some.edges} for some in (graph, mixed)
     )
     assert len(before & after) < 0.2 * len(before)
-    same, other = ([edge.target for edge in shuffled(graph, seed).edges] for seed in (0, 1))
+    same, other = ([edge.target for edge in shuffle_targets(graph, seed).edges] for seed in (0, 1))
     assert [edge.target for edge in mixed.edges] == same != other
 
 
@@ -119,7 +125,7 @@ def test_following_names_finds_far_more_than_following_shuffled_ones():
 
 
 def test_the_gate_says_for_each_half_and_for_both_what_it_admits():
-    decided = gate_decisions(tiny(), VECTORS)
+    decided = selection_decisions(tiny(), VECTORS)
     assert [(each["fusion"], each["tuned on"]) for each in decided] == [
         (fusion, part)
         for fusion in ("equal weights", "rrf")

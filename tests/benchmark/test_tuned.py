@@ -6,18 +6,18 @@ from support.tiny_collection import tiny
 from kgot_lab.benchmark.recall.datasets import Dataset
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import (
-    FEWEST,
-    admitted,
+    MIN_DEV_QUERIES,
     best_weight,
-    cross_fitted,
+    cross_fit,
     halves,
     mean_score,
+    select_for_fusion,
     systems,
 )
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import MARGIN
 from kgot_lab.retrieval.fusion import rrf, weighted
-from kgot_lab.retrieval.learned_fusion import gate
+from kgot_lab.retrieval.learned_fusion import select_retrievers
 from kgot_lab.retrieval.lexical import bm25, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Query, ranked
@@ -46,7 +46,7 @@ class Spy:
 
 def test_each_half_is_answered_by_what_was_fitted_on_the_other():
     data = tiny(locked=LOCKED)
-    stage = cross_fitted(data, Spy(), "tuned")
+    stage = cross_fit(data, Spy(), "tuned")
     first, second = halves(data)
     for part, other in ((first, second), (second, first)):
         for query in part.queries:
@@ -55,7 +55,7 @@ def test_each_half_is_answered_by_what_was_fitted_on_the_other():
 
 def test_locked_and_unknown_queries_are_answered_by_what_was_fitted_on_all_develop_queries():
     data = tiny(locked=LOCKED)
-    stage = cross_fitted(data, Spy(), "tuned")
+    stage = cross_fit(data, Spy(), "tuned")
     develop = {query.id for query in data.develop.queries}
     for query in (*data.held_out.queries, Query("another one", "new"), Query("without an id")):
         assert set(stage.search(query).ids) == develop
@@ -63,7 +63,7 @@ def test_locked_and_unknown_queries_are_answered_by_what_was_fitted_on_all_devel
 
 def test_no_fit_ever_sees_a_locked_query():
     spy = Spy()
-    cross_fitted(tiny(locked=LOCKED), spy, "tuned")
+    cross_fit(tiny(locked=LOCKED), spy, "tuned")
     assert len(spy.parts) == 3
     for part in spy.parts:
         assert not LOCKED & {query.id for query in part.queries} and not LOCKED & set(part.qrels)
@@ -84,7 +84,7 @@ def test_the_tuned_systems_never_put_a_locked_query_while_they_are_built(monkeyp
 
 
 def test_halves_are_disjoint_complete_nearly_equal_and_do_not_depend_on_the_order():
-    for count in range(FEWEST, 9):
+    for count in range(MIN_DEV_QUERIES, 9):
         data = tiny().only([f"q{number}" for number in range(count)])
         first, second = ({query.id for query in part.queries} for part in halves(data))
         assert not first & second and first | second == set(data.qrels) and abs(len(first) - len(second)) <= 1
@@ -126,12 +126,15 @@ def test_admitted_decides_as_the_gate_does(fuse):
         "like": like(data.documents),
         "bad": scoring("bad", {"d11": 1.0}),
     }
-    ours, theirs = admitted(lanes, fuse, data), gate(lanes, fuse, mean_score(data, "recall@5"), margin=MARGIN)
-    assert ours == theirs and ours.admitted == theirs.admitted and ours.stage.name == theirs.stage.name
+    ours, theirs = (
+        select_for_fusion(lanes, fuse, data),
+        select_retrievers(lanes, fuse, mean_score(data, "recall@5"), margin=MARGIN),
+    )
+    assert ours == theirs and ours.selected == theirs.selected and ours.stage.name == theirs.stage.name
     for query in data.queries:
         assert ours.stage.search(query) == theirs.stage.search(query)
 
 
 def test_too_few_develop_queries_are_refused_even_where_locked_ones_would_make_enough():
     with pytest.raises(BadInput, match="3 develop queries; tuning in two halves takes at least 4"):
-        cross_fitted(tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"})), Spy(), "tuned")
+        cross_fit(tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"})), Spy(), "tuned")

@@ -142,11 +142,11 @@ HELD_AFTER_ONE = """
 import signal, threading
 from kgot_lab.cli.app import main
 from kgot_lab.benchmark.recall import filling as bench
-run_to = bench.run_to
+run_and_store = bench.run_and_store
 def held(*what, **how):
-    run_to(*what, **how)
+    run_and_store(*what, **how)
     threading.Event().wait()
-bench.run_to = held
+bench.run_and_store = held
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started deaf to it
 main()
 """

@@ -98,8 +98,8 @@ def test_a_converter_that_went_to_rest_is_started_again(converter):
 
 def test_a_page_has_less_time_than_a_packed_file_and_stops_no_folder(converter, tmp_path, monkeypatch):
     limits = ConvertLimits()
-    assert limits.time_for(4_000_000, ".html") < 60 < limits.time_for(4_000_000, ".pdf")
-    assert limits.time_for(400_000_000, ".htm") == 120 and limits.time_for(400_000_000, ".xlsx") == 300
+    assert limits.time_limit(4_000_000, ".html") < 60 < limits.time_limit(4_000_000, ".pdf")
+    assert limits.time_limit(400_000_000, ".htm") == 120 and limits.time_limit(400_000_000, ".xlsx") == 300
     converter.limits = ConvertLimits(seconds=1, seconds_a_megabyte=0)
     monkeypatch.setattr("kgot_lab.documents.files.process_converter", lambda _: converter)
     # a tag without an end: each is looked at to the end of the page

@@ -11,7 +11,7 @@ from support.zips import zip_of
 
 from kgot_lab.cli.terminal import read_folder
 from kgot_lab.documents.files import read_document_text
-from kgot_lab.documents.folder import first_heading, read_documents, split_passages, without_heading
+from kgot_lab.documents.folder import first_heading, read_documents, remove_heading, split_passages
 from kgot_lab.errors import BadInput, NotInstalled
 
 pytest.importorskip("markitdown")
@@ -292,7 +292,7 @@ def test_the_first_heading_is_found():
 def test_a_hostile_text_is_cut_in_a_time_that_grows_as_its_length(unit, end):
     text = unit * (100_000 // len(unit)) + end
     begun = time.process_time()
-    first_heading(text), split_passages(without_heading(text))
+    first_heading(text), split_passages(remove_heading(text))
     assert time.process_time() - begun < 5, (
         "seconds of work, of which a search from each letter to the end takes dozens"
     )

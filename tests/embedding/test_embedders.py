@@ -15,8 +15,8 @@ from support.openai_server import Answer, openai_server, refuses
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import EMBEDDERS, embedder
-from kgot_lab.embedding.fitted import Training, loss
-from kgot_lab.embedding.fitted import _untrained as untrained
+from kgot_lab.embedding.fitted import Training, infonce_loss
+from kgot_lab.embedding.fitted import _random_projection as untrained
 from kgot_lab.errors import BadInput, LLMError, NotInstalled, UnknownName
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.types import Document, full_text
@@ -195,26 +195,30 @@ def test_the_gradient_of_infonce_is_that_of_finite_differences():
     model = untrained([[text.lower().split()] for text in TEXTS], 6, seed=3)
     weights = model.weights = model.weights.astype(np.float64)
     halves = [[text.lower().split()[side::2] for text in TEXTS] for side in (0, 1)]
-    bags = model.bags([model.places(words) for words in [*halves[0], *halves[1]]])
-    value, used, gradient = loss(weights, bags, 0.3)
+    bags = model.word_matrix([model.word_indices(words) for words in [*halves[0], *halves[1]]])
+    value, used, gradient = infonce_loss(weights, bags, 0.3)
     assert value > 0 and len(set(used)) == len(used) == len(gradient)
     step, random = 1e-6, np.random.default_rng(0)
     for row, column in zip(random.integers(len(used), size=40), random.integers(6, size=40), strict=True):
         moved = [weights.copy(), weights.copy()]
         moved[0][used[row], column] += step
         moved[1][used[row], column] -= step
-        slope = (loss(moved[0], bags, 0.3)[0] - loss(moved[1], bags, 0.3)[0]) / (2 * step)
+        slope = (infonce_loss(moved[0], bags, 0.3)[0] - infonce_loss(moved[1], bags, 0.3)[0]) / (2 * step)
         assert gradient[row, column] == pytest.approx(slope, abs=1e-7, rel=1e-4)
 
 
 def test_the_loss_of_infonce_is_the_written_formula():
     model = untrained([[text.lower().split()] for text in TEXTS], 6, seed=3)
-    bags = model.bags([model.places(text.lower().split()) for text in TEXTS[:4]])  # pairs: 0 with 2, 1 with 3
-    rows = [row / math.sqrt(float(row @ row)) for row in bags.times(model.weights)]
+    bags = model.word_matrix(
+        [model.word_indices(text.lower().split()) for text in TEXTS[:4]]
+    )  # pairs: 0 with 2, 1 with 3
+    rows = [row / math.sqrt(float(row @ row)) for row in bags.multiply(model.weights)]
     s = [[float(rows[i] @ rows[2 + j]) / 0.5 for j in (0, 1)] for i in (0, 1)]
     log_row = [s[i][i] - math.log(sum(math.exp(x) for x in s[i])) for i in (0, 1)]
     log_column = [s[i][i] - math.log(math.exp(s[0][i]) + math.exp(s[1][i])) for i in (0, 1)]
-    assert loss(model.weights, bags, 0.5)[0] == pytest.approx(-(sum(log_row) + sum(log_column)) / 4, rel=1e-5)
+    assert infonce_loss(model.weights, bags, 0.5)[0] == pytest.approx(
+        -(sum(log_row) + sum(log_column)) / 4, rel=1e-5
+    )
 
 
 # --- a server ---

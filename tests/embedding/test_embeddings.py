@@ -12,7 +12,15 @@ import pytest
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.pretrained import MiniLM
-from kgot_lab.embedding.vectors import SHIPPED, CachedEmbedder, Shelf, Stocked, Vectors, minilm, text_key
+from kgot_lab.embedding.vectors import (
+    BUNDLED_VECTORS,
+    CachedEmbedder,
+    VectorFiles,
+    Vectors,
+    WithStoredVectors,
+    minilm,
+    text_key,
+)
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.files import bundled
 from kgot_lab.retrieval.dense import dense
@@ -116,7 +124,8 @@ def test_no_texts_give_no_vectors_and_half_characters_do_no_harm(model):
 
 
 @pytest.mark.parametrize(
-    "name, folder", [("hotpotqa", SHIPPED[0]), ("musique", SHIPPED[1]), ("2wiki", SHIPPED[2])]
+    "name, folder",
+    [("hotpotqa", BUNDLED_VECTORS[0]), ("musique", BUNDLED_VECTORS[1]), ("2wiki", BUNDLED_VECTORS[2])],
 )
 def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, folder):
     kept = Vectors.load(bundled(f"{folder}/vectors.npz"), model)
@@ -131,8 +140,8 @@ def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, fold
 
 def test_shipped_passages_are_not_embedded_again(model, tmp_path):
     counting = Counting(model)
-    shelf = Shelf(
-        CachedEmbedder(counting, tmp_path), *(bundled(f"{folder}/vectors.npz") for folder in SHIPPED)
+    shelf = VectorFiles(
+        CachedEmbedder(counting, tmp_path), *(bundled(f"{folder}/vectors.npz") for folder in BUNDLED_VECTORS)
     )
     dense(load_dataset("hotpotqa").documents, shelf).search("Who directed the film?")
     assert counting.asked == 1
@@ -155,7 +164,7 @@ def test_a_file_of_vectors_is_read_when_one_of_its_texts_is_asked_for(model, tmp
     monkeypatch.setattr(
         Vectors, "load", staticmethod(lambda path, embedder: opened.append(path.stem) or real(path, embedder))
     )
-    shelf = Shelf(model, tmp_path / "a.npz", tmp_path / "b.npz")
+    shelf = VectorFiles(model, tmp_path / "a.npz", tmp_path / "b.npz")
     shelf.embed(["neither"])
     assert opened == []
     shelf.embed(["b", "neither", "b"])
@@ -167,7 +176,7 @@ def test_stored_vectors_of_another_model_are_left_aside_with_a_warning_and_compu
     other = Counting(model)
     other.digest = "0" * 64
     Vectors.of(["a"], ["text"], other).save(tmp_path / "vectors.npz")
-    shelf = Shelf(model, tmp_path / "vectors.npz")
+    shelf = VectorFiles(model, tmp_path / "vectors.npz")
     with pytest.warns(UserWarning, match=r"not used.*come from all-MiniLM-L6-v2-int8 00000000"):
         vectors = shelf.embed(["text"])
     assert vectors == pytest.approx(model.embed(["text"]))
@@ -202,7 +211,7 @@ def test_nan_in_a_vector_is_refused_and_its_row_named(model, tmp_path):
     vectors.save(tmp_path / "v.npz")
     with pytest.raises(BadInput, match=r"1 of 5 .*NaN.* row 3"):
         Vectors.load(tmp_path / "v.npz", model)
-    stocked = Stocked(model, vectors)
+    stocked = WithStoredVectors(model, vectors)
     with pytest.raises(BadInput, match="row 3"):
         dense([Document(id, text) for id, text in zip("abcde", SENTENCES, strict=True)], stocked)
 
@@ -223,7 +232,7 @@ def test_vectors_of_another_model_are_refused(model, tmp_path):
     with pytest.raises(BadInput, match="not from all-MiniLM-L6-v2-int8 00000000"):
         Vectors.load(path, other)
     with pytest.raises(BadInput, match="come from"):
-        Stocked(other, vectors)
+        WithStoredVectors(other, vectors)
     other.digest, other.dimension = model.digest, 383
     with pytest.raises(BadInput, match="expected"):
         Vectors.load(path, other)

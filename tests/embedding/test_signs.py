@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not signs.CAN_COUNT_BITS, reason="numpy before 2
 def test_products_by_signs_are_near_and_without_bias(width):
     matrix = clustered(3_000, width, 1)
     asked = matrix[7]
-    wrong = SignBits(matrix).products(asked) - (matrix - matrix.mean(axis=0)) @ asked
+    wrong = SignBits(matrix).approximate_products(asked) - (matrix - matrix.mean(axis=0)) @ asked
     others = np.arange(len(matrix)) != 7
     assert abs(wrong[others].mean()) < 0.3 / width**0.5 and wrong[others].std() < 1.0 / width**0.5
 
@@ -38,7 +38,7 @@ def test_the_ten_nearest_are_among_the_candidates():
 @pytest.mark.parametrize("rows", [np.zeros((5, 64)), np.eye(64)[[3] * 5], np.eye(64)[:1]])
 def test_blank_vectors_and_vectors_that_are_all_the_same_have_numbers(rows):
     bits = SignBits(rows.astype(np.float32))
-    assert np.isfinite(bits.products(np.eye(64, dtype=np.float32)[3])).all()
+    assert np.isfinite(bits.approximate_products(np.eye(64, dtype=np.float32)[3])).all()
     assert bits.nearest(np.zeros(64, np.float32), 1).tolist() == list(range(len(rows)))
     assert bits.nearest(np.eye(64, dtype=np.float32)[3], 100).tolist() == list(range(len(rows)))
 
@@ -60,7 +60,7 @@ def test_a_large_collection_is_searched_by_signs_first_and_ranked_by_cosines(mon
     matrix[100] = matrix[200]  # a tie
     embedder, documents = Listed(matrix), [Document(f"d{row:04d}", str(row)) for row in range(len(matrix))]
     exact = dense(documents, embedder, keep=20)
-    monkeypatch.setattr(lanes, "LARGE", 1_000)
+    monkeypatch.setattr(lanes, "SIGN_BITS_FROM", 1_000)
     monkeypatch.setattr(lanes, "_CANDIDATES", 300)
     rough = dense(documents, embedder, keep=20)
     stored = StoredVectors.of([each.id for each in documents], matrix, model="listed")

@@ -10,8 +10,8 @@ from evaluation.test_runs import DATA, DOCUMENTS, QUERIES, WORDS, Stage
 from support.waiting import AMPLE, until
 
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
-from kgot_lab.evaluation.results import load_receipt
-from kgot_lab.evaluation.runner import embedders_in, run_to
+from kgot_lab.evaluation.results import load_results
+from kgot_lab.evaluation.runner import embedders_in, run_and_store
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
@@ -31,7 +31,7 @@ def test_the_embedders_of_a_stage_are_found_wherever_it_holds_them():
 
 def test_a_changed_system_keeps_its_old_receipt_until_the_new_one_is_whole(tmp_path):
     path = tmp_path / "mine.jsonl.gz"
-    run_to(path, Stage("mine", WORDS.step, "1"), DATA, name="mine")
+    run_and_store(path, Stage("mine", WORDS.step, "1"), DATA, name="mine")
     old = path.read_bytes()
 
     def other(version: str, stop: bool) -> Stage:
@@ -43,11 +43,11 @@ def test_a_changed_system_keeps_its_old_receipt_until_the_new_one_is_whole(tmp_p
         return Stage("mine", step, version)
 
     with pytest.raises(KeyboardInterrupt):
-        run_to(path, other("2", True), DATA, name="mine")
+        run_and_store(path, other("2", True), DATA, name="mine")
     assert path.read_bytes() == old
-    made = run_to(path, other("3", False), DATA, name="mine")  # what was begun has another version too
+    made = run_and_store(path, other("3", False), DATA, name="mine")  # what was begun has another version too
     assert {len(hits) for hits in made.hits.values()} == {1}
-    assert load_receipt(path) == made
+    assert load_results(path) == made
     assert "from_a_stopped_run" not in made.about
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine.jsonl.gz"]
 
@@ -58,7 +58,7 @@ HELD = """
 import os, sys, time
 from pathlib import Path
 from evaluation.test_runs import DATA, WORDS, Stage
-from kgot_lab.evaluation.runner import run_to
+from kgot_lab.evaluation.runner import run_and_store
 place = Path(sys.argv[1])
 def step(ranking):
     with (place / "asked").open("a") as file:
@@ -66,7 +66,7 @@ def step(ranking):
     while ranking.query.id == "q3" and not (place / "go").exists():
         time.sleep(0.01)
     return WORDS(ranking)
-run_to(place / "mine.jsonl.gz", Stage("mine", step, "1"), DATA, name="mine", waits=lambda: (place / f"{sys.argv[2]} waits").touch())
+run_and_store(place / "mine.jsonl.gz", Stage("mine", step, "1"), DATA, name="mine", on_wait=lambda: (place / f"{sys.argv[2]} waits").touch())
 """
 
 
@@ -111,7 +111,7 @@ def test_a_second_process_waits_says_so_and_takes_the_receipt_of_the_first(tmp_p
     ended(second)
     assert asked(tmp_path) == [f"first q{number}" for number in range(len(QUERIES))]
     assert not (tmp_path / "first waits").exists()
-    assert len(load_receipt(tmp_path / "mine.jsonl.gz").hits) == len(QUERIES)
+    assert len(load_results(tmp_path / "mine.jsonl.gz").hits) == len(QUERIES)
     assert not list(tmp_path.glob("*.lock")) and not list(tmp_path.glob("*.partial"))
 
 
@@ -128,5 +128,5 @@ def test_who_waits_for_a_process_that_is_killed_goes_on_from_what_it_left(tmp_pa
         *(f"first q{number}" for number in range(4)),
         *(f"second q{number}" for number in range(3, len(QUERIES))),
     ]
-    assert load_receipt(tmp_path / "mine.jsonl.gz").about["from_a_stopped_run"] == "3"
+    assert load_results(tmp_path / "mine.jsonl.gz").about["from_a_stopped_run"] == "3"
     assert not list(tmp_path.glob("*.lock"))

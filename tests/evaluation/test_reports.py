@@ -16,8 +16,8 @@ from kgot_lab.evaluation import significance
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.measures import MEASURES, score
 from kgot_lab.evaluation.reports import derive_reports, report
-from kgot_lab.evaluation.results import Plan, load_receipt, save_receipt
-from kgot_lab.evaluation.runner import run_to
+from kgot_lab.evaluation.results import Plan, load_results, save_results
+from kgot_lab.evaluation.runner import run_and_store
 from kgot_lab.evaluation.runs import Latency, Run, run
 from kgot_lab.evaluation.significance import compare, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
@@ -41,7 +41,7 @@ def receipts(develop, tmp_path_factory):
     folder = tmp_path_factory.mktemp("recall")
     PLAN.save(folder / "plan.json")
     for name, stage in {"bm25": bm25(develop.documents), "bm25 flat": bm25(develop.documents, b=0.0)}.items():
-        run_to(folder / "hotpotqa" / f"{name}.jsonl.gz", stage, develop, name=name)
+        run_and_store(folder / "hotpotqa" / f"{name}.jsonl.gz", stage, develop, name=name)
     return folder
 
 
@@ -150,7 +150,9 @@ def test_receipts_of_other_data_are_refused(receipts, develop, tmp_path):
         with pytest.raises(BadInput, match=rf"hotpotqa/bm25.*other {what}"):
             derive_reports(tmp_path / "recall", lambda name, other=other: other)
     short = develop.only([query.id for query in develop.queries[:5]])
-    run_to(tmp_path / "recall" / "hotpotqa" / "short.jsonl.gz", bm25(develop.documents), short, name="short")
+    run_and_store(
+        tmp_path / "recall" / "hotpotqa" / "short.jsonl.gz", bm25(develop.documents), short, name="short"
+    )
     with pytest.raises(BadInput, match=r"short.*other queries"):
         derive_reports(tmp_path / "recall", load_dataset)
 
@@ -326,8 +328,8 @@ def test_the_page_does_not_list_what_was_missed_on_locked_questions():
 
 def test_a_published_run_without_times_can_be_a_receipt(tmp_path):
     published = replace(finding("base", "ab"), kept=8, latency=Latency(float("nan"), float("nan")))
-    save_receipt(published, tmp_path / "x.jsonl.gz")
-    read = load_receipt(tmp_path / "x.jsonl.gz")
+    save_results(published, tmp_path / "x.jsonl.gz")
+    read = load_results(tmp_path / "x.jsonl.gz")
     assert read == published and math.isnan(read.latency.median) and read.kept == 8
     shallow = Plan("base", "all@8", ("recall@5", "all@8"), rounds=200)
     assert report([read], toy(), shallow).row("base").mean == 1.0

@@ -11,8 +11,8 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.results import KEEP, load_receipt, save_receipt
-from kgot_lab.evaluation.runner import rerun_reason, run_to
+from kgot_lab.evaluation.results import KEEP, load_results, save_results
+from kgot_lab.evaluation.runner import rerun_reason, run_and_store
 from kgot_lab.evaluation.runs import Latency, latency, run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
@@ -96,24 +96,26 @@ def test_what_cannot_be_counted_is_refused(stage, queries, keep, message):
 
 
 def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_path):
-    made = run_to(tmp_path / "toy" / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
-    read = load_receipt(tmp_path / "toy" / "bm25.jsonl.gz")
+    made = run_and_store(tmp_path / "toy" / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
+    read = load_results(tmp_path / "toy" / "bm25.jsonl.gz")
     assert read == made and read.kept == KEEP and read.about == made.about
     assert read.latency == pytest.approx(made.latency, rel=1e-5) and not read.seconds
-    save_receipt(made, tmp_path / "again.jsonl.gz")
+    save_results(made, tmp_path / "again.jsonl.gz")
     raw = (tmp_path / "again.jsonl.gz").read_bytes()
     # no time of writing in the head of the file
     assert raw == (tmp_path / "toy" / "bm25.jsonl.gz").read_bytes() and raw[4:8] == bytes(4)
-    save_receipt(read, tmp_path / "thrice.jsonl.gz")
-    assert load_receipt(tmp_path / "thrice.jsonl.gz") == made
+    save_results(read, tmp_path / "thrice.jsonl.gz")
+    assert load_results(tmp_path / "thrice.jsonl.gz") == made
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["bm25.jsonl.gz"]
 
 
 def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score(tmp_path):
     scores = {"d09": 1.23456789e-5, "d03": 1.23456781e-5, "d01": 1.0}
     path = tmp_path / "run.jsonl.gz"
-    run_to(path, Stage("fixed", lambda ranking: ranked(ranking.query, scores)), DATA, name="fixed", keep=2)
-    assert load_receipt(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
+    run_and_store(
+        path, Stage("fixed", lambda ranking: ranked(ranking.query, scores)), DATA, name="fixed", keep=2
+    )
+    assert load_results(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
     head, *_, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
     assert head["kept"] == 2
     assert all(len(head[name]) == 64 for name in ("qrels", "documents", "questions", "additions"))
@@ -128,25 +130,28 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     stop, asked = tmp_path / "stop", tmp_path / "asked"
     stop.write_text("q5")
     with pytest.raises(KeyboardInterrupt):
-        run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
+        run_and_store(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
     assert not path.exists()
     stop.write_text("")
-    made = run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
+    made = run_and_store(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
     assert asked.read_text().split() == [*(f"q{number}" for number in range(6)), "q5", "q6", "q7"]
-    assert made == run_to(tmp_path / "other.jsonl.gz", WORDS, DATA, name="bm25") and len(made.seconds) == 8
+    assert (
+        made == run_and_store(tmp_path / "other.jsonl.gz", WORDS, DATA, name="bm25")
+        and len(made.seconds) == 8
+    )
 
 
 KILLED = """
 import os, sys
 from pathlib import Path
-from evaluation.test_runs import DATA, WORDS, Stage, run_to
+from evaluation.test_runs import DATA, WORDS, Stage, run_and_store
 import ranking_of_mine
 def step(ranking):
     print(ranking.query.id)
     if ranking.query.id == os.environ.get("DIE_AT"):
         os.kill(os.getpid(), 9)
     return ranking_of_mine.rank(WORDS, ranking)
-run_to(Path(sys.argv[1]), Stage("bm25", step, ranking_of_mine.VERSION), DATA, name="bm25")
+run_and_store(Path(sys.argv[1]), Stage("bm25", step, ranking_of_mine.VERSION), DATA, name="bm25")
 """
 
 
@@ -169,18 +174,18 @@ def test_a_killed_process_loses_no_finished_query_unless_the_version_was_changed
     asked(DIE_AT="q6")
     mine.write_text("VERSION = '2'\ndef rank(words, ranking):\n    return (words % 1)(ranking)\n")
     assert asked() == [f"q{number}" for number in range(8)]
-    assert {len(hits) for hits in load_receipt(path).hits.values()} == {1}  # none of the version before
+    assert {len(hits) for hits in load_results(path).hits.values()} == {1}  # none of the version before
 
 
 def test_a_torn_last_line_is_asked_again_wherever_it_was_torn(tmp_path):
     path, partial = tmp_path / "bm25.jsonl.gz", tmp_path / "bm25.jsonl.gz.partial"
-    whole = run_to(tmp_path / "whole.jsonl.gz", WORDS, DATA, name="bm25")
+    whole = run_and_store(tmp_path / "whole.jsonl.gz", WORDS, DATA, name="bm25")
     with pytest.raises(KeyboardInterrupt):
-        run_to(path, stopping_after(3, WORDS), DATA, name="bm25")
+        run_and_store(path, stopping_after(3, WORDS), DATA, name="bm25")
     lines = partial.read_bytes()
     for cut in [0, 10, lines.index(b"\n"), lines.index(b"\n") + 1, len(lines) - 30, len(lines) - 1]:
         partial.write_bytes(lines[:cut])
-        assert run_to(path, WORDS, DATA, name="bm25") == whole
+        assert run_and_store(path, WORDS, DATA, name="bm25") == whole
         path.unlink()
 
 
@@ -189,11 +194,11 @@ def test_a_system_without_a_version_is_always_run_again_and_from_its_beginning(t
     stage = stoppable(replace(WORDS, version=""), stop, asked)
     stop.write_text("q5")
     with pytest.raises(KeyboardInterrupt):
-        run_to(path, stage, DATA, name="bm25")
+        run_and_store(path, stage, DATA, name="bm25")
     stop.write_text("")
     for _ in range(2):
         asked.write_text("")
-        assert "from_a_stopped_run" not in run_to(path, stage, DATA, name="bm25").about
+        assert "from_a_stopped_run" not in run_and_store(path, stage, DATA, name="bm25").about
         assert asked.read_text().split() == [f"q{number}" for number in range(8)]
         assert rerun_reason(path, stage, DATA) == "it declares no version"
 
@@ -220,13 +225,13 @@ def test_a_system_without_a_version_is_always_run_again_and_from_its_beginning(t
 def test_what_comes_from_another_configuration_is_refused(tmp_path, finished, changes, message):
     path = tmp_path / "bm25.jsonl.gz"
     if finished:
-        run_to(path, WORDS, DATA, name="bm25")
+        run_and_store(path, WORDS, DATA, name="bm25")
     else:
         with pytest.raises(KeyboardInterrupt):
-            run_to(path, stopping_after(3, WORDS), DATA, name="bm25")
+            run_and_store(path, stopping_after(3, WORDS), DATA, name="bm25")
     given = {"stage": WORDS, "dataset": DATA, "name": "bm25", "keep": KEEP} | changes
     with pytest.raises(BadInput, match=message):
-        run_to(path, given["stage"], given["dataset"], name=given["name"], keep=given["keep"])
+        run_and_store(path, given["stage"], given["dataset"], name=given["name"], keep=given["keep"])
 
 
 def damaged(lines: list[str]) -> list[tuple[list[str], str]]:
@@ -248,23 +253,23 @@ def damaged(lines: list[str]) -> list[tuple[list[str], str]]:
 
 @pytest.mark.parametrize("number", range(11))
 def test_a_broken_receipt_is_refused_by_file_and_line(tmp_path, number):
-    run_to(tmp_path / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
+    run_and_store(tmp_path / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
     lines = gzip.decompress((tmp_path / "bm25.jsonl.gz").read_bytes()).decode().splitlines()
     broken, message = damaged(lines)[number]
     (tmp_path / "bm25.jsonl.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in broken).encode()))
     with pytest.raises(BadInput, match=rf"bm25\.jsonl\.gz, {message}") as refused:
-        load_receipt(tmp_path / "bm25.jsonl.gz")
+        load_results(tmp_path / "bm25.jsonl.gz")
     assert f"Delete {tmp_path / 'bm25.jsonl.gz'}, or put a whole copy in its place" in str(refused.value)
 
 
 def test_a_receipt_with_a_flipped_or_missing_byte_is_refused(tmp_path):
     path = tmp_path / "bm25.jsonl.gz"
-    run_to(path, WORDS, DATA, name="bm25")
+    run_and_store(path, WORDS, DATA, name="bm25")
     raw = path.read_bytes()
     for broken in (raw[:-20], raw[:200] + bytes([raw[200] ^ 255]) + raw[201:], b"plain text"):
         path.write_bytes(broken)
         with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz"):
-            load_receipt(path)
+            load_results(path)
 
 
 def test_a_damaged_line_of_a_run_that_was_stopped_names_the_file_to_delete(tmp_path):
@@ -272,13 +277,13 @@ def test_a_damaged_line_of_a_run_that_was_stopped_names_the_file_to_delete(tmp_p
     stop, asked = tmp_path / "stop", tmp_path / "asked"
     stop.write_text("q5")
     with pytest.raises(KeyboardInterrupt):
-        run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
+        run_and_store(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
     stop.write_text("")
     lines = partial.read_bytes().splitlines(keepends=True)
     partial.write_bytes(b"".join([lines[0], b"junk\n", *lines[2:]]))
     with pytest.raises(
         BadInput, match=r"bm25\.jsonl\.gz\.partial, line 2: not JSON .*Delete .*bm25\.jsonl\.gz\.partial, or"
     ):
-        run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
+        run_and_store(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
     partial.unlink()
-    assert len(run_to(path, stoppable(WORDS, stop, asked), DATA, name="bm25").hits) == 8
+    assert len(run_and_store(path, stoppable(WORDS, stop, asked), DATA, name="bm25").hits) == 8

@@ -3,7 +3,14 @@
 import pytest
 
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.reports import Report, gain, head_to_head, named_before, report, standings
+from kgot_lab.evaluation.reports import (
+    Report,
+    format_gain,
+    head_to_head,
+    preregistered_gains,
+    report,
+    standings,
+)
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.tables import format_decimal, format_signed
@@ -45,12 +52,12 @@ def test_each_system_has_its_mean_and_gain_by_part_and_the_baseline_no_gain(made
         format_decimal(0.0),
         format_signed(-0.5),
     )
-    assert rows["one"]["gain, all"] == rows["one"]["p Holm, locked"] == "" == gain(made, "one")
-    assert gain(made, "both").startswith(format_signed(0.5)) and " " not in gain(made, "both")
+    assert rows["one"]["gain, all"] == rows["one"]["p Holm, locked"] == "" == format_gain(made, "one")
+    assert format_gain(made, "both").startswith(format_signed(0.5)) and " " not in format_gain(made, "both")
 
 
 def test_the_one_named_before_is_corrected_for_the_reports_and_not_for_all_systems(made):
-    row, again = named_before({"toy": made, "again": made}, "both")
+    row, again = preregistered_gains({"toy": made, "again": made}, "both")
     p = made.comparisons["all"]["both"].p
     assert row["p, of 2"] == again["p, of 2"] == round(min(1, 2 * p), 4)
     assert (row["wins"], row["losses"], row["questions"]) == (8, 0, "all")

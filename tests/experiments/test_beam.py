@@ -19,7 +19,7 @@ from benchmarks.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.results import save_receipt
+from kgot_lab.evaluation.results import save_results
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import roc_area
 from kgot_lab.types import Hit
@@ -198,7 +198,7 @@ def test_recall_and_gaps_are_those_counted_by_hand(tmp_path):
             query: tuple(Hit(id, scores[query] / place) for place, id in enumerate(ids, 1))
             for query, ids in lists.items()
         }
-        save_receipt(Run(name, name, "tiny", 10, hits), chat_receipt(tmp_path, "open", name), 10)
+        save_results(Run(name, name, "tiny", 10, hits), chat_receipt(tmp_path, "open", name), 10)
     findings = chat_findings(tmp_path, "open")
     assert findings.mean("memory", "knowledge_update", "recall@5").mean == 1.0
     assert findings.mean("bm25", "knowledge_update", "recall@5").mean == (0.5 + 0) / 2

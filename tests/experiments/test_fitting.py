@@ -9,7 +9,7 @@ from benchmarks.standard_sets.fitting import FIRST_WEIGHTS, TrailChoice, fit_sco
 from benchmarks.standard_sets.learning import develop_parts
 from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.retrieval.multihop.features import CLUES
+from kgot_lab.retrieval.multihop.features import FEATURES
 from kgot_lab.types import Document, Query
 
 CHANCE = np.random.default_rng(0)
@@ -17,7 +17,7 @@ CHANCE = np.random.default_rng(0)
 
 def made_choices(right):
     """Sixty choices among ten candidates, of which the one is gold that `right` puts first."""
-    tables = [CHANCE.random((10, len(CLUES))).astype(np.float32) for _ in range(60)]
+    tables = [CHANCE.random((10, len(FEATURES))).astype(np.float32) for _ in range(60)]
     return [TrailChoice(table, np.arange(10) == np.argmax(right(table))) for table in tables]
 
 
@@ -80,7 +80,7 @@ def test_the_sets_are_those_of_others_without_titles_or_among_all_passages():
 
 def test_a_clue_that_is_not_to_be_looked_at_changes_nothing():
     some = made_choices(lambda table: table[:, 3])
-    scorer = fit_scorer(some, units=4, seeds=1, without=[CLUES[3]])
+    scorer = fit_scorer(some, units=4, seeds=1, without=[FEATURES[3]])
     other = some[0].table.copy()
     other[:, 3] = 7
     assert np.array_equal(scorer(other), scorer(some[0].table))
@@ -97,4 +97,4 @@ def test_choices_end_where_all_gold_is_found_and_hold_what_is_left_of_it():
     )
     found = list(trail_choices(data, Letters(), FIRST_WEIGHTS))
     assert 2 <= len(found) <= 3 and found[0].gold.sum() == 2 and found[-1].gold.sum() == 1
-    assert all(choice.table.shape == (len(choice.gold), len(CLUES)) for choice in found)
+    assert all(choice.table.shape == (len(choice.gold), len(FEATURES)) for choice in found)

@@ -17,7 +17,7 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import derive_reports
-from kgot_lab.evaluation.results import EMBEDDER_HASH, load_receipt
+from kgot_lab.evaluation.results import EMBEDDER_HASH, load_results
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import format_decimal, format_p_value, format_signed
 
@@ -50,7 +50,7 @@ def test_the_summary_says_what_the_receipts_give():
 
 @pytest.mark.parametrize("folder", [OURS, OTHER], ids=lambda folder: folder.name)
 def test_every_receipt_and_all_weights_name_the_embedder_of_the_folder_by_one_hash(folder):
-    runs = [load_receipt(path) for path in sorted(folder.glob("*/*.jsonl.gz"))]
+    runs = [load_results(path) for path in sorted(folder.glob("*/*.jsonl.gz"))]
     named = {run.about[EMBEDDER_HASH] for run in runs}
     named |= {
         json.loads(path.read_text(encoding="utf-8"))["embedder"] for path in folder.glob("weights*.json")
@@ -90,7 +90,7 @@ def test_the_bundled_embedder_reaches_here_what_it_reaches_on_the_standard_sets(
     for run in both[0].runs:
         path = RESULTS / "standard_sets" / "musique-498" / f"{run.system.replace(', ', '-')}.jsonl.gz"
         if not run.system.startswith("trail, learnt anew"):
-            before = score(load_receipt(path), both[0].dataset.qrels, ["recall@5"]).per_query("recall@5")
+            before = score(load_results(path), both[0].dataset.qrels, ["recall@5"]).per_query("recall@5")
             assert before == both[0].scores[run.system].per_query("recall@5")
 
 

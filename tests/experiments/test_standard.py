@@ -16,10 +16,10 @@ from benchmarks.standard_sets.standard import (
     standard_tables,
 )
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.evaluation.dataset import query_parts
+from kgot_lab.evaluation.dataset import query_splits
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import derive_reports, report
-from kgot_lab.evaluation.results import Plan, load_receipt
+from kgot_lab.evaluation.results import Plan, load_results
 from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import format_decimal, format_signed
 
@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parents[2] / "benchmarks" / "results" / "standard_sets"
 
 
 def receipts(name):
-    return [load_receipt(path) for path in sorted((FOLDER / name).glob("*.jsonl.gz"))]
+    return [load_results(path) for path in sorted((FOLDER / name).glob("*.jsonl.gz"))]
 
 
 def test_the_plan_was_written_down_and_every_system_ran_on_every_set():
@@ -40,7 +40,7 @@ def test_the_plan_was_written_down_and_every_system_ran_on_every_set():
 def test_the_summary_says_what_the_receipts_give(name):
     dataset = load_dataset(name)
     told = (FOLDER / "summary.md").read_text(encoding="utf-8")
-    locked = query_parts(dataset)["locked"]
+    locked = query_splits(dataset)["locked"]
     for run in receipts(name):
         mean = score(run, dataset.qrels, ["recall@5"]).only(locked).mean("recall@5")
         if run.system != RIVAL:
@@ -85,7 +85,7 @@ def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_
 def test_what_links_gain_is_above_the_control_that_looks_at_no_names():
     dataset = load_dataset("musique-498")
     runs = {run.system: run for run in receipts("musique-498")}
-    locked = query_parts(dataset)["locked"]
+    locked = query_splits(dataset)["locked"]
     scores = {name: score(runs[name], dataset.qrels, ["recall@5"]).only(locked) for name in (TRAIL, NO_LINKS)}
     row = compare(scores, NO_LINKS, groups=dataset.groups)[TRAIL]
     assert row.difference.low > 0 and row.p < 0.05

@@ -18,8 +18,8 @@ from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import (
+    LinkWeights,
     NameIndex,
-    Reach,
     follow,
     name_graph,
     normalise_name,
@@ -38,7 +38,7 @@ class ByHand:
     of names.
     """
 
-    def __init__(self, documents, embedder, reach=Reach(), graph=None):  # noqa: B008
+    def __init__(self, documents, embedder, reach=LinkWeights(), graph=None):  # noqa: B008
         self.reach = reach
         self.documents = {d.id: d for d in sorted(documents, key=lambda d: d.id)}
         self.embedder = embedder
@@ -156,17 +156,17 @@ def names(hotpotqa):
 @every(
     ("reach", "questions"),
     [
-        (Reach(), 8),
+        (LinkWeights(), 8),
         *(
             (reach, 2)
             for reach in (
-                Reach(hops=0),
-                Reach(hops=1),
-                Reach(hops=12, asked=0),
-                Reach(title=0),
-                Reach(shared=0, repeated=0),
-                Reach(common=3, shared=2),
-                Reach(asked=3, title=0.2, shared=1.5, repeated=1, common=10_000),
+                LinkWeights(hops=0),
+                LinkWeights(hops=1),
+                LinkWeights(hops=12, asked=0),
+                LinkWeights(title=0),
+                LinkWeights(shared=0, repeated=0),
+                LinkWeights(common=3, shared=2),
+                LinkWeights(asked=3, title=0.2, shared=1.5, repeated=1, common=10_000),
             )
         ),
     ],
@@ -243,7 +243,7 @@ class Alike:
 
 
 def test_one_passage_leads_to_the_next_by_its_title():
-    stage = const("earlier", a=2, e=1, d=0.8) >> follow(STORY, Alike(a=1, b=0.5), Reach(hops=3))
+    stage = const("earlier", a=2, e=1, d=0.8) >> follow(STORY, Alike(a=1, b=0.5), LinkWeights(hops=3))
     found = stage.search("where did her partner live?")
     # a has 2 / 2. It is linked by title to b, which it mentions, and to d, which mentions it: two passages,
     # so each link by the root of 2. d is not like the question: .4 + (1 + 0) / 2 / sqrt(2) = .75. b is half
@@ -293,7 +293,7 @@ def test_every_path_is_one_of_the_graph_from_a_passage_chosen_before(hotpotqa, m
 def test_the_stage_names_what_is_not_usual():
     assert repr(follow(STORY, Letters())) == "<follow>"
     assert (
-        repr(follow(STORY, Letters(), Reach(hops=3, title=0.5), graph=name_graph(STORY)))
+        repr(follow(STORY, Letters(), LinkWeights(hops=3, title=0.5), graph=name_graph(STORY)))
         == "<follow(hops=3, title=0.5, other names)>"
     )
 

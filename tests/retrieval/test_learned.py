@@ -13,8 +13,14 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.learned_fusion import LearnedFusion, fit_logistic, learn_fusion, learned, pooled
-from kgot_lab.retrieval.lexical import best_first
+from kgot_lab.retrieval.learned_fusion import (
+    LearnedFusion,
+    fit_logistic,
+    learn_fusion,
+    learned,
+    pooled_features,
+)
+from kgot_lab.retrieval.lexical import ranked_by_score
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Query, Ranking
 
@@ -29,7 +35,7 @@ def lane(name: str, how: str) -> Stage:
     def step(ranking: Ranking) -> Ranking:
         chance = random.Random(f"{name} {ranking.query.id}")
         scores = np.array([chance.random() + (how == "right" and id in GOLD[ranking.query.id]) for id in IDS])
-        return best_first(ranking.query, IDS, scores)
+        return ranked_by_score(ranking.query, IDS, scores)
 
     return Stage(name, step)
 
@@ -123,7 +129,7 @@ def test_what_no_lane_has_among_its_first_is_not_ranked():
     fusion = LearnedFusion(("right", "noise"), (1.0, 1.0), (1.0, 1.0), 0.0, 3, 1)
     pools = {id for stage in LANES.values() for id in stage.search(QUERIES[0]).ids[:3]}
     assert set(learned(LANES, fusion).search(QUERIES[0]).ids) == pools
-    ids, features = pooled([stage.search(QUERIES[0]) for stage in LANES.values()], 3)
+    ids, features = pooled_features([stage.search(QUERIES[0]) for stage in LANES.values()], 3)
     assert set(ids) == pools
     assert features.shape == (len(pools), 4)
     assert features.min() >= 0

@@ -10,10 +10,10 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.retrieval import entity_linking
 from kgot_lab.retrieval.entity_linking import (
     ALIKE,
-    COMMON,
     IS_CALLED,
     MENTIONS,
     NAME_LINK,
+    NAME_STOP_WORDS,
     SAYS,
     NameIndex,
     capitalised_names,
@@ -185,7 +185,7 @@ def own_name(title: str) -> str:
     words = words_of(re.sub(r"\s*\([^)]*\)\s*$", "", title))
     return (
         ""
-        if len(words) < 2 and (len("".join(words)) < 3 or "".join(words).lower() in COMMON)
+        if len(words) < 2 and (len("".join(words)) < 3 or "".join(words).lower() in NAME_STOP_WORDS)
         else " ".join(words).lower()
     )
 
@@ -330,6 +330,6 @@ def test_phrases_that_mean_nearly_the_same_are_joined_once(monkeypatch):
     expected = {(f"phrase:{one}", ALIKE, f"phrase:{other}") for one, other in near}
     for block in (2_000, 3):
         monkeypatch.setattr(entity_linking, "_BLOCK", block)
-        graph = phrase_graph(docs(("", "x")), triples, alike=(Letters(), LEAST))
+        graph = phrase_graph(docs(("", "x")), triples, similarity=(Letters(), LEAST))
         assert {edge for edge in edges_of(graph) if edge[1] == ALIKE} == expected and 10 < len(expected) < 80
-    assert phrase_graph(docs(("", "x")), {}, alike=(Letters(), LEAST)).types() == {}
+    assert phrase_graph(docs(("", "x")), {}, similarity=(Letters(), LEAST)).types() == {}

@@ -10,7 +10,7 @@ from support.work import calls
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.fusion import by_range, ranking_scores, weighted
+from kgot_lab.retrieval.fusion import ranking_scores, scale_by_range, weighted
 from kgot_lab.retrieval.neighbours import boost, boosted_neighbours, jaccard
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node, Query, Triple
@@ -64,7 +64,7 @@ def test_boosts_equal_those_of_a_walk_over_all_edges(seed, types):
     found = boosted_neighbours(graph, hits, types=types).search("?")
     assert dict(found.hits) == pytest.approx(brute_boosts(graph, hits.search("?").ids[:10], types))
     ranking = hits.search("?")
-    earlier = dict(zip(ranking.ids, by_range(ranking_scores(ranking)).tolist(), strict=True))
+    earlier = dict(zip(ranking.ids, scale_by_range(ranking_scores(ranking)).tolist(), strict=True))
     boosted = dict((hits >> boost(graph, 0.2, types=types)).search("?").hits)
     assert boosted == pytest.approx(
         {id: earlier.get(id, 0) + 0.2 * dict(found.hits).get(id, 0) for id in {*earlier, *found.ids}}

@@ -102,7 +102,7 @@ def test_weights_that_are_no_seeds_are_refused(weights):
 
 def large(walk: RandomWalk, weights: np.ndarray, error: float = 1e-9) -> np.ndarray:
     """The shares that a walk finds by its way for large graphs."""
-    rows, shares = walk.reached(np.flatnonzero(weights), weights[weights != 0], error)
+    rows, shares = walk.reached_shares(np.flatnonzero(weights), weights[weights != 0], error)
     assert (np.diff(rows) > 0).all() and (shares > 0).all()
     every = np.zeros(len(weights))
     every[rows] = shares
@@ -114,8 +114,8 @@ def large(walk: RandomWalk, weights: np.ndarray, error: float = 1e-9) -> np.ndar
 def test_a_walk_that_spreads_from_its_seeds_finds_the_shares_of_one_that_is_everywhere(
     monkeypatch, many, damping
 ):
-    monkeypatch.setattr(walks, "_FEW", -1)
-    monkeypatch.setattr(walks, "_MANY", many)
+    monkeypatch.setattr(walks, "_PUSH_FROM_LINKS", -1)
+    monkeypatch.setattr(walks, "_MAX_FRONTIER", many)
     for seed in range(4):
         graph = chance_graph(seed)
         weights = chance_seeds(seed, len(graph))
@@ -125,7 +125,7 @@ def test_a_walk_that_spreads_from_its_seeds_finds_the_shares_of_one_that_is_ever
 
 @pytest.mark.parametrize("error", [1e-6, 1e-3, 0.1])
 def test_no_share_is_too_large_and_all_together_lack_no_more_than_was_allowed(monkeypatch, error):
-    monkeypatch.setattr(walks, "_FEW", -1)
+    monkeypatch.setattr(walks, "_PUSH_FROM_LINKS", -1)
     for seed in range(4):
         graph = chance_graph(seed)
         weights = chance_seeds(seed, len(graph))
@@ -188,7 +188,7 @@ def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_orde
     words, stage = bm25(data.documents), pagerank(title_graph(data.documents), *seeds)
     queries = data.queries[::20]
     plain = [(words >> stage).search(query) for query in queries]
-    monkeypatch.setattr(walks, "_FEW", -1)
+    monkeypatch.setattr(walks, "_PUSH_FROM_LINKS", -1)
     for query, ranking in zip(queries, plain, strict=True):
         found = (words >> stage).search(query)
         exact = dict(ranking.hits)

@@ -8,7 +8,7 @@ from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.pass_through import Walk, has_text, traverse, without_text
+from kgot_lab.retrieval.pass_through import Walk, has_text, remove_texts, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node
 
@@ -225,13 +225,13 @@ def test_hubs_can_lose_their_text_and_nothing_else():
         [Node("a", ("City",), {"text": "x", "name": "A"}), Node("b", (), {"text": "y"})],
         [Edge("a", "r", "b")],
     )
-    bare = without_text(graph, ["a"])
+    bare = remove_texts(graph, ["a"])
     assert bare.node("a") == Node("a", ("City",), {"name": "A"})
     assert bare.node("b") == graph.node("b")
     assert bare.edges[0] == graph.edges[0]
     assert graph.node("a").properties == {"text": "x", "name": "A"}
     with pytest.raises(UnknownName, match="'c'"):
-        without_text(graph, ["c"])
+        remove_texts(graph, ["c"])
 
 
 def test_bad_input_is_named():

@@ -4,7 +4,7 @@ import pytest
 from support.searching import const
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.fusion import by_range, ranking_scores, rrf, weighted
+from kgot_lab.retrieval.fusion import ranking_scores, rrf, scale_by_range, weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Query, Ranking
@@ -59,8 +59,8 @@ def test_rrf_prefers_the_document_two_lists_agree_on():
 
 
 def test_a_lane_with_one_hit_or_equal_scores_gives_all_of_them_full_marks():
-    assert by_range(ranking_scores(const("x", a=3, b=3).search("?"))).tolist() == [1, 1]
-    assert by_range(ranking_scores(Ranking(Query("?"), ()))).tolist() == []
+    assert scale_by_range(ranking_scores(const("x", a=3, b=3).search("?"))).tolist() == [1, 1]
+    assert scale_by_range(ranking_scores(Ranking(Query("?"), ()))).tolist() == []
 
 
 @pytest.mark.parametrize("weight", [-1, math.nan, math.inf])

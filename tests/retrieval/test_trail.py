@@ -8,14 +8,21 @@ from support.every import every
 from support.searching import Letters
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.multihop.features import CLUES, NAME_CLUES, Clues, Mentions, Ragged, goes_by
+from kgot_lab.retrieval.multihop.features import (
+    FEATURES,
+    NAME_FEATURES,
+    Mentions,
+    QuestionFeatures,
+    RaggedArray,
+    document_names,
+)
 from kgot_lab.retrieval.multihop.retriever import (
-    LEARNT_WEIGHTS,
+    LEARNED_WEIGHTS,
     WITHOUT_LINKS,
     Scorer,
-    learnt_scorer,
-    trail,
-    trail_index,
+    build_index,
+    load_scorer,
+    multihop,
 )
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document
@@ -32,7 +39,7 @@ ACTOR = Document("a", "Art Acord was an actor and a rodeo champion.", "Art Acord
 OTHER = Document("o", "Cyclones are storms. A circus was destroyed by one.", "Cyclone")
 PASSAGES = (FILM, DIRECTOR, ACTOR, OTHER)
 QUESTION = "Where was the director of The Circus Cyclone born?"
-BY_NAMES_ALONE = Scorer.of_clues({"own": 1, "asked": 5, "to its title": 3, "beside": 3})
+BY_NAMES_ALONE = Scorer.linear({"own": 1, "asked": 5, "to its title": 3, "beside": 3})
 
 
 @every(
@@ -56,40 +63,40 @@ BY_NAMES_ALONE = Scorer.of_clues({"own": 1, "asked": 5, "to its title": 3, "besi
     ],
 )
 def test_a_passage_goes_by_its_title_or_else_by_what_its_first_sentence_is_about(title, text, names):
-    assert goes_by(Document("x", text, title)) == names
+    assert document_names(Document("x", text, title)) == names
 
 
 def test_mentions_say_who_is_called_what_who_holds_it_and_what_stands_beside_it():
     documents = sorted(PASSAGES, key=lambda document: document.id)
     mentions = Mentions(documents)
     name = mentions.names.index("albert rogell")
-    pairs = {documents[mentions.row[pair]].id: pair for pair in mentions.pairs_with([name])[0].tolist()}
+    pairs = {documents[mentions.row[pair]].id: pair for pair in mentions.name_pairs([name])[0].tolist()}
     assert set(pairs) == {"d", "f"}
     assert mentions.called[pairs["d"]]
     assert not mentions.called[pairs["f"]]
     assert mentions.held[pairs["f"]]
-    beside = mentions.beside.over(np.ones(len(mentions.stems)), np.add, np.zeros(len(mentions.row)))
+    beside = mentions.beside.reduce(np.ones(len(mentions.stems)), np.add, np.zeros(len(mentions.row)))
     assert "direc" in mentions.stems and beside[pairs["f"]] >= 3
     assert "oklahoma city" not in mentions.names  # it leads nowhere
 
 
 def test_lists_are_folded_one_by_one_and_an_empty_one_keeps_what_is_given():
-    lists = Ragged([[0, 2], [], [1]])
-    assert lists.over(np.array([1.0, 5.0, 3.0]), np.maximum, np.full(3, -1.0)).tolist() == [3.0, -1.0, 5.0]
-    assert Ragged([]).over(np.zeros(1), np.add, np.zeros(0)).size == 0
+    lists = RaggedArray([[0, 2], [], [1]])
+    assert lists.reduce(np.array([1.0, 5.0, 3.0]), np.maximum, np.full(3, -1.0)).tolist() == [3.0, -1.0, 5.0]
+    assert RaggedArray([]).reduce(np.zeros(1), np.add, np.zeros(0)).size == 0
 
 
 def clues_of(question=QUESTION, passages=PASSAGES):
     documents = sorted(passages, key=lambda document: document.id)
-    index = trail_index(documents, Letters())
+    index = build_index(documents, Letters())
     rows = {document.id: row for row, document in enumerate(documents)}
-    return Clues(index, question, Letters().embed([question])[0], searched_words(question)), rows
+    return QuestionFeatures(index, question, Letters().embed([question])[0], searched_words(question)), rows
 
 
 def test_a_passage_that_is_chosen_leads_to_those_it_names_and_the_role_asked_for_stands_beside_one():
     clues, rows = clues_of()
-    column = {clue: number for number, clue in enumerate(CLUES)}
-    assert not clues.table()[:, [column[clue] for clue in NAME_CLUES]].any()
+    column = {clue: number for number, clue in enumerate(FEATURES)}
+    assert not clues.table()[:, [column[clue] for clue in NAME_FEATURES]].any()
     clues.choose(rows["f"])
     table = clues.table()
     assert table[rows["d"], column["to its title"]] == table[rows["a"], column["to its title"]] > 0
@@ -99,14 +106,14 @@ def test_a_passage_that_is_chosen_leads_to_those_it_names_and_the_role_asked_for
 
 def test_words_of_the_question_that_were_found_are_no_longer_open():
     clues, rows = clues_of("Who destroyed the circus of Oklahoma?")
-    before = clues.table()[:, CLUES.index("open words")]
+    before = clues.table()[:, FEATURES.index("open words")]
     clues.choose(rows["o"])
-    after = clues.table()[:, CLUES.index("open words")]
+    after = clues.table()[:, FEATURES.index("open words")]
     assert before[rows["o"]] > 0 == after[rows["o"]] and after[rows["d"]] == before[rows["d"]] > 0
 
 
 def test_a_trail_goes_from_the_film_to_its_director_and_tells_the_way():
-    ranking = trail(PASSAGES, Letters(), BY_NAMES_ALONE).search(QUESTION)
+    ranking = multihop(PASSAGES, Letters(), BY_NAMES_ALONE).search(QUESTION)
     assert ranking.ids[:2] == ["f", "d"] and set(ranking.ids) == {"f", "d", "a", "o"}
     assert "The Circus Cyclone --[holds]--> (albert rogell) <--[is called]-- Albert Rogell" in str(
         ranking.why("d")
@@ -114,18 +121,18 @@ def test_a_trail_goes_from_the_film_to_its_director_and_tells_the_way():
 
 
 def test_the_order_of_the_documents_is_of_no_account():
-    one, other = (trail(some, Letters()).search(QUESTION) for some in (PASSAGES, PASSAGES[::-1]))
+    one, other = (multihop(some, Letters()).search(QUESTION) for some in (PASSAGES, PASSAGES[::-1]))
     assert one.hits == other.hits
 
 
 def test_without_titles_the_first_sentence_names_a_passage():
     bare = [Document(document.id, document.text) for document in PASSAGES]
-    assert trail(bare, Letters(), BY_NAMES_ALONE).search(QUESTION).ids[:2] == ["f", "d"]
+    assert multihop(bare, Letters(), BY_NAMES_ALONE).search(QUESTION).ids[:2] == ["f", "d"]
 
 
 @pytest.mark.parametrize("question", ["", "  ", "zzz qqq", "?", "Łódź"])
 def test_odd_questions_are_answered_without_an_error(question):
-    ranking = trail(PASSAGES, Letters()).search(question)
+    ranking = multihop(PASSAGES, Letters()).search(question)
     assert bool(ranking.hits) == any(letter.isalpha() for letter in question)
     assert all(np.isfinite(hit.score) for hit in ranking.hits)
 
@@ -133,37 +140,37 @@ def test_odd_questions_are_answered_without_an_error(question):
 @pytest.mark.parametrize("hops", [0, -1, 1.5])
 def test_hops_are_one_or_more(hops):
     with pytest.raises(BadInput, match="hops"):
-        trail(PASSAGES, Letters(), hops=hops)
+        multihop(PASSAGES, Letters(), hops=hops)
 
 
 def test_weights_are_kept_to_the_last_figure_and_those_of_other_clues_are_refused():
-    scorer = learnt_scorer()
+    scorer = load_scorer()
     again = Scorer.of_json(json.loads(json.dumps(scorer.as_json())))
-    table = np.random.default_rng(0).random((5, len(CLUES)))
+    table = np.random.default_rng(0).random((5, len(FEATURES)))
     assert np.array_equal(scorer(table), again(table)) and len(scorer.bias) > 0
     with pytest.raises(BadInput, match="other clues"):
         Scorer.of_json(scorer.as_json() | {"clues": ["own"]})
     with pytest.raises(BadInput, match="no weights"):
-        Scorer.of_json({"clues": list(CLUES)})
+        Scorer.of_json({"clues": list(FEATURES)})
     with pytest.raises(BadInput, match="shapes"):
         Scorer(np.zeros(3), np.zeros((3, 0)), np.zeros(0), np.zeros(0))
     with pytest.raises(BadInput, match="finite"):
-        Scorer.of_clues({"own": float("nan")})
+        Scorer.linear({"own": float("nan")})
 
 
 def test_the_control_looks_at_no_name():
-    blind, seeing = learnt_scorer(WITHOUT_LINKS), learnt_scorer(LEARNT_WEIGHTS)
-    table = np.random.default_rng(0).random((5, len(CLUES)))
+    blind, seeing = load_scorer(WITHOUT_LINKS), load_scorer(LEARNED_WEIGHTS)
+    table = np.random.default_rng(0).random((5, len(FEATURES)))
     changed = table.copy()
-    changed[:, [CLUES.index(clue) for clue in NAME_CLUES]] = 0.0
+    changed[:, [FEATURES.index(clue) for clue in NAME_FEATURES]] = 0.0
     assert np.allclose(blind(table), blind(changed)) and not np.allclose(seeing(table), seeing(changed))
 
 
 def test_few_documents_and_empty_ones_are_ranked():
     with pytest.raises(BadInput, match="no documents"):
-        trail([], Letters())
-    assert trail([Document("x", "")], Letters()).search("Who?").ids == ["x"]
-    assert set(trail([Document("x", ""), Document("y", "Ada.")], Letters()).search("Who is Ada?").ids) == {
+        multihop([], Letters())
+    assert multihop([Document("x", "")], Letters()).search("Who?").ids == ["x"]
+    assert set(multihop([Document("x", ""), Document("y", "Ada.")], Letters()).search("Who is Ada?").ids) == {
         "x",
         "y",
     }

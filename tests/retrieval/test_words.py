@@ -12,7 +12,7 @@ from support.every import every
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval import lexical
-from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escape_like, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import SEARCH_STOP_WORDS, searched_words
 from kgot_lab.types import Document, full_text, ranked
@@ -191,7 +191,7 @@ def test_like_counts_the_words_of_the_query_that_a_document_holds_anywhere():
 
 
 def test_like_takes_percent_and_underscore_for_themselves():
-    assert escaped_like(r"100%_\ ") == r"100\%\_\\ "
+    assert escape_like(r"100%_\ ") == r"100\%\_\\ "
     documents = [*DOCUMENTS, Document("plain", "snakeXcase and 1000")]
     assert like(documents).search("snake_case").ids == ["tax"]
     assert like(documents).search("e_c").ids == ["tax"]
@@ -204,7 +204,7 @@ def plainly_like(documents, query: str) -> dict[str, float]:
     connection.executemany("INSERT INTO passages VALUES (?, ?, ?)", rows)
     counts: dict[str, float] = {}
     for term in set(searched_words(query)):
-        pattern = f"%{escaped_like(term)}%"
+        pattern = f"%{escape_like(term)}%"
         statement = r"SELECT id FROM passages WHERE title LIKE ? ESCAPE '\' OR text LIKE ? ESCAPE '\'"
         for (id,) in connection.execute(statement, (pattern, pattern)):
             counts[id] = counts.get(id, 0) + 1

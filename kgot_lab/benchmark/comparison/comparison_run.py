@@ -11,8 +11,13 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from kgot_lab.benchmark.comparison.plan import Design, check_sets, keep_comparison
-from kgot_lab.benchmark.comparison.systems import AnswerSystem, PassageSearches, check_systems, short_walk
+from kgot_lab.benchmark.comparison.plan import Design, check_sets, write_comparison_plan
+from kgot_lab.benchmark.comparison.systems import (
+    AnswerSystem,
+    PassageSearches,
+    check_systems,
+    single_call_walk,
+)
 from kgot_lab.benchmark.questions.attempt import Equipment, is_damaged, read_events
 from kgot_lab.benchmark.questions.batch import RESULTS_FILE, TRACES, QuestionRun, trace_name
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
@@ -31,14 +36,14 @@ from kgot_lab.types import LLM, Prompt, Reply, full_text
 _ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, no trace need be read whole
 
 
-def replies_on_file(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
-    """Collect the replies in all systems' traces of a question from several folders, as `replies_in` does."""
-    return replies_in(
+def load_replies(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
+    """Collect the replies in all systems' traces of a question from several folders, as `collect_replies` does."""
+    return collect_replies(
         path for folder in folders for path in sorted(folder.glob(f"{set}/*/{TRACES}/{trace_name(question)}"))
     )
 
 
-def replies_in(traces: Iterable[Path]) -> dict[str, Reply]:
+def collect_replies(traces: Iterable[Path]) -> dict[str, Reply]:
     """Collect the replies in traces by the digest of their prompt.
 
     The seed is part of the digest. If several replies have the same digest, the first is used.
@@ -68,12 +73,12 @@ def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
 class ReusingLLM:
     """A model with a cache of `known` replies, by `prompt_digest`.
 
-    `reused` counts the cached replies, and `told` is called for each.
+    `reused` counts the cached replies, and `on_reuse` is called for each.
     """
 
-    def __init__(self, llm: LLM, known: Mapping[str, Reply], told: Callable[[], object] = lambda: None):
+    def __init__(self, llm: LLM, known: Mapping[str, Reply], on_reuse: Callable[[], object] = lambda: None):
         self.name, self.reused = llm.name, 0
-        self._llm, self._known, self._told = llm, known, told
+        self._llm, self._known, self._told = llm, known, on_reuse
 
     def __call__(self, prompt: Prompt) -> Reply:
         reply = self._known.get(prompt_digest(prompt, self.name))
@@ -87,7 +92,7 @@ class ReusingLLM:
         return getattr(self._llm, name)  # its hash, engine, price and account
 
 
-_IN_A_ROW = 5  # consecutive errors before a session stops, since then the server is the cause
+_MAX_FAILURES = 5  # consecutive errors before a session stops, since then the server is the cause
 
 
 class PendingQuestion(NamedTuple):
@@ -136,18 +141,18 @@ def questions_in_turn(design: Design, chosen: ComparisonSlice = WHOLE) -> Iterat
                 yield from (
                     PendingQuestion(name, each, questions[number])
                     for each, system in systems.items()
-                    if system.asks(number)
+                    if system.is_asked(number)
                 )
 
 
-def place_of(folder: Path, set: str, system: str) -> Path:
+def system_folder(folder: Path, set: str, system: str) -> Path:
     """Return the folder of a system's answers to a set."""
     return folder / set / system
 
 
-def receipts_of(folder: Path, set: str, system: str) -> dict[str, QuestionResult]:
+def load_system_results(folder: Path, set: str, system: str) -> dict[str, QuestionResult]:
     """Read a system's results on a set, by question id."""
-    return read_results(place_of(folder, set, system) / RESULTS_FILE)
+    return read_results(system_folder(folder, set, system) / RESULTS_FILE)
 
 
 def missing_answers(design: Design, folder: Path, chosen: ComparisonSlice = WHOLE) -> list[PendingQuestion]:
@@ -157,7 +162,7 @@ def missing_answers(design: Design, folder: Path, chosen: ComparisonSlice = WHOL
     for due in questions_in_turn(design, chosen):
         key = due.set, due.system
         if key not in there:
-            there[key] = receipts_of(folder, *key)
+            there[key] = load_system_results(folder, *key)
         receipt = there[key].get(due.question.id)
         if receipt is None or receipt.error:
             left.append(due)
@@ -180,11 +185,11 @@ class ComparisonRun:
     clock: Callable[[], float] = field(default=time.monotonic)
     _reused: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
-    def answers(
+    def answer_missing(
         self,
         chosen: ComparisonSlice = WHOLE,
         minutes: float | None = None,
-        told: Callable[[PendingQuestion, Event], None] = lambda *_: None,
+        on_event: Callable[[PendingQuestion, Event], None] = lambda *_: None,
     ) -> Iterator[tuple[PendingQuestion, QuestionResult]]:
         """Answer what is missing and yield each result as it is written.
 
@@ -198,10 +203,12 @@ class ComparisonRun:
         for due in left:
             if minutes is not None and self.clock() - began >= 60 * minutes:
                 return
-            for receipt in self._run(due).answers(told=partial(_told, told, due)):
+            for receipt in self._question_run(due).answer_missing(
+                on_event=partial(_report_event, on_event, due)
+            ):
                 yield due, receipt
                 in_a_row = in_a_row + 1 if receipt.error else 0
-                if in_a_row == _IN_A_ROW:
+                if in_a_row == _MAX_FAILURES:
                     raise LLMError(
                         f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {receipt.error}"
                     )
@@ -213,24 +220,26 @@ class ComparisonRun:
 
     def is_damaged(self, due: PendingQuestion) -> bool:
         """Return whether the trace of an answer cannot be read."""
-        return is_damaged(place_of(self.folder, due.set, due.system) / TRACES / trace_name(due.question.id))
+        return is_damaged(
+            system_folder(self.folder, due.set, due.system) / TRACES / trace_name(due.question.id)
+        )
 
     def keep_plan(self) -> None:
         """Write the plan, or check that the folder holds the same one. Raises BadInput naming the
         differences.
         """
-        keep_comparison(self.design.plan(self.llm), self.folder)
+        write_comparison_plan(self.design.plan(self.llm), self.folder)
 
-    def _run(self, due: PendingQuestion) -> QuestionRun:
+    def _question_run(self, due: PendingQuestion) -> QuestionRun:
         """Build the run of one question by one system."""
         system = self.design.systems[due.system]
         # here, so that making an index is not counted as answering
         given = self._searches[due.set].tools(system, due.question)
-        place = place_of(self.folder, due.set, due.system)
-        walk, llm = short_walk(due.system, system), self.llm
+        place = system_folder(self.folder, due.set, due.system)
+        walk, llm = single_call_walk(due.system, system), self.llm
         if self.reuse:
             llm = ReusingLLM(
-                llm, replies_on_file((self.folder, *self.reuse), due.set, due.question.id), self._count
+                llm, load_replies((self.folder, *self.reuse), due.set, due.question.id), self._count
             )
         equipment = Equipment(
             llm,
@@ -252,22 +261,22 @@ class ComparisonRun:
         return {name: PassageSearches(sample) for name, sample in self.design.samples.items()}
 
 
-def _told(
-    told: Callable[[PendingQuestion, Event], None], due: PendingQuestion, _: Question, event: Event
+def _report_event(
+    on_event: Callable[[PendingQuestion, Event], None], due: PendingQuestion, _: Question, event: Event
 ) -> None:
-    told(due, event)
+    on_event(due, event)
 
 
 # Time estimates: from stored results, or from tokens and a rate if there are none yet.
 
-_TURNS = 2  # that a question of the loop is reckoned to take
+_EXPECTED_TURNS = 2  # that a question of the loop is reckoned to take
 _PROMPT, _FACT = 250, 35  # tokens of a prompt without its facts, and of a sentence
 _WRITTEN = 12  # tokens of an answer
-MEASURED, RECKONED = "median of this set", "reckoned"
+MEASURED, ESTIMATED = "median of this set", "reckoned"
 
 
 @dataclass(frozen=True)
-class Expected:
+class RemainingTime:
     """The number of questions that a system has left on a set, and the seconds per question.
 
     `by` is the source of the estimate.
@@ -285,7 +294,7 @@ class Expected:
         return self.left * self.seconds / 3600
 
 
-def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = WHOLE) -> list[Expected]:
+def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = WHOLE) -> list[RemainingTime]:
     """Estimate the time of what is missing, by set and system.
 
     The estimate is the median of the seconds in the stored results of the set, or else of the system's other
@@ -294,26 +303,32 @@ def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = W
     """
     left = Counter((due.set, due.system) for due in missing_answers(design, folder, chosen))
     there = {
-        (set, system): _answered(folder, set, system) for set in design.samples for system in design.systems
+        (set, system): _completed_results(folder, set, system)
+        for set in design.samples
+        for system in design.systems
     }
-    rate = _rate([receipt for some in there.values() for receipt in some])
+    rate = _reading_rate([receipt for some in there.values() for receipt in some])
     rows = []
     for (set, system), count in left.items():
         elsewhere = [each for (_, other), some in there.items() if other == system for each in some]
         for some, by in ((there[set, system], MEASURED), (elsewhere, "median of other sets")):
             if known := [receipt.seconds for receipt in some if receipt.seconds is not None]:
-                rows.append(Expected(set, system, count, median(known), by))
+                rows.append(RemainingTime(set, system, count, median(known), by))
                 break
         else:
             rows.append(
-                Expected(
-                    set, system, count, _reckoned(design.systems[system], design.samples[set], rate), RECKONED
+                RemainingTime(
+                    set,
+                    system,
+                    count,
+                    _estimated_seconds(design.systems[system], design.samples[set], rate),
+                    ESTIMATED,
                 )
             )
     return rows
 
 
-def forecast_grid(rows: list[Expected]) -> Grid:
+def forecast_grid(rows: list[RemainingTime]) -> Grid:
     """Tabulate the expected times, with their total."""
     columns = ("system on set", "questions left", "seconds each", "hours", "from")
     cells = [
@@ -324,11 +339,11 @@ def forecast_grid(rows: list[Expected]) -> Grid:
     return Grid("What is left to answer", columns, tuple(tuple(map(Cell, each)) for each in (*cells, total)))
 
 
-def _answered(folder: Path, set: str, system: str) -> list[QuestionResult]:
-    return [receipt for receipt in receipts_of(folder, set, system).values() if not receipt.error]
+def _completed_results(folder: Path, set: str, system: str) -> list[QuestionResult]:
+    return [receipt for receipt in load_system_results(folder, set, system).values() if not receipt.error]
 
 
-def _rate(receipts: list[QuestionResult]) -> Rate:
+def _reading_rate(receipts: list[QuestionResult]) -> Rate:
     """Return the reading rate in tokens per second, from results with one call.
 
     Such calls read much and write little. Returns the default rate if there are none.
@@ -346,9 +361,9 @@ def _rate(receipts: list[QuestionResult]) -> Rate:
     return Rate(reading=read / seconds) if seconds > 0 else usual
 
 
-def _reckoned(system: AnswerSystem, asked: QuestionSet, rate: Rate) -> float:
+def _estimated_seconds(system: AnswerSystem, asked: QuestionSet, rate: Rate) -> float:
     if system.preset:
-        return forecast(system.limits, steps=_TURNS, rate=rate).seconds
+        return forecast(system.limits, steps=_EXPECTED_TURNS, rate=rate).seconds
     passage = (
         fmean(estimate_tokens(full_text(document)) for document in asked.documents)
         if asked.documents

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.benchmark.comparison.comparison_run import place_of
+from kgot_lab.benchmark.comparison.comparison_run import system_folder
 from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.questions.attempt import read_events
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
@@ -21,7 +21,7 @@ from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.evaluation.grading import exact_match, holds
+from kgot_lab.evaluation.grading import contains_answer, exact_match
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned
@@ -29,7 +29,7 @@ from kgot_lab.loop.modes.paths.question_form import form_of
 from kgot_lab.loop.render import joined_lines
 
 RIGHT, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
-HALF = 0.5  # the least F1 of an answer that is nearly right
+NEARLY_RIGHT_F1 = 0.5  # the least F1 of an answer that is nearly right
 FAILED = "an error"
 NOT_SHOWN = "not shown"
 REFUSED_RIGHT = "refused"
@@ -58,13 +58,13 @@ def stage_before_reading(question: Question, events: Sequence[Event], f1: float,
     """
     if em:
         return RIGHT
-    if f1 >= HALF:
+    if f1 >= NEARLY_RIGHT_F1:
         return NEARLY
     found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
     return "" if set(question.gold) <= found else NOT_FOUND
 
 
-def loss_of(question: Question, events: Sequence[Event], receipt: QuestionResult) -> str:
+def find_loss(question: Question, events: Sequence[Event], receipt: QuestionResult) -> str:
     """Return the first of LOSSES at which an answer was lost, from the events of its run.
 
     The examples of a prompt do not count as shown.
@@ -83,11 +83,11 @@ def loss_of(question: Question, events: Sequence[Event], receipt: QuestionResult
         return REFUSED_RIGHT if all(event.problem for event in right) else NOT_CHOSEN
     if form_of(question.text) != "open" or question.answer.lower() in {"yes", "no"}:
         return COMPARED
-    shown = _shown(question, events)
-    return MISREAD if any(holds(shown, gold) for gold in golds) else NOT_SHOWN
+    shown = _shown_text(question, events)
+    return MISREAD if any(contains_answer(shown, gold) for gold in golds) else NOT_SHOWN
 
 
-def _shown(question: Question, events: Sequence[Event]) -> str:
+def _shown_text(question: Question, events: Sequence[Event]) -> str:
     """Return the last message of every prompt, without the question, whose words are not evidence."""
     return joined_lines(
         event.prompt.messages[-1].text.replace(question.text, " ")
@@ -102,23 +102,23 @@ def collect_losses(folder: Path, findings: ComparisonResults) -> LossesBySet:
     Raises BadInput if the file holds something else.
     """
     stages: dict[str, dict[str, dict[str, str]]] = {}
-    for set, systems in losses_on_file(folder, findings.plan).items():
+    for set, systems in load_losses(folder, findings.plan).items():
         for system, ids in systems.items():
-            answers = findings.on(system, set)
+            answers = findings.results_on(system, set)
             kept = {
                 id: stage
                 for id, stage in ids.items()
-                if (set, id) not in answers or _fits(stage, answers[set, id])
+                if (set, id) not in answers or _is_consistent(stage, answers[set, id])
             }
             stages.setdefault(set, {})[system] = kept
     for set in findings.plan["sets"]:
         for system in findings.answers:
-            if worked_out := _from_traces(folder, findings, set, system):
+            if worked_out := _losses_in_traces(folder, findings, set, system):
                 stages.setdefault(set, {}).setdefault(system, {}).update(worked_out)
     return stages
 
 
-def losses_on_file(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
+def load_losses(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
     """Read the loss stages in FOLDER/lost.json, empty if the file does not exist.
 
     Raises BadInput if the file holds something else.
@@ -163,7 +163,7 @@ def losses_grid(findings: ComparisonResults, stages: LossesBySet) -> Grid:
     """
     rows = []
     for set, system, counts in count_losses(findings, stages):
-        given = len(findings.on(system, set))
+        given = len(findings.results_on(system, set))
         rows.append(
             (
                 Cell(f"{system} on {set}"),
@@ -181,36 +181,40 @@ def count_losses(findings: ComparisonResults, stages: LossesBySet) -> Iterator[t
     """
     for set in findings.sets:
         for system in findings.answers:
-            told = [stages.get(name, {}).get(system, {}).get(id) for name, id in findings.on(system, set)]
+            told = [
+                stages.get(name, {}).get(system, {}).get(id) for name, id in findings.results_on(system, set)
+            ]
             if counts := Counter(stage for stage in told if stage):
                 yield set, system, counts
 
 
-def _from_traces(folder: Path, findings: ComparisonResults, set: str, system: str) -> dict[str, str]:
+def _losses_in_traces(folder: Path, findings: ComparisonResults, set: str, system: str) -> dict[str, str]:
     """Compute the loss stages of a system's answers to a set, by question id, from complete traces."""
-    traces, found = place_of(folder, set, system) / TRACES, {}
+    traces, found = system_folder(folder, set, system) / TRACES, {}
     if not traces.is_dir() or set not in BUNDLED_SETS:
         return {}
-    questions = _questions_of(set)
-    for (_, id), receipt in findings.on(system, set).items():
-        events = _whole_run(traces / trace_name(id))
+    questions = _questions_by_id(set)
+    for (_, id), receipt in findings.results_on(system, set).items():
+        events = _readable_events(traces / trace_name(id))
         if id in questions and (receipt.error or any(isinstance(event, Answered) for event in events)):
-            found[id] = loss_of(questions[id], events, receipt)
+            found[id] = find_loss(questions[id], events, receipt)
     return found
 
 
-def _fits(stage: str, receipt: QuestionResult) -> bool:
+def _is_consistent(stage: str, receipt: QuestionResult) -> bool:
     """Return whether a stored stage is consistent with an answer, which may have been repeated since."""
-    told = FAILED if receipt.error else RIGHT if receipt.em else NEARLY if receipt.f1 >= HALF else ""
+    told = (
+        FAILED if receipt.error else RIGHT if receipt.em else NEARLY if receipt.f1 >= NEARLY_RIGHT_F1 else ""
+    )
     return stage == told or not (told or stage in (FAILED, RIGHT, NEARLY))
 
 
 @cache
-def _questions_of(set: str) -> Mapping[str, Question]:
+def _questions_by_id(set: str) -> Mapping[str, Question]:
     return {question.id: question for question in BUNDLED_SETS[set]().questions}
 
 
-def _whole_run(path: Path) -> Sequence[Event]:
+def _readable_events(path: Path) -> Sequence[Event]:
     """Read the events of a trace, or none if it is damaged or missing."""
     try:
         return read_events(path)

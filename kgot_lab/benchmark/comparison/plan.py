@@ -14,7 +14,7 @@ from typing import Any
 from kgot_lab import __version__
 from kgot_lab.benchmark.comparison.systems import ABLATIONS, ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.benchmark.questions.batch import RESULTS_FILE
-from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_of_ids, plan_differences
+from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_ids, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
 from kgot_lab.errors import BadInput, UnknownName
@@ -95,7 +95,7 @@ class Sample:
     tuned_on: tuple[str, str]  # set and part
     seed: int | None = None
 
-    def of(self, questions: QuestionSet) -> QuestionSet:
+    def select(self, questions: QuestionSet) -> QuestionSet:
         """Return the questions in the order in which they are asked: that of the set, or shuffled by the
         seed.
         """
@@ -114,7 +114,7 @@ SAMPLES: Mapping[str, Sample] = {
 
 def drawn_samples() -> dict[str, QuestionSet]:
     """Return the sampled questions of each set: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of MuSiQue."""
-    return {name: sample.of(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
+    return {name: sample.select(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
 
 
 def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
@@ -138,8 +138,8 @@ def develop_samples() -> dict[str, QuestionSet]:
 
 
 _KIND = "does the graph pay"
-_PLAIN = "the plain comparison"
-_NEEDED = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
+_PLAIN_COMPARISON = "the plain comparison"
+_REQUIRED_KEYS = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Design:
         """
         sets = {
             name: {
-                "sha256": chosen.sha256, "questions": len(chosen.questions), "questions_sha256": hash_of_ids(chosen),
+                "sha256": chosen.sha256, "questions": len(chosen.questions), "questions_sha256": hash_ids(chosen),
                 "tuned on": self._tuned_on(name),
             }
             for name, chosen in self.samples.items()
@@ -169,7 +169,7 @@ class Design:
         digests = prompt_digests()
         told = {
             "plan": 1, "kind": _KIND, "sets": sets, "sample seed": DRAW_SEED,
-            "systems": {name: system.as_json() | {"prompts": digests[system.asks_by]} for name, system in self.systems.items()},
+            "systems": {name: system.as_json() | {"prompts": digests[system.prompt_source]} for name, system in self.systems.items()},
             **({} if llm is None else {"model": {"name": llm.name, **made_by(llm)}}), "measures": dict(ANSWER_MEASURES),
             "pairs": [list(pair) for pair in self.pairs], "aims": [aim.as_json() for aim in self.aims],
             "chance": {
@@ -189,7 +189,7 @@ class Design:
         return "itself" if self.develop or name not in SAMPLES else " ".join(SAMPLES[name].tuned_on)
 
 
-def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
+def write_comparison_plan(plan: Mapping[str, Json], folder: Path) -> bool:
     """Write a plan into a folder, or check that the folder holds the same one.
 
     Returns True if it was there. A system that has not answered any question in the folder may still change:
@@ -197,10 +197,12 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
     """
     path = folder / PLAN_FILE
     if path.exists():
-        there = comparison_plan(folder)
-        open_yet = _open_yet(there, plan, folder)
+        there = load_comparison_plan(folder)
+        open_yet = _unanswered_systems(there, plan, folder)
         changed = sorted(name for name in open_yet if there["systems"].get(name) != plan["systems"].get(name))
-        if changed and not plan_differences(_without(there, open_yet), _without(plan, open_yet)):
+        if changed and not plan_differences(
+            _without_systems(there, open_yet), _without_systems(plan, open_yet)
+        ):
             amended = [
                 *there.get("amended", []),
                 {"date": str(date.today()), "before their first answer": changed},
@@ -212,7 +214,7 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
                 "the plan",
             )
             return True
-        _refuse_another(there, plan, folder)
+        _require_same_plan(there, plan, folder)
         return True
     if folder.is_dir() and (
         left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]
@@ -220,7 +222,7 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
         raise BadInput(
             f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
         )
-    _write(plan, path)
+    _write_plan(plan, path)
     # results are small enough for a repository, traces are not
     write_whole(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")
     return False
@@ -232,17 +234,17 @@ def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
     If `plan` names no model, any model is accepted. Raises BadInput naming the differences.
     """
     if (folder / PLAN_FILE).exists():
-        there = comparison_plan(folder)
-        open_yet = _open_yet(there, plan, folder)
+        there = load_comparison_plan(folder)
+        open_yet = _unanswered_systems(there, plan, folder)
         told = {
             name: value
-            for name, value in _without(there, open_yet).items()
+            for name, value in _without_systems(there, open_yet).items()
             if name != "model" or name in plan
         }
-        _refuse_another(told, _without(plan, open_yet), folder)
+        _require_same_plan(told, _without_systems(plan, open_yet), folder)
 
 
-def _open_yet(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
+def _unanswered_systems(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
     """Return the systems of two plans that have not answered any question in a folder."""
     return {
         name
@@ -251,39 +253,39 @@ def _open_yet(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path)
     }
 
 
-def _refuse_another(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
+def _require_same_plan(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
     """Raise BadInput naming the differences unless two plans are the same, or their kinds if those differ."""
     if differences := plan_differences(
         {name: value for name, value in there.items() if name != "amended"}, plan
     ):
-        held, wanted = _asked_by(there), _asked_by(plan)
+        held, wanted = _command_options(there), _command_options(plan)
         if held != wanted:
-            holds = f"this folder holds {f'what {held} compares' if held else _PLAIN}"
+            holds = f"this folder holds {f'what {held} compares' if held else _PLAIN_COMPARISON}"
             raise BadInput(
-                f"{folder}: {holds}; {wanted or _PLAIN} needs a folder of its own: name it with --folder DIR"
+                f"{folder}: {holds}; {wanted or _PLAIN_COMPARISON} needs a folder of its own: name it with --folder DIR"
             )
         said = f"{folder} holds answers to another plan: {format_differences(differences)}. A plan is not changed afterwards"
         raise BadInput(f"{said}: name another folder with --folder DIR")
 
 
-def _asked_by(plan: Mapping[str, Json]) -> str:
+def _command_options(plan: Mapping[str, Json]) -> str:
     """Return the options of `bench questions` that produce a plan, or "" for the plain comparison."""
     changed = any(name in ABLATIONS and name not in ANSWER_SYSTEMS for pair in plan["pairs"] for name in pair)
     tuned = bool(plan["sets"]) and all(told.get("tuned on") == "itself" for told in plan["sets"].values())
     return " ".join(option for option, given in (("--ablate", changed), ("--develop", tuned)) if given)
 
 
-def _write(plan: Mapping[str, Json], path: Path) -> None:
+def _write_plan(plan: Mapping[str, Json], path: Path) -> None:
     write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
 
 
-def _without(plan: Mapping[str, Json], systems: Collection[str]) -> dict[str, Json]:
+def _without_systems(plan: Mapping[str, Json], systems: Collection[str]) -> dict[str, Json]:
     """Return a plan without some of its systems and without its record of changes."""
     kept = {name: value for name, value in plan["systems"].items() if name not in systems}
     return {name: value for name, value in plan.items() if name != "amended"} | {"systems": kept}
 
 
-def comparison_plan(folder: Path) -> dict[str, Any]:
+def load_comparison_plan(folder: Path) -> dict[str, Any]:
     """Read the plan of a folder as plain values. Raises BadInput if there is none."""
     path = folder / PLAN_FILE
     try:
@@ -291,7 +293,7 @@ def comparison_plan(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         told = (error.strerror or error) if isinstance(error, OSError) else error
         raise BadInput(f"there is no plan of a comparison in {folder}: {told}") from None
-    if not isinstance(plan, dict) or plan.get("kind") != _KIND or not plan.keys() >= _NEEDED:
+    if not isinstance(plan, dict) or plan.get("kind") != _KIND or not plan.keys() >= _REQUIRED_KEYS:
         raise BadInput(
             f"{path} is not the plan of a comparison of systems on questions: name another folder with --folder DIR"
         )

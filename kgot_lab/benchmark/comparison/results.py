@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from kgot_lab.benchmark.comparison.comparison_run import receipts_of
-from kgot_lab.benchmark.comparison.plan import ALL_SETS, Goal, comparison_plan
+from kgot_lab.benchmark.comparison.comparison_run import load_system_results
+from kgot_lab.benchmark.comparison.plan import ALL_SETS, Goal, load_comparison_plan
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.reports import format_p, span
@@ -28,7 +28,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_valu
 from kgot_lab.types import Json
 
 CLOSED_BOOK = "closed-book"  # the system that answers from what the model knows
-AnsweredBy = Mapping[tuple[str, str], QuestionResult]  # by set and id of the question
+ResultsByQuestion = Mapping[tuple[str, str], QuestionResult]  # by set and id of the question
 
 
 # wide: one field a column of the results table
@@ -56,7 +56,7 @@ class SystemScores:
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedDifference:
     """A system against another on the questions that both answered: the mean difference of F1.
 
     p is corrected over one of two families: the comparisons in goals of kind "gain" (`aimed`), or all others.
@@ -76,20 +76,20 @@ class ComparisonResults:
     """The results of a folder, computed from its plan and its per-question results alone."""
 
     plan: Mapping[str, Any]
-    answers: Mapping[str, AnsweredBy]  # by system
+    answers: Mapping[str, ResultsByQuestion]  # by system
 
     @staticmethod
-    def of(folder: Path) -> ComparisonResults:
+    def load(folder: Path) -> ComparisonResults:
         """Read the results of a folder.
 
         Raises BadInput if there is no plan, and TraceError if results were changed.
         """
-        plan = comparison_plan(folder)
+        plan = load_comparison_plan(folder)
         answers = {
             system: {
                 (set, id): receipt
                 for set in plan["sets"]
-                for id, receipt in receipts_of(folder, set, system).items()
+                for id, receipt in load_system_results(folder, set, system).items()
             }
             for system in plan["systems"]
         }
@@ -100,7 +100,7 @@ class ComparisonResults:
         """The names of the sets, and one for all of them together if there are several."""
         return [*self.plan["sets"], *[ALL_SETS] * (len(self.plan["sets"]) > 1)]
 
-    def on(self, system: str, set: str) -> AnsweredBy:
+    def results_on(self, system: str, set: str) -> ResultsByQuestion:
         """Return the answers of a system to a set, or to all sets."""
         return {
             key: receipt for key, receipt in self.answers.get(system, {}).items() if set in (key[0], ALL_SETS)
@@ -110,34 +110,34 @@ class ComparisonResults:
     def system_scores(self) -> list[SystemScores]:
         """A row for each set and system that answered some of it."""
         return [
-            self._measured(system, set)
+            self._score_system(system, set)
             for set in self.sets
             for system in self.answers
-            if self.on(system, set)
+            if self.results_on(system, set)
         ]
 
     @cached_property
-    def pairs(self) -> list[Paired]:
+    def pairs(self) -> list[PairedDifference]:
         """The comparisons of the plan, one for each pair and set with two groups of questions that both
         answered.
 
         p-values are corrected by family.
         """
-        rows: list[Paired] = []
+        rows: list[PairedDifference] = []
         aimed = {
             (aim["system"], aim["other"], aim["on"]) for aim in self.plan["aims"] if aim["kind"] == "gain"
         }
         for system, other in self.plan["pairs"]:
             for set in self.sets:
-                ours, theirs = self.on(system, set), self.on(other, set)
+                ours, theirs = self.results_on(system, set), self.results_on(other, set)
                 both = [key for key in ours if key in theirs]
-                groups = [_group(key, ours[key]) for key in both]
+                groups = [_resampling_group(key, ours[key]) for key in both]
                 if len(dict.fromkeys(groups)) < 2:
                     continue
                 gaps = [ours[key].f1 - theirs[key].f1 for key in both]
-                p = grouped_p(gaps, groups, **self.chance)
-                gap = grouped_interval(gaps, groups, **self.chance)
-                rows.append(Paired(system, other, set, gap, p, p, (system, other, set) in aimed))
+                p = grouped_p(gaps, groups, **self.test_settings)
+                gap = grouped_interval(gaps, groups, **self.test_settings)
+                rows.append(PairedDifference(system, other, set, gap, p, p, (system, other, set) in aimed))
         corrected = {
             family: iter(holm([row.p for row in rows if row.aimed is family])) for family in (True, False)
         }
@@ -178,32 +178,32 @@ class ComparisonResults:
             ],
         }
 
-    def sure(self, system: str, set: str) -> tuple[list[float], list[float]]:
+    def likelihoods(self, system: str, set: str) -> tuple[list[float], list[float]]:
         """Return the probability that the model reported for each answer, and whether the answer is right.
 
         Answers without a probability are left out.
         """
         told = [
             (receipt.likelihood, receipt.em)
-            for receipt in self.on(system, set).values()
+            for receipt in self.results_on(system, set).values()
             if receipt.likelihood is not None
         ]
         return [likelihood for likelihood, _ in told], [em for _, em in told]
 
     @property
-    def chance(self) -> dict[str, int]:
+    def test_settings(self) -> dict[str, int]:
         """The rounds and the seed of the plan, for intervals and p-values."""
         return {name: self.plan["chance"][name] for name in ("rounds", "seed")}
 
-    def _measured(self, system: str, set: str) -> SystemScores:
-        answers = self.on(system, set)
-        rows, groups = list(answers.values()), [_group(*item) for item in answers.items()]
-        alone = self.on(CLOSED_BOOK, set)
+    def _score_system(self, system: str, set: str) -> SystemScores:
+        answers = self.results_on(system, set)
+        rows, groups = list(answers.values()), [_resampling_group(*item) for item in answers.items()]
+        alone = self.results_on(CLOSED_BOOK, set)
         right = [key for key in answers if key in alone and alone[key].em == 1]
         resting = [float(row.rests) for row in rows if row.rests is not None]
         facts = [row.evidence_tokens for row in rows if row.evidence_tokens is not None]
         seconds = [row.seconds for row in rows if row.seconds is not None and not row.error]
-        likely, correct = self.sure(system, set)
+        likely, correct = self.likelihoods(system, set)
         return SystemScores(
             system, set, len(rows), sum(bool(row.error) for row in rows),
             self._mean([row.em for row in rows], groups), self._mean([row.f1 for row in rows], groups),
@@ -218,10 +218,10 @@ class ComparisonResults:
         if len(dict.fromkeys(groups)) < 2:
             mean = fmean(values)
             return Estimate(mean, mean, mean, len(values))
-        return grouped_interval(values, groups, **self.chance)
+        return grouped_interval(values, groups, **self.test_settings)
 
     def _curves(self, system: str, set: str) -> dict[str, Json]:
-        likely, right = self.sure(system, set)
+        likely, right = self.likelihoods(system, set)
         table = [asdict(row) for row in reliability(likely, right)]
         return {
             "system": system,
@@ -231,7 +231,7 @@ class ComparisonResults:
         }
 
 
-def _group(key: tuple[str, str], receipt: QuestionResult) -> str:
+def _resampling_group(key: tuple[str, str], receipt: QuestionResult) -> str:
     """Return the resampling group of a question, or the question itself if it has none."""
     return f"{key[0]} {receipt.group or key[1]}"
 
@@ -242,7 +242,7 @@ REACHED, MISSED, UNKNOWN = "reached", "missed", "open"
 
 
 @dataclass(frozen=True)
-class Reached:
+class GoalVerdict:
     """The verdict on a goal, "reached", "missed" or "open" (answers are missing), with the figure."""
 
     goal: Goal
@@ -250,7 +250,7 @@ class Reached:
     figure: str
 
 
-def reached_goals(findings: ComparisonResults) -> list[Reached]:
+def judge_goals(findings: ComparisonResults) -> list[GoalVerdict]:
     """Judge each goal of the plan by the results.
 
     The figure of a goal says so if not all its questions are answered.
@@ -262,31 +262,37 @@ def reached_goals(findings: ComparisonResults) -> list[Reached]:
         goal = Goal(**told)
         own, other = rows.get((goal.system, goal.on)), rows.get((goal.other, goal.on))
         pair = pairs.get((goal.system, goal.other, goal.on))
-        verdict = _judged(goal, own, other, pair)
-        of = _asked(findings, goal)
+        verdict = _judge_goal(goal, own, other, pair)
+        of = _planned_questions(findings, goal)
         if own is not None and own.n < of:
-            verdict = Reached(goal, verdict.verdict, f"{verdict.figure}; so far {own.n} of {of} questions")
+            verdict = GoalVerdict(
+                goal, verdict.verdict, f"{verdict.figure}; so far {own.n} of {of} questions"
+            )
         judged.append(verdict)
     return judged
 
 
-def _judged(goal: Goal, own: SystemScores | None, other: SystemScores | None, pair: Paired | None) -> Reached:
+def _judge_goal(
+    goal: Goal, own: SystemScores | None, other: SystemScores | None, pair: PairedDifference | None
+) -> GoalVerdict:
     if own is None or (goal.other and other is None) or (goal.kind in {"gain", "not below"} and pair is None):
-        return Reached(goal, UNKNOWN, "not answered yet")
+        return GoalVerdict(goal, UNKNOWN, "not answered yet")
     if pair is not None and goal.kind in {"gain", "not below"}:
-        return _by_difference(goal, pair, own, other)
-    value, base = _value(goal, own), _value(goal, other) if other is not None else 1.0
+        return _judge_difference(goal, pair, own, other)
+    value, base = _measure_value(goal, own), _measure_value(goal, other) if other is not None else 1.0
     if value is None or not base:
-        return Reached(goal, UNKNOWN, "no receipt tells it")
+        return GoalVerdict(goal, UNKNOWN, "no receipt tells it")
     measured = value / base
     holds = measured >= goal.bound if goal.kind == "at least" else measured <= goal.bound
     shown = format_decimal(measured) if goal.other or goal.measure in {"f1", "em"} else f"{measured:.1f}"
     if goal.measure == "f1" and not goal.other:
         shown += f" [{format_decimal(own.f1.low)}, {format_decimal(own.f1.high)}]"
-    return Reached(goal, REACHED if holds else MISSED, shown + f" of {goal.other}" * bool(goal.other))
+    return GoalVerdict(goal, REACHED if holds else MISSED, shown + f" of {goal.other}" * bool(goal.other))
 
 
-def _by_difference(goal: Goal, pair: Paired, own: SystemScores, other: SystemScores | None) -> Reached:
+def _judge_difference(
+    goal: Goal, pair: PairedDifference, own: SystemScores, other: SystemScores | None
+) -> GoalVerdict:
     gap = pair.difference
     figure = (
         f"{format_signed(gap.mean)} ({span(gap)}), p {format_p(pair.p_holm)} after Holm, {gap.n} questions"
@@ -302,16 +308,16 @@ def _by_difference(goal: Goal, pair: Paired, own: SystemScores, other: SystemSco
         )
     if goal.share is not None:
         if own.evidence_tokens is None or other is None or not other.evidence_tokens:
-            return Reached(goal, UNKNOWN, f"{figure}; no receipt tells the evidence tokens")
+            return GoalVerdict(goal, UNKNOWN, f"{figure}; no receipt tells the evidence tokens")
         taken = own.evidence_tokens / other.evidence_tokens
         holds, figure = (
             holds and taken <= goal.share,
             f"{figure}; {format_decimal(taken)} of its evidence tokens",
         )
-    return Reached(goal, REACHED if holds else MISSED, figure)
+    return GoalVerdict(goal, REACHED if holds else MISSED, figure)
 
 
-def _value(goal: Goal, row: SystemScores) -> float | None:
+def _measure_value(goal: Goal, row: SystemScores) -> float | None:
     values = {
         "f1": row.f1.mean,
         "em": row.em.mean,
@@ -321,7 +327,7 @@ def _value(goal: Goal, row: SystemScores) -> float | None:
     return values[goal.measure]
 
 
-def _asked(findings: ComparisonResults, goal: Goal) -> int:
+def _planned_questions(findings: ComparisonResults, goal: Goal) -> int:
     """Return the number of questions that the plan has for a goal."""
     most = findings.plan["systems"][goal.system]["questions"]
     sets = [
@@ -344,28 +350,38 @@ _SAME = 1e-9  # a coverage of one is a quotient
 
 def comparison_grids(findings: ComparisonResults) -> list[Grid]:
     """Tabulate the systems on each set, the pairs, the goals, and the calibration on all sets."""
-    grids = [_systems(set, [row for row in findings.system_scores if row.on == set]) for set in findings.sets]
+    grids = [
+        _systems_grid(set, [row for row in findings.system_scores if row.on == set]) for set in findings.sets
+    ]
     return [
         grid
-        for grid in (*grids, _pairs(findings), _aims(findings), _reliability(findings), _risk(findings))
+        for grid in (
+            *grids,
+            _pairs_grid(findings),
+            _goals_grid(findings),
+            _reliability_grid(findings),
+            _risk_grid(findings),
+        )
         if grid.rows
     ]
 
 
-def _systems(set: str, rows: Iterable[SystemScores]) -> Grid:
-    return Grid(f"Systems on {set}", _COLUMNS, tuple(tuple(map(Cell, _cells(row))) for row in rows))
+def _systems_grid(set: str, rows: Iterable[SystemScores]) -> Grid:
+    return Grid(f"Systems on {set}", _COLUMNS, tuple(tuple(map(Cell, _system_cells(row))) for row in rows))
 
 
-def _cells(row: SystemScores) -> Sequence[str]:
+def _system_cells(row: SystemScores) -> Sequence[str]:
     lost, of = row.destroyed
     return (
-        row.system, f"{row.n:,}", str(row.errors), format_decimal(row.em.mean), f"{format_decimal(row.f1.mean)} {_interval(row.f1)}",
-        f"{row.prompt_tokens:,.0f}", _number(row.evidence_tokens, ",.0f"), _number(row.seconds, ".1f"), f"{row.calls:.1f}",
-        _share(row.resting), f"{lost} of {of}" if of else "", _share(row.calibration_error), _share(row.risk_area),
+        row.system, f"{row.n:,}", str(row.errors), format_decimal(row.em.mean),
+        f"{format_decimal(row.f1.mean)} {_format_interval(row.f1)}",
+        f"{row.prompt_tokens:,.0f}", _optional_number(row.evidence_tokens, ",.0f"), _optional_number(row.seconds, ".1f"), f"{row.calls:.1f}",
+        _optional_decimal(row.resting), f"{lost} of {of}" if of else "",
+        _optional_decimal(row.calibration_error), _optional_decimal(row.risk_area),
     )  # fmt: skip
 
 
-def _pairs(findings: ComparisonResults) -> Grid:
+def _pairs_grid(findings: ComparisonResults) -> Grid:
     columns = ("F1, paired", "on", "questions", "difference", "95 %", "p", "p Holm", "aimed at")
     rows = [
         (
@@ -378,19 +394,19 @@ def _pairs(findings: ComparisonResults) -> Grid:
     return Grid("Pairs of systems on the same questions", columns, tuple(rows))
 
 
-def _aims(findings: ComparisonResults) -> Grid:
+def _goals_grid(findings: ComparisonResults) -> Grid:
     rows = [
         (Cell(each.goal.said), Cell(each.verdict, each.verdict != MISSED), Cell(each.figure))
-        for each in reached_goals(findings)
+        for each in judge_goals(findings)
     ]
     return Grid("Aims", ("aim", "", "figure"), tuple(rows), words=True)
 
 
-def _reliability(findings: ComparisonResults) -> Grid:
+def _reliability_grid(findings: ComparisonResults) -> Grid:
     columns = ("answers held likely, exp(logprob / tokens)", "n", "mean likelihood", "share right")
     rows = []
     for system in findings.answers:
-        likely, right = findings.sure(system, findings.sets[-1])
+        likely, right = findings.likelihoods(system, findings.sets[-1])
         for row in reliability(likely, right) if likely else []:
             shown = (
                 f"{system}, {row.low:.1f} to {row.high:.1f}",
@@ -402,11 +418,11 @@ def _reliability(findings: ComparisonResults) -> Grid:
     return Grid("How often an answer is right that the model holds so likely", columns, tuple(rows))
 
 
-def _risk(findings: ComparisonResults) -> Grid:
+def _risk_grid(findings: ComparisonResults) -> Grid:
     """Tabulate the share of wrong answers among the most probable answers of each system, by coverage."""
     rows = []
     for system in findings.answers:
-        likely, right = findings.sure(system, findings.sets[-1])
+        likely, right = findings.likelihoods(system, findings.sets[-1])
         if likely:
             curve = risk_curve(likely, right)
             shown = [
@@ -420,13 +436,13 @@ def _risk(findings: ComparisonResults) -> Grid:
     )
 
 
-def _interval(estimate: Estimate) -> str:
+def _format_interval(estimate: Estimate) -> str:
     return f"[{format_decimal(estimate.low)}, {format_decimal(estimate.high)}]"
 
 
-def _share(value: float | None) -> str:
+def _optional_decimal(value: float | None) -> str:
     return "" if value is None else format_decimal(value)
 
 
-def _number(value: float | None, form: str) -> str:
+def _optional_number(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)

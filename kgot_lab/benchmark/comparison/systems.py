@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
-from kgot_lab.benchmark.questions.attempt import IN_JSON, OneCall, plain_rag, zero_shot
+from kgot_lab.benchmark.questions.attempt import JSON_CALL, OneCall, plain_rag, zero_shot
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
@@ -67,11 +67,11 @@ class AnswerSystem:
         return not self.preset or self.preset in PRESETS
 
     @property
-    def asks_by(self) -> str:
+    def prompt_source(self) -> str:
         """Which of `prompt_digests` its prompts come from."""
         return "paths" if self.reads == "loop" and self.preset == "paths" else self.reads
 
-    def asks(self, number: int) -> bool:
+    def is_asked(self, number: int) -> bool:
         """Return whether the system is asked the question with this index, counted from 0."""
         return self.questions is None or number < self.questions
 
@@ -175,7 +175,7 @@ def _few_prompt(question: str, found: Result | None) -> Prompt:
     return reading.few_prompt(question, reading.passage_lines(found.sources) if found else "")
 
 
-def _few_refused(question: str, answer: str, found: Result) -> str:
+def _few_rejection(question: str, answer: str, found: Result) -> str:
     return reading.checked_answer(question, answer, reading.passage_lines(found.sources))
 
 
@@ -186,18 +186,18 @@ def _with_likelihood(call: OneCall) -> OneCall:
     )
 
 
-WAYS: Mapping[str, OneCall] = {
-    "json": _with_likelihood(IN_JSON),
-    "few": _with_likelihood(OneCall(_few_prompt, reading.answer_in, _few_refused)),
+SINGLE_CALLS: Mapping[str, OneCall] = {
+    "json": _with_likelihood(JSON_CALL),
+    "few": _with_likelihood(OneCall(_few_prompt, reading.answer_in, _few_rejection)),
 }
 
 
-ShortWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
+SingleCallWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
 
 
-def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
+def single_call_walk(name: str, system: AnswerSystem) -> SingleCallWalk | None:
     """Return how a system with a single model call answers, or None for a preset of the loop."""
-    way = WAYS.get(system.reads)
+    way = SINGLE_CALLS.get(system.reads)
     if way is None:
         return None
 
@@ -209,7 +209,7 @@ def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
     return walk
 
 
-_PATHS = (comparison, fetching, mentions, mode, question_form, reading, routes, values, words)
+_PATHS_MODULES = (comparison, fetching, mentions, mode, question_form, reading, routes, values, words)
 
 
 def prompt_digests() -> dict[str, str]:
@@ -224,10 +224,10 @@ def prompt_digests() -> dict[str, str]:
         name: json.dumps(
             [asdict(way.prompt(question, shown)) for question in forms for shown in (found, None)]
         )
-        for name, way in WAYS.items()
+        for name, way in SINGLE_CALLS.items()
     }
     texts["loop"] = inspect.getsource(prompts)
-    texts["paths"] = "".join(inspect.getsource(module) for module in _PATHS)
+    texts["paths"] = "".join(inspect.getsource(module) for module in _PATHS_MODULES)
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
 

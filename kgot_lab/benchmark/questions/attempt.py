@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput, BadReply, ToolFailed, TraceError, UnknownName
-from kgot_lab.evaluation.grading import grade_in, grading_prompt
+from kgot_lab.evaluation.grading import grading_prompt, parse_grade
 from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
 from kgot_lab.loop.controller import think
@@ -28,7 +28,7 @@ from kgot_lab.types import LLM, Json, Message, Prompt
 
 # Baselines without a graph, as runs like the loop's: zero-shot and RAG.
 
-_LONGEST = 200  # tokens of a reply
+_REPLY_TOKENS = 200  # tokens of a reply
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def zero_shot(
 ) -> Iterator[Event]:
     """Ask the model the question alone, by default with a JSON reply."""
     yield Started(question=question.text, preset=name, planning=llm.name)
-    text = yield from _asked(llm, question, None, reading or IN_JSON)
+    text = yield from _call_model(llm, question, None, reading or JSON_CALL)
     yield Answered(text=text, forced=True)
 
 
@@ -59,7 +59,7 @@ def plain_rag(
 
     An answer that its reading rejects is used as a guess.
     """
-    reading = reading or IN_JSON
+    reading = reading or JSON_CALL
     yield Started(question=question.text, preset=name, planning=llm.name)
     if not (argument := sought_by(tool)):
         raise BadInput(f"RAG needs a tool that finds documents, which {tool.name} does not")
@@ -71,7 +71,7 @@ def plain_rag(
         yield ToolReturned(call=call, text=str(error), failed=True)
     else:
         yield ToolReturned(call=call, text=found.text, sources=found.sources)
-    text = yield from _asked(llm, question, found, reading)
+    text = yield from _call_model(llm, question, found, reading)
     forced = not found.sources or bool(reading.refused(question.text, text, found))
     yield Answered(text=text, forced=forced, passages=tuple(document.id for document in found.sources))
 
@@ -89,11 +89,15 @@ def rag_prompt(question: str, passages: str) -> Prompt:
 def _prompt(text: str) -> Prompt:
     asked = f'{text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
     return Prompt(
-        (Message("system", prompts.ANSWER), Message("user", asked)), compact_schema(Answer), 0.0, 0, _LONGEST
+        (Message("system", prompts.ANSWER), Message("user", asked)),
+        compact_schema(Answer),
+        0.0,
+        0,
+        _REPLY_TOKENS,
     )
 
 
-def _asked(llm: LLM, question: Question, found: Result | None, reading: OneCall) -> Steps[str]:
+def _call_model(llm: LLM, question: Question, found: Result | None, reading: OneCall) -> Steps[str]:
     """Call the model once and return the answer in its reply."""
     prompt = reading.prompt(question.text, found)
     reply = llm(prompt)
@@ -108,7 +112,7 @@ def _asked(llm: LLM, question: Question, found: Result | None, reading: OneCall)
     return reading.answer(reply.text)
 
 
-def _answer_in(reply: str) -> str:
+def _parse_answer(reply: str) -> str:
     """Return the answer in a JSON reply, or the whole reply if it has another form."""
     try:
         return parse(reply, Answer).answer
@@ -120,7 +124,7 @@ def _json_prompt(question: str, found: Result | None) -> Prompt:
     return zero_shot_prompt(question) if found is None else rag_prompt(question, found.text)
 
 
-IN_JSON = OneCall(_json_prompt, _answer_in)
+JSON_CALL = OneCall(_json_prompt, _parse_answer)
 
 
 QUESTION_SYSTEMS = ("loop", "rag", "zero-shot")
@@ -151,22 +155,22 @@ def check_question_system(name: str) -> None:
         raise UnknownName("system", name, QUESTION_SYSTEMS)
 
 
-def attempt(question: Question, system: str, equipment: Equipment, path: Path) -> Steps[None]:
+def run_question(question: Question, system: str, equipment: Equipment, path: Path) -> Steps[None]:
     """Run a question from where its trace stops, with the recorded events first.
 
     Raises what the system raises.
     """
     if system == "loop":
-        yield from _loop(question, equipment, path)
+        yield from _run_loop(question, equipment, path)
         return
     if equipment.walk is not None:
         walk, tools = equipment.walk, equipment.tools(question)
-        yield from recalled(
+        yield from run_or_replay(
             lambda llm: walk(question, llm, tools), equipment.planning, path, {"question": question.id}
         )
         return
     if system == "zero-shot":
-        yield from recalled(
+        yield from run_or_replay(
             lambda llm: zero_shot(question, llm), equipment.planning, path, {"question": question.id}
         )
         return
@@ -175,7 +179,7 @@ def attempt(question: Question, system: str, equipment: Equipment, path: Path) -
         raise BadInput(
             "RAG needs documents to find passages in, and this question has none: name a folder with --documents DIR"
         )
-    yield from recalled(
+    yield from run_or_replay(
         lambda llm: plain_rag(question, llm, finder), equipment.planning, path, {"question": question.id}
     )
 
@@ -198,12 +202,12 @@ def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> 
             usage=reply.usage,
             logprob=reply.logprob,
         )
-        yield Answered(text=grade_in(reply.text).grade, forced=False)
+        yield Answered(text=parse_grade(reply.text).grade, forced=False)
 
-    yield from recalled(walk, grader, path, {"question": question.id})
+    yield from run_or_replay(walk, grader, path, {"question": question.id})
 
 
-def _loop(question: Question, equipment: Equipment, path: Path) -> Iterator[Event]:
+def _run_loop(question: Question, equipment: Equipment, path: Path) -> Iterator[Event]:
     tools, llm, execution = list(equipment.tools(question)), equipment.planning, equipment.execution
     with closing(empty_store(equipment.store, unsafe=equipment.unsafe)) as store:
         if read_events(path):
@@ -217,7 +221,7 @@ def _loop(question: Question, equipment: Equipment, path: Path) -> Iterator[Even
         yield from record(walk, path, about={"question": question.id, **made_by(llm)})
 
 
-def recalled(
+def run_or_replay(
     walk: Callable[[LLM], Iterator[Event]], llm: LLM, path: Path, about: Mapping[str, Json]
 ) -> Iterator[Event]:
     """Run a short run from its beginning, with the replies in its trace.
@@ -226,7 +230,7 @@ def recalled(
     """
     fresh = path.with_suffix(".again")
     # a kill came after the reply and before this took the place of the trace
-    if _replies(fresh) > _replies(path):
+    if _count_replies(fresh) > _count_replies(path):
         fresh.replace(path)
     fresh.unlink(missing_ok=True)
     events = read_events(path)
@@ -261,21 +265,21 @@ def is_damaged(path: Path) -> bool:
     return False
 
 
-def _replies(path: Path) -> int:
+def _count_replies(path: Path) -> int:
     return sum(isinstance(event, Asked) for event in read_events(path))
 
 
-class Watched:
+class TimedTool:
     """A tool whose calls are timed, in seconds. Calls of a shared tool are serialized."""
 
     def __init__(
-        self, tool: Tool, told: Callable[[str, float, bool], None], lock: threading.Lock | None = None
+        self, tool: Tool, on_call: Callable[[str, float, bool], None], lock: threading.Lock | None = None
     ):
         self.name = tool.name
         self.description = tool.description
         self.arguments = tool.arguments
         self.finds = sought_by(tool)
-        self._tool, self._told, self._lock = tool, told, lock or threading.Lock()
+        self._tool, self._told, self._lock = tool, on_call, lock or threading.Lock()
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
         with self._lock:

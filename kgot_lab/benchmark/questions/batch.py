@@ -19,17 +19,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from kgot_lab.benchmark.questions.attempt import Equipment, attempt, grading_run, is_damaged, read_events
+from kgot_lab.benchmark.questions.attempt import Equipment, grading_run, is_damaged, read_events, run_question
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
     QuestionResult,
+    add_costs,
     add_grade,
     append_result,
+    clear_graph_fields,
     read_results,
-    scored,
-    with_costs,
-    withheld,
-    without_graph,
+    score_answer,
+    withhold_answer,
 )
 from kgot_lab.errors import (
     BadInput,
@@ -45,7 +45,7 @@ from kgot_lab.errors import (
     UnsupportedQuestion,
     error_message,
 )
-from kgot_lab.evaluation.grading import grade_in
+from kgot_lab.evaluation.grading import parse_grade
 from kgot_lab.loop.events import Answered, Asked, Event
 from kgot_lab.types import LLM, Usage
 
@@ -59,7 +59,7 @@ class Halted(Exception):
     """Work was stopped because all of it is to end: no error of its own."""
 
 
-def in_parallel(
+def run_in_parallel(
     work: Callable[[_Item], _Result], items: Iterable[_Item], parallel: int, halt: threading.Event
 ) -> Generator[_Result, None, None]:
     """Yield the result of `work` for each item as it completes, from `parallel` threads.
@@ -88,7 +88,7 @@ def in_parallel(
         thread.start()
     problem: BaseException | None = None
     try:
-        for result in _until_all_ended(done, parallel):
+        for result in _results_until_end(done, parallel):
             if isinstance(result, BaseException):
                 problem = problem if problem is not None or isinstance(result, Halted) else result
             else:
@@ -101,7 +101,7 @@ def in_parallel(
         raise problem
 
 
-def _until_all_ended(
+def _results_until_end(
     done: queue.SimpleQueue[_Result | BaseException | None], threads: int
 ) -> Iterator[_Result | BaseException]:
     left = threads
@@ -118,9 +118,9 @@ TRACES, GRADINGS = "traces", "gradings"  # folders
 # no question could be answered after one of these
 _FATAL = (BadInput, OverBudget, NoSandbox, NotInstalled, ModelMissing)
 # nothing more can be written, whatever the question
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 # questions that a model fails on before the run stops: then it is the server and not the question
-_IN_A_ROW = 5
+_MAX_FAILURES = 5
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ class QuestionRun:
             question for question in self.questions.questions if not self._is_done(there.get(question.id))
         ]
 
-    def answers(
-        self, parallel: int = 1, told: Callable[[Question, Event], None] = lambda *_: None
+    def answer_missing(
+        self, parallel: int = 1, on_event: Callable[[Question, Event], None] = lambda *_: None
     ) -> Iterator[QuestionResult]:
         """Answer what is missing, `parallel` questions at a time, and yield each result as it is written.
 
@@ -159,23 +159,23 @@ class QuestionRun:
 
         def answer(question: Question) -> tuple[QuestionResult, Exception | None, bool]:
             nonlocal answered
-            receipt, error = self._answered(question, there.get(question.id), halt, told)
+            receipt, error = self._answer_question(question, there.get(question.id), halt, on_event)
             with lock:
                 append_result(self.folder / RESULTS_FILE, receipt)
                 answered += not receipt.error
-                barred = _is_barred(error, answered)
+                barred = _is_refused(error, answered)
             if barred:
                 halt.set()
             return receipt, error, barred
 
         in_a_row = 0
-        with closing(in_parallel(answer, self.missing(), parallel, halt)) as done:
+        with closing(run_in_parallel(answer, self.missing(), parallel, halt)) as done:
             for receipt, error, barred in done:
                 yield receipt
                 if barred:
                     raise LLMError(f"the model may not be asked, so the run stops: {error}") from error
-                in_a_row = in_a_row + 1 if _is_the_models(error) else 0
-                if in_a_row == _IN_A_ROW:
+                in_a_row = in_a_row + 1 if _is_model_failure(error) else 0
+                if in_a_row == _MAX_FAILURES:
                     raise LLMError(
                         f"the model failed on {in_a_row} questions in a row, so the run stops: {error}"
                     ) from error
@@ -189,12 +189,12 @@ class QuestionRun:
             return False
         return self.grader is None or receipt.grader == self.grader.name
 
-    def _answered(
+    def _answer_question(
         self,
         question: Question,
         earlier: QuestionResult | None,
         halt: threading.Event,
-        told: Callable[[Question, Event], None],
+        on_event: Callable[[Question, Event], None],
     ) -> tuple[QuestionResult, Exception | None]:
         """Answer a question and return its result, with the error that ended it, if any.
 
@@ -203,25 +203,25 @@ class QuestionRun:
         name = trace_name(question.id)
         path, graded = self.folder / TRACES / name, self.folder / GRADINGS / name
         seen: list[Event] = []
-        receipt = scored(question, "", self.questions.scored_by)
+        receipt = score_answer(question, "", self.questions.scored_by)
         problem: Exception | None = None
-        kept = _kept(path)
+        kept = _stored_events(path)
         before = Usage.total(event.usage for event in kept if isinstance(event, Asked)).seconds
         began = time.perf_counter()
         try:
             with closing(
-                attempt(question, self.system, self.equipment, path)
+                run_question(question, self.system, self.equipment, path)
             ) as events:  # so that its store is closed if it is halted
                 for event in events:
                     seen.append(event)
-                    told(question, event)
+                    on_event(question, event)
                     if halt.is_set():
                         raise Halted
             predicted = next(event.text for event in reversed(seen) if isinstance(event, Answered))
-            receipt = scored(question, predicted, self.questions.scored_by)
+            receipt = score_answer(question, predicted, self.questions.scored_by)
             if self.grader is not None:
                 gradings = list(grading_run(question, predicted, self.grader, graded))
-                grade = grade_in(next(event.reply for event in gradings if isinstance(event, Asked)))
+                grade = parse_grade(next(event.reply for event in gradings if isinstance(event, Asked)))
                 receipt = add_grade(receipt, grade, self.grader.name)
         except Exception as error:  # a defect on one question must not cost the others
             if _ends_the_run(error):
@@ -239,9 +239,9 @@ class QuestionRun:
             seconds = earlier.seconds if earlier else None
         if not self.equipment.clocked:
             seconds = Usage.total(event.usage for event in seen if isinstance(event, Asked)).seconds
-        receipt = with_costs(receipt, seen or _kept(path), seconds)
-        receipt = receipt if self.system == "loop" else without_graph(receipt)
-        return withheld(receipt) if self.questions.private else receipt, problem
+        receipt = add_costs(receipt, seen or _stored_events(path), seconds)
+        receipt = receipt if self.system == "loop" else clear_graph_fields(receipt)
+        return withhold_answer(receipt) if self.questions.private else receipt, problem
 
 
 def _ends_the_run(error: Exception) -> bool:
@@ -257,10 +257,10 @@ def _ends_the_run(error: Exception) -> bool:
 def _is_full(error: Exception) -> bool:
     """Return whether nothing more can be written, including when a trace reports it."""
     cause = error.__cause__ if isinstance(error, TraceError) else error
-    return isinstance(cause, OSError) and cause.errno in _FULL
+    return isinstance(cause, OSError) and cause.errno in _DISK_FULL
 
 
-def _is_barred(error: Exception | None, answered: int) -> bool:
+def _is_refused(error: Exception | None, answered: int) -> bool:
     """Return whether a server refuses the key.
 
     After a first answer, a 403 may concern one question, whose text the server refuses.
@@ -268,11 +268,11 @@ def _is_barred(error: Exception | None, answered: int) -> bool:
     return isinstance(error, LLMError) and (error.status == 401 or (error.status == 403 and not answered))
 
 
-def _is_the_models(error: Exception | None) -> bool:
+def _is_model_failure(error: Exception | None) -> bool:
     return isinstance(error, LLMError) and not isinstance(error, BadReply | ReplayMiss)
 
 
-def _kept(path: Path) -> tuple[Event, ...]:
+def _stored_events(path: Path) -> tuple[Event, ...]:
     try:
         return read_events(path)
     except LabError:
@@ -281,7 +281,7 @@ def _kept(path: Path) -> tuple[Event, ...]:
 
 def load_traces(folder: Path) -> dict[str, tuple[Event, ...]]:
     """Read the events of every answer and grading trace of a run, by file name, without damaged ones."""
-    return {f"{path.parent.name}/{path.stem}": _kept(path) for path in trace_files(folder)}
+    return {f"{path.parent.name}/{path.stem}": _stored_events(path) for path in trace_files(folder)}
 
 
 def trace_files(folder: Path) -> list[Path]:

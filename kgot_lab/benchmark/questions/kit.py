@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import mkdtemp
 
-from kgot_lab.benchmark.questions.attempt import Watched
+from kgot_lab.benchmark.questions.attempt import TimedTool
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput
 from kgot_lab.llm.budget import Spending
@@ -23,11 +23,11 @@ from kgot_lab.tools.search import search_of
 from kgot_lab.tools.tool import Tool, ask_model
 from kgot_lab.types import LLM, Document
 
-_FOUND = {"loop": 8, "rag": 5}  # passages that one search returns
+_PASSAGES_PER_SEARCH = {"loop": 8, "rag": 5}  # passages that one search returns
 
 
 @dataclass(frozen=True)
-class ModelsBehind:
+class ToolModels:
     """The models that tools may call, within the budget of the run: the planning model and a vision model."""
 
     llm: LLM
@@ -35,10 +35,10 @@ class ModelsBehind:
     spending: Spending | None = None  # of which speech to text is paid too
 
 
-More = Callable[[Question, ModelsBehind], Sequence[Tool]]
+ToolFactory = Callable[[Question, ToolModels], Sequence[Tool]]
 
-_INSPECTING = "inspect_file"  # reads the attached files too, and more kinds of them
-_OUTWARD = ("ask_search_agent", "wikipedia")
+_INSPECT_TOOL = "inspect_file"  # reads the attached files too, and more kinds of them
+_WEB_TOOLS = ("ask_search_agent", "wikipedia")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class WebSources:
 NO_WEB = WebSources()
 
 
-def web_tools(sources: WebSources) -> More:
+def web_tools(sources: WebSources) -> ToolFactory:
     """Return a factory of tools that read the web, or a folder of pages in its place.
 
     The tools are created once per model and shared by all threads. Raises BadInput if none of them can work.
@@ -61,7 +61,7 @@ def web_tools(sources: WebSources) -> More:
     made: dict[int, tuple[Tool, ...]] = {}
     making = threading.Lock()
 
-    def more(_: Question, behind: ModelsBehind) -> Sequence[Tool]:
+    def more(_: Question, behind: ToolModels) -> Sequence[Tool]:
         llm = behind.llm
         with making:
             if id(llm) not in made:
@@ -69,25 +69,27 @@ def web_tools(sources: WebSources) -> More:
                     AtHand(llm=llm, web=sources.web, mirror=sources.mirror or None, engine=sources.engine),
                     others=(),
                 )
-                made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _OUTWARD)
+                made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _WEB_TOOLS)
                 if not made[id(llm)]:
-                    raise BadInput("; ".join(str(each) for each in offered.missing if each.name in _OUTWARD))
+                    raise BadInput(
+                        "; ".join(str(each) for each in offered.missing if each.name in _WEB_TOOLS)
+                    )
             return made[id(llm)]
 
-    return more if sources.web or sources.mirror else nothing_more
+    return more if sources.web or sources.mirror else no_tools
 
 
 def all_working_tools(
-    outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False
-) -> More:
+    web_factory: ToolFactory, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False
+) -> ToolFactory:
     """Return a factory of every tool that works with a question's files and models, and of the outward tools.
 
     Zip files are unpacked into `unpack_into`. With `web`, pictures may be loaded from the web, and recordings
     may be sent there for transcription.
     """
-    computer, others = _Apart(unsafe, limits.python_seconds), tuple(entry_points(group=ENTRY_POINTS))
+    computer, others = _IsolatedPython(unsafe, limits.python_seconds), tuple(entry_points(group=ENTRY_POINTS))
 
-    def more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
+    def more(question: Question, behind: ToolModels) -> Sequence[Tool]:
         files = question.attachments
         zipped = any(file.suffix.lower() == ".zip" for file in files)
         into = Path(mkdtemp(dir=unpack_into)) if zipped else None
@@ -100,12 +102,15 @@ def all_working_tools(
             unpack_into=into,
             spending=behind.spending,
         )
-        return [*offered_tools(at_hand, others=others, leave_out=_OUTWARD).tools, *outward(question, behind)]
+        return [
+            *offered_tools(at_hand, others=others, leave_out=_WEB_TOOLS).tools,
+            *web_factory(question, behind),
+        ]
 
     return more
 
 
-class _Apart:
+class _IsolatedPython:
     """Runs each piece of Python in a sandbox of its own.
 
     Questions that are answered in parallel do not wait for or see one another.
@@ -119,15 +124,15 @@ class _Apart:
             return calculator.compute(code)
 
 
-def nothing_more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
+def no_tools(question: Question, behind: ToolModels) -> Sequence[Tool]:
     """Return no tools beyond those for a question's documents and files."""
     return ()
 
 
-class Kit:
+class QuestionTools:
     """A factory of the tools of each question.
 
-    The index of shared documents is built once, and its searches are serialized. `more` returns further tools
+    The index of shared documents is built once, and its searches are serialized. `further_tools` returns further tools
     for a question, such as web tools. With `follow`, searches are those of the mode `paths`. The seconds of
     each call are written to the file `times`.
     """
@@ -135,56 +140,56 @@ class Kit:
     def __init__(
         self,
         documents: Sequence[Document],
-        behind: ModelsBehind,
+        models: ToolModels,
         times: Path,
         *,
         system: str = "loop",
-        more: More = nothing_more,
+        further_tools: ToolFactory = no_tools,
         follow: bool = False,
     ):
-        self._behind = behind
+        self._behind = models
         self._times = times
-        self._more = more
-        self._k = _FOUND.get(system, 1)
+        self._more = further_tools
+        self._k = _PASSAGES_PER_SEARCH.get(system, 1)
         self._follow = follow
         self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
         self._shared: Tool | None = None
 
-    def names(self, questions: Sequence[Question]) -> list[str]:
+    def tool_names(self, questions: Sequence[Question]) -> list[str]:
         """Return the names of all tools that any of the questions gets."""
         named = {"search"} if self._documents or any(question.documents for question in questions) else set()
-        named |= {tool.name for question in questions for tool in self._beside_search(question)}
+        named |= {tool.name for question in questions for tool in self._other_tools(question)}
         return sorted(named) or [ask_model(self._behind.llm).name]
 
     def __call__(self, question: Question) -> list[Tool]:
-        told = self._told(question)
+        told = self._call_recorder(question)
         return [
-            Watched(tool, told, self._turns if tool is self._shared else None)
-            for tool in self._plain(question)
+            TimedTool(tool, told, self._turns if tool is self._shared else None)
+            for tool in self._untimed_tools(question)
         ]
 
-    def _plain(self, question: Question) -> list[Tool]:
+    def _untimed_tools(self, question: Question) -> list[Tool]:
         tools: list[Tool] = []
         if question.documents:
             documents = (*question.documents, *self._documents)
             tools.append(search_of(documents, follow=self._follow, most=self._k))
         elif self._documents:
-            tools.append(self._over_all())
-        return [*tools, *self._beside_search(question)] or [ask_model(self._behind.llm)]
+            tools.append(self._shared_search())
+        return [*tools, *self._other_tools(question)] or [ask_model(self._behind.llm)]
 
-    def _beside_search(self, question: Question) -> list[Tool]:
+    def _other_tools(self, question: Question) -> list[Tool]:
         more = self._more(question, self._behind)
-        if question.attachments and not any(tool.name == _INSPECTING for tool in more):
+        if question.attachments and not any(tool.name == _INSPECT_TOOL for tool in more):
             return [read_attachment(question.attachments), *more]
         return list(more)
 
-    def _over_all(self) -> Tool:
+    def _shared_search(self) -> Tool:
         with self._lock:
             if self._shared is None:
                 self._shared = search_of(self._documents, follow=self._follow, most=self._k)
             return self._shared
 
-    def _told(self, question: Question) -> Callable[[str, float, bool], None]:
+    def _call_recorder(self, question: Question) -> Callable[[str, float, bool], None]:
         def record_tool(tool: str, seconds: float, failed: bool) -> None:
             line = (
                 json.dumps({"id": question.id, "tool": tool, "seconds": round(seconds, 4), "failed": failed})

@@ -13,9 +13,16 @@ from pathlib import Path
 from kgot_lab import __version__
 from kgot_lab.benchmark.questions.attempt import Equipment, check_question_system
 from kgot_lab.benchmark.questions.batch import TOOL_TIMES, QuestionRun
-from kgot_lab.benchmark.questions.kit import NO_WEB, Kit, ModelsBehind, More, WebSources, nothing_more
+from kgot_lab.benchmark.questions.kit import (
+    NO_WEB,
+    QuestionTools,
+    ToolFactory,
+    ToolModels,
+    WebSources,
+    no_tools,
+)
 from kgot_lab.benchmark.questions.question import QuestionSet
-from kgot_lab.benchmark.questions.report import spent_before
+from kgot_lab.benchmark.questions.report import earlier_spending
 from kgot_lab.benchmark.questions.sets import Selection
 from kgot_lab.errors import BadInput, mask_secrets
 from kgot_lab.io.files import write_whole
@@ -25,9 +32,9 @@ from kgot_lab.stores import empty_store
 from kgot_lab.types import LLM, Document, Json
 
 PLAN_FILE = "plan.json"
-_SHOWN = 3  # differences of two plans in one message
+_SHOWN_DIFFERENCES = 3  # differences of two plans in one message
 # defaults of fields that plans of earlier versions lack
-_SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}
+_LATER_FIELDS: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}
 
 
 # wide: one field a key of the plan file
@@ -59,7 +66,7 @@ class QuestionPlan:
     # date, version, machine, for information
     made: Mapping[str, Json] = field(default_factory=dict, compare=False)
 
-    def keep(self, folder: Path) -> bool:
+    def write(self, folder: Path) -> bool:
         """Write the plan into a folder, or check that the folder holds the same one.
 
         Returns True if it was there. Raises BadInput naming the differences.
@@ -75,33 +82,34 @@ class QuestionPlan:
             )
         write_whole(
             path,
-            json.dumps({"plan": 1, **self._fixed(), "made": dict(self.made)}, indent=1) + "\n",
+            json.dumps({"plan": 1, **self._compared_fields(), "made": dict(self.made)}, indent=1) + "\n",
             "the plan",
         )
         return False
 
-    def check(self, folder: Path, *, but: Collection[str] = ()) -> None:
-        """Check that the plan in a folder, if there is one, is the same except for the fields in `but`.
+    def check(self, folder: Path, *, except_fields: Collection[str] = ()) -> None:
+        """Check that the plan in a folder, if there is one, is the same except for the fields in `except_fields`.
 
         Raises BadInput naming the differences.
         """
         if not (folder / PLAN_FILE).exists():
             return
-        told = {**_SINCE, **read_plan(folder)}
+        told = {**_LATER_FIELDS, **read_plan(folder)}
         there, now = (
-            {name: value for name, value in each.items() if name not in but} for each in (told, self._fixed())
+            {name: value for name, value in each.items() if name not in except_fields}
+            for each in (told, self._compared_fields())
         )
         if differences := plan_differences(there, now):
             raise BadInput(
                 f"{folder} holds answers to another plan: {format_differences(differences)}. Name another folder with --folder DIR"
             )
 
-    def _fixed(self) -> dict[str, Json]:
+    def _compared_fields(self) -> dict[str, Json]:
         fixed = {name: value for name, value in asdict(self).items() if name != "made"}
         return dict(json.loads(json.dumps(fixed)))
 
 
-def hash_of_ids(questions: QuestionSet) -> str:
+def hash_ids(questions: QuestionSet) -> str:
     """Hash the ids of questions in their order."""
     return hashlib.sha256("\n".join(question.id for question in questions.questions).encode()).hexdigest()
 
@@ -131,17 +139,17 @@ def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: 
         if isinstance(was, dict) and isinstance(wanted, dict):
             found += plan_differences(was, wanted, f"{under}{name}.")
         elif was != wanted:
-            found.append(f"{under}{name} is {_told(was)} there and {_told(wanted)} now")
+            found.append(f"{under}{name} is {_short_json(was)} there and {_short_json(wanted)} now")
     return found
 
 
 def format_differences(differences: Sequence[str]) -> str:
     """Format the first few differences, and the number of the rest, for an error message."""
-    more = len(differences) - _SHOWN
-    return "; ".join(differences[:_SHOWN]) + (f"; and {more:,} more" if more > 0 else "")
+    more = len(differences) - _SHOWN_DIFFERENCES
+    return "; ".join(differences[:_SHOWN_DIFFERENCES]) + (f"; and {more:,} more" if more > 0 else "")
 
 
-def _told(value: Json) -> str:
+def _short_json(value: Json) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:14]}…"
 
@@ -169,7 +177,7 @@ class AnswerSettings:
     store: str = "in_memory"
     unsafe: bool = False
     documents: Sequence[Document] = ()
-    tools: More = nothing_more  # of a question and the models behind them, which are kept to the budget; only the loop has them
+    tools: ToolFactory = no_tools  # of a question and the models behind them, which are kept to the budget; only the loop has them
     web: WebSources = NO_WEB
 
 
@@ -190,7 +198,7 @@ def check_run(
     opening the store raises.
     """
     check_question_system(by.system)
-    chosen = selection.of(whole)
+    chosen = selection.select(whole)
     if graded and whole.scored_by == "gaia":
         raise BadInput(f"{whole.name} is scored by its own rules: leave the grader out")
     bare = [question.id for question in chosen.questions if not question.documents]
@@ -200,9 +208,11 @@ def check_run(
         raise BadInput(
             f"RAG needs documents to find passages in, and {which} has none{also}: name a folder with --documents DIR"
         )
-    if by.system == "loop" and by.limits.reading == "paths" and by.tools is nothing_more:
+    if by.system == "loop" and by.limits.reading == "paths" and by.tools is no_tools:
         _check_paths(chosen, [*whole.documents, *by.documents])
-    _plan(whole, chosen, selection, by).check(folder, but=("model", "execution", "vision", "tools"))
+    _build_plan(whole, chosen, selection, by).check(
+        folder, except_fields=("model", "execution", "vision", "tools")
+    )
     if by.system == "loop":
         empty_store(by.store, unsafe=by.unsafe).close()
 
@@ -231,40 +241,44 @@ def prepare_run(
     model of unknown price if dollars are limited. Raises UnknownName, and what opening the store raises.
     """
     check_run(whole, selection, by, folder, graded=by.grader is not None)
-    chosen, looped = selection.of(whole), by.system == "loop"
+    chosen, looped = selection.select(whole), by.system == "loop"
     for llm in (by.planning, by.execution, by.grader, by.vision):
         if llm is not None and budget.dollars is not None and requested_price(llm) is None:
             named = "say it under `price:` in the file of models (--models FILE), or limit calls or tokens"
             raise BadInput(f"the price of {llm.name} is not known, so dollars cannot be limited: {named}")
-    calls, spent = spent_before(folder)
+    calls, spent = earlier_spending(folder)
     spending = Spending(budget)
     spending.charge(spent, calls=calls)
     models = (by.planning, by.execution, by.grader, by.vision)
     planning, execution, grader, vision = (llm and Budgeted(llm, spending) for llm in models)
     assert planning is not None
     documents = (*whole.documents, *by.documents)
-    behind = ModelsBehind(planning, vision, spending)
-    more, follow = by.tools if looped else nothing_more, looped and by.limits.reading == "paths"
-    kit = Kit(documents, behind, folder / TOOL_TIMES, system=by.system, more=more, follow=follow)
-    tools = kit.names(chosen.questions) if by.system != "zero-shot" else []
-    begun = _plan(whole, chosen, selection, by)
+    behind = ToolModels(planning, vision, spending)
+    more, follow = by.tools if looped else no_tools, looped and by.limits.reading == "paths"
+    kit = QuestionTools(
+        documents, behind, folder / TOOL_TIMES, system=by.system, further_tools=more, follow=follow
+    )
+    tools = kit.tool_names(chosen.questions) if by.system != "zero-shot" else []
+    begun = _build_plan(whole, chosen, selection, by)
     begun = replace(
         begun,
         model=planning.name,
         execution=(execution or planning).name,
         vision=vision.name if vision else "",
     )
-    if not replace(begun, tools=tools).keep(folder):
+    if not replace(begun, tools=tools).write(folder):
         write_whole(folder / ".gitignore", _IGNORED, "what git ignores")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)
 
 
-def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: AnswerSettings) -> QuestionPlan:
+def _build_plan(
+    whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: AnswerSettings
+) -> QuestionPlan:
     """Return the plan of a run as far as it is known before its models are."""
     looped = by.system == "loop"
     return QuestionPlan(
-        set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),
+        set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_ids(chosen),
         selection=asdict(selection), system=by.system, model="", execution="", limits=by.limits.as_json() if looped else {},
         documents_sha256=QuestionSet(list(by.documents), []).sha256, private=whole.private,
         store=mask_secrets(by.store) if looped else "", scored_by=whole.scored_by, **asdict(by.web),

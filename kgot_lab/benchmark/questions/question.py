@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgot_lab.documents.files import read_document_text
-from kgot_lab.documents.folder import first_heading, read_documents, split_passages, without_heading
+from kgot_lab.documents.folder import first_heading, read_documents, remove_heading, split_passages
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.types import Document, Json
@@ -70,10 +70,10 @@ class QuestionSet:
                 question.answer,
                 question.aliases,
                 files,
-                _plain(question.documents),
+                _document_rows(question.documents),
             ]
             digest.update(json.dumps(told).encode())
-        digest.update(json.dumps(_plain(sorted(self.documents, key=lambda each: each.id))).encode())
+        digest.update(json.dumps(_document_rows(sorted(self.documents, key=lambda each: each.id))).encode())
         return digest.hexdigest()
 
     def only(self, ids: Iterable[str]) -> QuestionSet:
@@ -82,7 +82,7 @@ class QuestionSet:
         return replace(self, questions=[by_id[id] for id in ids])
 
 
-def _plain(documents: Iterable[Document]) -> list[Json]:
+def _document_rows(documents: Iterable[Document]) -> list[Json]:
     return [[document.id, document.title, document.text] for document in documents]
 
 
@@ -106,7 +106,9 @@ def load_questions(path: Path) -> QuestionSet:
         lines = utf8_text(read_regular(path), path).split("\n")
     except OSError as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
-    questions = [_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    questions = [
+        _parse_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()
+    ]
     if not questions:
         raise BadInput(
             f'{path} holds no question: a line is an object such as {{"question": "…", "answer": "…"}}'
@@ -119,13 +121,13 @@ def load_questions(path: Path) -> QuestionSet:
     return QuestionSet([], questions, path.stem)
 
 
-def _question(path: Path, number: int, line: str) -> Question:
+def _parse_question(path: Path, number: int, line: str) -> Question:
     where = f"{path}, line {number}"
     try:
         row = json.loads(line)
     except ValueError:
         raise BadInput(f"{where}, is not JSON: {short_repr(line)}") from None
-    _check(where, row)
+    _check_row(where, row)
     files = tuple(path.parent / name for name in row.get("attachments", ()))
     for file in files:
         if not file.is_file():
@@ -133,7 +135,7 @@ def _question(path: Path, number: int, line: str) -> Question:
     documents = [
         read
         for place, item in enumerate(row.get("documents", ()), 1)
-        for read in _documents(where, path.parent, item, place)
+        for read in _read_documents(where, path.parent, item, place)
     ]
     return Question(
         id=str(row.get("id", number)), text=row["question"].strip(), answer=str(row["answer"]), type=str(row.get("type", "")),
@@ -142,7 +144,7 @@ def _question(path: Path, number: int, line: str) -> Question:
     )  # fmt: skip
 
 
-def _check(where: str, row: Json) -> None:
+def _check_row(where: str, row: Json) -> None:
     if not isinstance(row, Mapping):
         raise BadInput(f"{where}: a question is an object with question and answer, not {short_repr(row)}")
     if unknown := sorted(set(row) - set(_KNOWN)):
@@ -169,7 +171,7 @@ def _check(where: str, row: Json) -> None:
             raise BadInput(f"{where}: {name} are a list{example or ','} not {short_repr(row[name])}")
 
 
-def _documents(where: str, folder: Path, item: Json, place: int) -> list[Document]:
+def _read_documents(where: str, folder: Path, item: Json, place: int) -> list[Document]:
     """Return the passages that an item of `documents` refers to."""
     if isinstance(item, Mapping) and isinstance(item.get("text"), str):
         return [Document(str(item.get("id", f"d{place}")), item["text"], str(item.get("title", "")))]
@@ -188,5 +190,5 @@ def _documents(where: str, folder: Path, item: Json, place: int) -> list[Documen
     title = first_heading(text) or Path(item).stem
     return [
         Document(f"{item}#{number}", words, title)
-        for number, words in enumerate(split_passages(without_heading(text)), start=1)
+        for number, words in enumerate(split_passages(remove_heading(text)), start=1)
     ]

@@ -17,11 +17,11 @@ from kgot_lab.evaluation.grading import (
     NOT_ATTEMPTED,
     UNCLEAR,
     Grade,
+    contains_answer,
     exact_match,
     f1,
     gaia_verdict,
-    holds,
-    normal,
+    normalise_answer,
 )
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
@@ -104,7 +104,7 @@ class QuestionResult:
         return "close call" if self.close else f"wrong{forced}"
 
 
-def scored(question: Question, predicted: str, scored_by: str) -> QuestionResult:
+def score_answer(question: Question, predicted: str, scored_by: str) -> QuestionResult:
     """Compare an answer with the right one and its aliases by every rule that needs no model.
 
     `correct` follows the rule of the set.
@@ -122,10 +122,10 @@ def scored(question: Question, predicted: str, scored_by: str) -> QuestionResult
     )  # fmt: skip
 
 
-def add_grade(receipt: QuestionResult, grade: Grade, grader: str) -> QuestionResult:
+def add_grade(result: QuestionResult, grade: Grade, grader: str) -> QuestionResult:
     """Add a model's grade to a result. The grade then decides whether it is correct."""
     return replace(
-        receipt,
+        result,
         correct=grade.grade == CORRECT,
         scored_by="grader",
         grade=grade.grade,
@@ -134,7 +134,7 @@ def add_grade(receipt: QuestionResult, grade: Grade, grader: str) -> QuestionRes
     )
 
 
-def with_costs(receipt: QuestionResult, events: Sequence[Event], seconds: float | None) -> QuestionResult:
+def add_costs(result: QuestionResult, events: Sequence[Event], seconds: float | None) -> QuestionResult:
     """Add the costs of a run to a result, whether or not it was answered.
 
     `forced` and `out_of_steps` apply to runs of the loop.
@@ -145,11 +145,11 @@ def with_costs(receipt: QuestionResult, events: Sequence[Event], seconds: float 
     final = next((event for event in reversed(events) if isinstance(event, Answered)), None)
     facts = facts_read(events)
     return replace(
-        receipt, steps=max((event.step for event in events), default=0), calls=len(asked), prompt_tokens=spent.prompt_tokens,
+        result, steps=max((event.step for event in events), default=0), calls=len(asked), prompt_tokens=spent.prompt_tokens,
         completion_tokens=spent.completion_tokens, dollars=spent.cost, model_seconds=spent.seconds, seconds=seconds,
         tools=dict(Counter(event.call.tool for event in used)), tools_failed=sum(event.failed for event in used),
         forced=final.forced if final else None, out_of_steps=any(isinstance(event, Forced) for event in events),
-        evidence_tokens=estimate_tokens(facts) if final else None, rests=_rests(final.text, facts) if final else None,
+        evidence_tokens=estimate_tokens(facts) if final else None, rests=_is_supported(final.text, facts) if final else None,
         likelihood=_likelihood(events, final.text) if final else None,
     )  # fmt: skip
 
@@ -178,8 +178,12 @@ def facts_read(events: Sequence[Event]) -> str:
     )
 
 
-def _rests(answer: str, facts: str) -> bool | None:
-    return None if normal(answer) in {"yes", "no"} else bool(normal(answer)) and holds(facts, answer)
+def _is_supported(answer: str, facts: str) -> bool | None:
+    return (
+        None
+        if normalise_answer(answer) in {"yes", "no"}
+        else bool(normalise_answer(answer)) and contains_answer(facts, answer)
+    )
 
 
 def _likelihood(events: Sequence[Event], answer: str) -> float | None:
@@ -194,27 +198,27 @@ def _likelihood(events: Sequence[Event], answer: str) -> float | None:
     ]
     if not told:
         return None
-    _, logprob, usage = next((each for each in reversed(told) if holds(each[0], answer)), told[-1])
+    _, logprob, usage = next((each for each in reversed(told) if contains_answer(each[0], answer)), told[-1])
     return min(1.0, math.exp(logprob / max(1, usage.completion_tokens)))
 
 
-def without_graph(receipt: QuestionResult) -> QuestionResult:
+def clear_graph_fields(result: QuestionResult) -> QuestionResult:
     """Clear the fields of a result that do not apply to a system without a graph and steps."""
-    return replace(receipt, forced=None, out_of_steps=None, steps=None)
+    return replace(result, forced=None, out_of_steps=None, steps=None)
 
 
-def withheld(receipt: QuestionResult) -> QuestionResult:
+def withhold_answer(result: QuestionResult) -> QuestionResult:
     """Return the result without the right answer, and without the predicted one if it is right."""
-    same = receipt.correct or receipt.close
-    return replace(receipt, gold=WITHHELD, predicted=WITHHELD if same else receipt.predicted, span="")
+    same = result.correct or result.close
+    return replace(result, gold=WITHHELD, predicted=WITHHELD if same else result.predicted, span="")
 
 
-def append_result(path: Path, receipt: QuestionResult) -> None:
+def append_result(path: Path, result: QuestionResult) -> None:
     """Append a line with a checksum of itself and of those before it.
 
     A truncated last line is dropped. Raises TraceError.
     """
-    line = json.dumps(asdict(receipt), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+    line = json.dumps(asdict(result), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     try:
         there = path.exists()
         if there:
@@ -242,7 +246,7 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     whole = numbered[:-1] if lines and lines[-1].strip() else numbered
     if broken := broken_seal(line for _, line in whole):
-        raise _unlike(
+        raise _results_error(
             path, numbered[broken - 1][0], "is not as it was written, or a line before it is missing"
         )
     found: dict[str, QuestionResult] = {}
@@ -251,19 +255,19 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             if line.rstrip().endswith("}") and number < len(lines):
-                raise _unlike(path, number, "is not JSON") from None
+                raise _results_error(path, number, "is not JSON") from None
             continue  # a kill cut it short; older versions wrote on behind such a line
         if not isinstance(row, dict) or not isinstance(row.get("id"), str):
-            raise _unlike(path, number, "is no receipt of a question")
-        if wrong := _impossible(row):
-            raise _unlike(path, number, f"holds what no receipt can ({wrong})")
+            raise _results_error(path, number, "is no receipt of a question")
+        if wrong := _impossible_value(row):
+            raise _results_error(path, number, f"holds what no receipt can ({wrong})")
         found[row["id"]] = QuestionResult(
-            **{name: _as_tuple(value) for name, value in row.items() if name in _KNOWN}
+            **{name: _as_tuple(value) for name, value in row.items() if name in _FIELDS}
         )
     return found
 
 
-_KNOWN = {each.name for each in fields(QuestionResult)}
+_FIELDS = {each.name for each in fields(QuestionResult)}
 _SHARES = ("em", "f1", "likelihood")
 _AMOUNTS = (
     "steps", "calls", "prompt_tokens", "completion_tokens", "dollars", "model_seconds", "seconds", "tools_failed", "human_steps",
@@ -272,7 +276,7 @@ _AMOUNTS = (
 _MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps", "evidence_tokens", "likelihood"}
 
 
-def _unlike(path: Path, number: int, why: str) -> TraceError:
+def _results_error(path: Path, number: int, why: str) -> TraceError:
     if not path.with_name("traces").is_dir():
         return TraceError(
             f"{path}, line {number}, {why}: restore a copy; the traces from which it could be made again are not beside it"
@@ -285,7 +289,7 @@ def _unlike(path: Path, number: int, why: str) -> TraceError:
     )
 
 
-def _impossible(row: Mapping[str, Any]) -> str:
+def _impossible_value(row: Mapping[str, Any]) -> str:
     """Return a description of the first impossible value of a line, or "" if there is none."""
     for name in (*_SHARES, *_AMOUNTS):
         value = row.get(name, 0)
@@ -308,9 +312,9 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def group_by_level(receipts: Iterable[QuestionResult]) -> dict[str, list[QuestionResult]]:
+def group_by_level(results: Iterable[QuestionResult]) -> dict[str, list[QuestionResult]]:
     """Group results by level, in the order of the levels, with "" for those without one."""
     groups: dict[str, list[QuestionResult]] = {}
-    for receipt in sorted(receipts, key=lambda each: (each.level, each.id)):
+    for receipt in sorted(results, key=lambda each: (each.level, each.id)):
         groups.setdefault(receipt.level, []).append(receipt)
     return groups

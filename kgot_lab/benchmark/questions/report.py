@@ -31,12 +31,12 @@ from kgot_lab.loop.state import Entry, Ledger, ledger
 from kgot_lab.types import LLM, Json, Usage
 
 
-def results_grid(receipts: Iterable[QuestionResult], title: str = "") -> Grid:
+def results_grid(results: Iterable[QuestionResult], title: str = "") -> Grid:
     """Tabulate results with a row for each level and one for all.
 
     Columns include correct answers by the set's own rule, close answers, exact match, F1 and costs.
     """
-    rows = list(receipts)
+    rows = list(results)
     groups = group_by_level(rows)
     shown = {
         **({level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}),
@@ -57,9 +57,9 @@ def results_grid(receipts: Iterable[QuestionResult], title: str = "") -> Grid:
     return Grid(title, columns, tuple(_cells(name, some) for name, some in shown.items()))
 
 
-def graded_grid(receipts: Iterable[QuestionResult]) -> Grid | None:
+def graded_grid(results: Iterable[QuestionResult]) -> Grid | None:
     """Tabulate SimpleQA's measures with their intervals, or return None if nothing was graded."""
-    grades = [receipt.grade for receipt in receipts if receipt.grade]
+    grades = [receipt.grade for receipt in results if receipt.grade]
     if not grades:
         return None
     rows = [
@@ -73,17 +73,17 @@ def graded_grid(receipts: Iterable[QuestionResult]) -> Grid | None:
     )
 
 
-def results_json(receipts: Iterable[QuestionResult]) -> dict[str, Json]:
+def results_json(results: Iterable[QuestionResult]) -> dict[str, Json]:
     """Return the same numbers as plain values."""
-    rows = list(receipts)
+    rows = list(results)
     grades = [receipt.grade for receipt in rows if receipt.grade]
     told: dict[str, Json] = {
-        level or "no level": _numbers(some) for level, some in group_by_level(rows).items()
-    } | {"all": _numbers(rows)}
+        level or "no level": _statistics(some) for level, some in group_by_level(rows).items()
+    } | {"all": _statistics(rows)}
     return {"by level": told, **({"graded": asdict(graded_scores(grades))} if grades else {})}
 
 
-def _numbers(rows: Sequence[QuestionResult]) -> dict[str, Json]:
+def _statistics(rows: Sequence[QuestionResult]) -> dict[str, Json]:
     right, ends = sum(bool(row.correct) for row in rows), [row.end for row in rows]
     return {
         "questions": len(rows),
@@ -91,11 +91,11 @@ def _numbers(rows: Sequence[QuestionResult]) -> dict[str, Json]:
         "close calls": ends.count("close call"),
         "ends": {end: ends.count(end) for end in dict.fromkeys(ends)},
         "exact match": asdict(proportion(sum(row.em == 1 for row in rows), len(rows))),
-        "f1": asdict(_mean([row.f1 for row in rows])),
+        "f1": asdict(_mean_interval([row.f1 for row in rows])),
         "calls": sum(row.calls for row in rows),
         "dollars": sum(row.dollars for row in rows),
         "questions of unknown seconds": sum(row.seconds is None for row in rows),
-        "questions without told tokens": sum(map(_untold, rows)),
+        "questions without told tokens": sum(map(_lacks_usage, rows)),
         "dollars per correct": sum(row.dollars for row in rows) / right if right else None,
     }
 
@@ -103,7 +103,7 @@ def _numbers(rows: Sequence[QuestionResult]) -> dict[str, Json]:
 def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
     correct, words = (
         proportion(sum(bool(row.correct) for row in rows), len(rows)),
-        _mean([row.f1 for row in rows]),
+        _mean_interval([row.f1 for row in rows]),
     )
     ends = [row.end for row in rows]
     told = (
@@ -118,7 +118,7 @@ def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
 def _dollars(rows: Sequence[QuestionResult]) -> str:
     """Format the total in US dollars, with a note if a server did not report the usage of some calls."""
     dollars = sum(row.dollars for row in rows)
-    if not any(map(_untold, rows)):
+    if not any(map(_lacks_usage, rows)):
         return f"{dollars:.4f}"
     return f"{dollars:.4f} + not told" if dollars else "not told"
 
@@ -131,7 +131,7 @@ def _median_seconds(rows: Sequence[QuestionResult]) -> str:
     return ", ".join(filter(None, (told, f"{unknown} unknown" if unknown else "")))
 
 
-def _untold(row: QuestionResult) -> bool:
+def _lacks_usage(row: QuestionResult) -> bool:
     """Return whether the server did not report all tokens of a question's calls.
 
     A successful call reads and writes at least one token.
@@ -139,7 +139,7 @@ def _untold(row: QuestionResult) -> bool:
     return bool(row.calls and not row.error and not (row.prompt_tokens and row.completion_tokens))
 
 
-def _mean(values: Sequence[float]) -> Estimate:
+def _mean_interval(values: Sequence[float]) -> Estimate:
     """Return a mean with its bootstrap interval, which has no width for fewer than two values."""
     if len(values) > 1:
         return interval(values)
@@ -152,8 +152,8 @@ def _mean(values: Sequence[float]) -> Estimate:
 UNTRACED = "untraced.json"
 _TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
 # tokens read and written: five passages, or the question alone
-_PLAIN = {"rag": (1000, 40), "zero-shot": (150, 40)}
-_GRADED = (estimate_tokens(grading_prompt("", "", "")) + 60, 5)
+_TYPICAL_TOKENS = {"rag": (1000, 40), "zero-shot": (150, 40)}
+_GRADING_TOKENS = (estimate_tokens(grading_prompt("", "", "")) + 60, 5)
 
 
 def estimate_rest(run: QuestionRun) -> dict[str, CostEstimate]:
@@ -166,21 +166,21 @@ def estimate_rest(run: QuestionRun) -> dict[str, CostEstimate]:
     expected = {}
     if open_ and run.system == "loop":
         one = forecast(run.equipment.limits, steps=_TURNS, rate=_rate_of(run.equipment.planning))
-        expected[f"{len(open_)} questions of {_TURNS} turns"] = _times(len(open_), one)
+        expected[f"{len(open_)} questions of {_TURNS} turns"] = _multiply_estimate(len(open_), one)
     elif open_:
         expected[f"{len(open_)} questions"] = estimate(
-            {run.system: len(open_)}, _PLAIN, _rate_of(run.equipment.planning)
+            {run.system: len(open_)}, _TYPICAL_TOKENS, _rate_of(run.equipment.planning)
         )
     if missing and run.grader is not None:
         expected[f"{len(missing)} grades"] = estimate(
-            {"grade": len(missing)}, {"grade": _GRADED}, _rate_of(run.grader)
+            {"grade": len(missing)}, {"grade": _GRADING_TOKENS}, _rate_of(run.grader)
         )
     return expected
 
 
-def spent_before(folder: Path) -> tuple[int, Usage]:
+def earlier_spending(folder: Path) -> tuple[int, Usage]:
     """Return the number and cost of calls in earlier sessions, from the traces and the notes beside them."""
-    traced, (calls, more) = _traced(folder), _untraced(folder)
+    traced, (calls, more) = _traced_usage(folder), _untraced_usage(folder)
     return len(traced) + calls, Usage.total([*traced, more])
 
 
@@ -189,7 +189,7 @@ def note_untraced(folder: Path, spending: Spending) -> None:
 
     It counts in later sessions too. After a kill it is lost.
     """
-    traced, spent = _traced(folder), spending.spent
+    traced, spent = _traced_usage(folder), spending.spent
     known = Usage.total(traced)
     beside = {
         "calls": max(0, spending.calls - len(traced)),
@@ -202,7 +202,7 @@ def note_untraced(folder: Path, spending: Spending) -> None:
     write_whole(folder / UNTRACED, json.dumps(beside) + "\n", "what no trace holds")
 
 
-def _untraced(folder: Path) -> tuple[int, Usage]:
+def _untraced_usage(folder: Path) -> tuple[int, Usage]:
     try:
         noted = json.loads((folder / UNTRACED).read_text(encoding="utf-8"))
         return int(noted.pop("calls")), Usage(**noted)
@@ -215,16 +215,16 @@ def _untraced(folder: Path) -> tuple[int, Usage]:
         ) from error
 
 
-def _traced(folder: Path) -> list[Usage]:
+def _traced_usage(folder: Path) -> list[Usage]:
     """Return the cost of each call in the traces.
 
     If an interrupted rerun beside a trace holds more calls, it is used instead.
     """
-    pairs = ((_asked_in(path), _asked_in(path.with_suffix(".again"))) for path in trace_files(folder))
+    pairs = ((_usage_in(path), _usage_in(path.with_suffix(".again"))) for path in trace_files(folder))
     return [usage for pair in pairs for usage in max(pair, key=len)]
 
 
-def _asked_in(path: Path) -> Sequence[Usage]:
+def _usage_in(path: Path) -> Sequence[Usage]:
     # the other events, often long, need not be read
     lines = path.read_bytes().splitlines() if path.exists() else []
     asked = (line for line in lines if line.startswith(b'{"event":"Asked"') and line.endswith(b"}"))
@@ -235,7 +235,7 @@ def _rate_of(llm: LLM) -> Rate:
     return Rate(price=requested_price(llm))
 
 
-def _times(count: int, one: CostEstimate) -> CostEstimate:
+def _multiply_estimate(count: int, one: CostEstimate) -> CostEstimate:
     return replace(
         one, calls=count * one.calls, prompt_tokens=count * one.prompt_tokens, completion_tokens=count * one.completion_tokens,
         seconds=count * one.seconds, dollars=None if one.dollars is None else count * one.dollars,
@@ -253,12 +253,13 @@ def write_totals(folder: Path) -> dict[str, Json]:
     totals: dict[str, Json] = {
         "questions": len(receipts),
         "errors": sum(bool(receipt.error) for receipt in receipts),
-        "all": _sum(entries.entries),
+        "all": _sum_entries(entries.entries),
         "by role": {
-            role: _sum(entry for entry in entries.entries if entry.role == role) for role in entries.by_role()
+            role: _sum_entries(entry for entry in entries.entries if entry.role == role)
+            for role in entries.by_role()
         },
         "by model": {
-            model: _sum(entry for entry in entries.entries if entry.model == model)
+            model: _sum_entries(entry for entry in entries.entries if entry.model == model)
             for model in _models(entries)
         },
         "tools": tool_totals(folder / TOOL_TIMES),
@@ -292,7 +293,7 @@ def _models(entries: Ledger) -> list[str]:
     return list(dict.fromkeys(entry.model for entry in entries.entries))
 
 
-def _sum(entries: Iterable[Entry]) -> dict[str, Json]:
+def _sum_entries(entries: Iterable[Entry]) -> dict[str, Json]:
     some = list(entries)
     read, written = sum(entry.prompt_tokens for entry in some), sum(entry.completion_tokens for entry in some)
     seconds, dollars = sum(entry.seconds for entry in some), sum(entry.cost for entry in some)

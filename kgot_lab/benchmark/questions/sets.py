@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from kgot_lab.benchmark.questions.question import Question, QuestionSet, load_questions
 from kgot_lab.errors import BadInput, UnknownName, require_count
 from kgot_lab.evaluation.dataset import connected_components, content_id, musique_steps
-from kgot_lab.evaluation.grading import holds
+from kgot_lab.evaluation.grading import contains_answer
 from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Document, Json
@@ -38,7 +38,7 @@ def musique() -> QuestionSet:
     Source: Trivedi et al. 2022, as selected by the HippoRAG project. The level of a question is its number of
     hops. Facts and groups are defined as in musique_dev().
     """
-    return _of_hops("musique", _MUSIQUE, "locked", "develop")
+    return _hop_set("musique", _MUSIQUE, "locked", "develop")
 
 
 def musique_dev() -> QuestionSet:
@@ -49,7 +49,7 @@ def musique_dev() -> QuestionSet:
     shared steps, 196 in total. `locked` is the held-out test split of 150 questions, 50 for each number of
     hops in turn. All are in `test`, and none may be used for tuning.
     """
-    return _of_hops("musique-498", _MUSIQUE_DEV, "locked", "test")
+    return _hop_set("musique-498", _MUSIQUE_DEV, "locked", "test")
 
 
 def twowiki() -> QuestionSet:
@@ -66,11 +66,11 @@ def twowiki() -> QuestionSet:
         question, document, _ = line.split("\t")
         gold.setdefault(question, []).append(document)
     questions = [
-        _of_triples(row, [passages[old] for old in gold[row["_id"]]])
-        for row in packed_rows(_TWOWIKI, "queries.jsonl.gz")
+        _triple_question(row, [passages[old] for old in gold[row["_id"]]])
+        for row in read_packed_rows(_TWOWIKI, "queries.jsonl.gz")
     ]
     return QuestionSet(
-        _by_id(passages.values()), questions, "2wiki", parts=split_of(_TWOWIKI, "locked", "test", "develop")
+        _by_id(passages.values()), questions, "2wiki", parts=read_split(_TWOWIKI, "locked", "test", "develop")
     )
 
 
@@ -81,7 +81,7 @@ def simpleqa() -> QuestionSet:
     """
     questions = [
         Question(row["_id"], row["question"], row["answer"], row["topic"], links=tuple(row["urls"]))
-        for row in packed_rows("simpleqa", "simpleqa.jsonl.gz")
+        for row in read_packed_rows("simpleqa", "simpleqa.jsonl.gz")
     ]
     return QuestionSet([], questions, "simpleqa", "grader")
 
@@ -99,7 +99,7 @@ def frames() -> QuestionSet:
             ", ".join(row["reasoning_types"]),
             links=tuple(row["wiki_links"]),
         )
-        for row in packed_rows("frames", "frames.jsonl.gz")
+        for row in read_packed_rows("frames", "frames.jsonl.gz")
     ]
     return QuestionSet([], questions, "frames", "grader")
 
@@ -107,13 +107,13 @@ def frames() -> QuestionSet:
 # --- packed files ---
 
 
-def packed_rows(folder: str, name: str) -> Iterator[Json]:
+def read_packed_rows(folder: str, name: str) -> Iterator[Json]:
     """Yield the rows of a gzipped JSON lines file in a bundled folder."""
     with gzip.open(bundled(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
-def split_of(folder: str, *names: str) -> dict[str, tuple[str, ...]]:
+def read_split(folder: str, *names: str) -> dict[str, tuple[str, ...]]:
     """Return the question ids of each named split of a bundled folder."""
     split = json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))
     return {name: tuple(split[name]) for name in names}
@@ -124,7 +124,7 @@ def _passages(folder: str) -> dict[str, Document]:
 
     Each gets an id that does not follow the order of the questions.
     """
-    rows = packed_rows(folder, "corpus.jsonl.gz")
+    rows = read_packed_rows(folder, "corpus.jsonl.gz")
     return {
         row["_id"]: Document(content_id(row["title"], row["text"]), row["text"], row["title"]) for row in rows
     }
@@ -137,18 +137,20 @@ def _by_id(documents: Iterable[Document]) -> list[Document]:
 # --- questions and the sentences that hold their answers ---
 
 
-def _of_hops(name: str, folder: str, *parts: str) -> QuestionSet:
-    passages, rows = _passages(folder), list(packed_rows(folder, "queries.jsonl.gz"))
+def _hop_set(name: str, folder: str, *parts: str) -> QuestionSet:
+    passages, rows = _passages(folder), list(read_packed_rows(folder, "queries.jsonl.gz"))
     groups = connected_components({row["_id"]: musique_steps(row["_id"]) for row in rows})
-    questions = [_composed(row, passages, groups[row["_id"]]) for row in rows]
-    return QuestionSet(_by_id(passages.values()), questions, name, parts=split_of(folder, *parts))
+    questions = [_hop_question(row, passages, groups[row["_id"]]) for row in rows]
+    return QuestionSet(_by_id(passages.values()), questions, name, parts=read_split(folder, *parts))
 
 
-def _composed(row: Json, passages: dict[str, Document], group: str) -> Question:
+def _hop_question(row: Json, passages: dict[str, Document], group: str) -> Question:
     steps = [(passages[step["doc_id"]], step["answer"]) for step in row["decomposition"]]
     gold = tuple(sorted({passage.id for passage, _ in steps}))
     facts = [
-        sentence for passage, answer in steps for sentence in _holding(passage.text, answer) or [passage.text]
+        sentence
+        for passage, answer in steps
+        for sentence in _sentences_with(passage.text, answer) or [passage.text]
     ]
     level, aliases = f"{row['hops']} hops", tuple(row["answer_aliases"])
     return Question(
@@ -158,29 +160,31 @@ def _composed(row: Json, passages: dict[str, Document], group: str) -> Question:
         row["hop_type"],
         level,
         gold,
-        _once(facts),
+        _distinct(facts),
         aliases,
         group=group,
     )
 
 
-def _of_triples(row: Json, gold: Sequence[Document]) -> Question:
+def _triple_question(row: Json, gold: Sequence[Document]) -> Question:
     facts: list[str] = []
     for passage in gold:
         first = [
-            sentence for _, _, value in row["evidences"] for sentence in _holding(passage.text, value)[:1]
+            sentence
+            for _, _, value in row["evidences"]
+            for sentence in _sentences_with(passage.text, value)[:1]
         ]
         facts += first or sentences(passage.text)[:1]
     ids = tuple(sorted(document.id for document in gold))
-    return Question(row["_id"], row["text"], row["answer"], row["type"], gold=ids, facts=_once(facts))
+    return Question(row["_id"], row["text"], row["answer"], row["type"], gold=ids, facts=_distinct(facts))
 
 
-def _holding(text: str, answer: str) -> list[str]:
+def _sentences_with(text: str, answer: str) -> list[str]:
     """Return the sentences of a text that contain an answer."""
-    return [sentence for sentence in sentences(text) if holds(sentence, answer)]
+    return [sentence for sentence in sentences(text) if contains_answer(sentence, answer)]
 
 
-def _once(facts: Sequence[str]) -> tuple[str, ...]:
+def _distinct(facts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(facts))
 
 
@@ -196,10 +200,10 @@ def hotpotqa() -> QuestionSet:
     hash of their content, since the file lists them in the order of the questions, which would favour the
     relevant ones when ties are broken by id. Exact duplicates are dropped.
     """
-    rows = {row["_id"]: row for row in packed_rows(_HOTPOTQA, "corpus.jsonl.gz")}
+    rows = {row["_id"]: row for row in read_packed_rows(_HOTPOTQA, "corpus.jsonl.gz")}
     ids = {old: content_id(row["title"], row["text"]) for old, row in rows.items()}
     documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
-    questions = [_hotpot_question(row, rows, ids) for row in packed_rows(_HOTPOTQA, "queries.jsonl.gz")]
+    questions = [_hotpot_question(row, rows, ids) for row in read_packed_rows(_HOTPOTQA, "queries.jsonl.gz")]
     return QuestionSet(
         [documents[id] for id in sorted(documents)], questions, "hotpotqa", parts=hotpotqa_split()
     )
@@ -210,7 +214,7 @@ def hotpotqa_split() -> dict[str, tuple[str, ...]]:
 
     `locked` and `test` are for evaluation, `develop` is for tuning.
     """
-    return split_of(_HOTPOTQA, "locked", "test", "develop")
+    return read_split(_HOTPOTQA, "locked", "test", "develop")
 
 
 def demo_questions() -> list[Question]:
@@ -230,8 +234,8 @@ def _hotpot_question(row: Json, rows: dict[str, Json], ids: dict[str, str]) -> Q
 # Rows and files of data sets on the Hugging Face hub, downloaded into memory.
 
 TOKEN_VARIABLE = "HF_TOKEN"
-_PAGE = 100  # rows, the most that one request may ask for
-_LARGEST = 200_000_000  # maximum bytes of a response
+_PAGE_ROWS = 100  # rows, the most that one request may ask for
+_LARGEST_RESPONSE = 200_000_000  # maximum bytes of a response
 
 
 @dataclass(frozen=True)
@@ -251,7 +255,7 @@ class Hub:
         offset = 0
         while True:
             where = urlencode(
-                {"dataset": dataset, "config": config, "split": split, "offset": offset, "length": _PAGE}
+                {"dataset": dataset, "config": config, "split": split, "offset": offset, "length": _PAGE_ROWS}
             )
             try:
                 page = [
@@ -262,7 +266,7 @@ class Hub:
                 raise BadInput(f"{self.rows} did not answer with rows of {dataset}: {error!r}") from None
             yield from page
             offset += len(page)
-            if len(page) < _PAGE:
+            if len(page) < _PAGE_ROWS:
                 return
 
     def file(self, dataset: str, path: str) -> bytes:
@@ -274,19 +278,21 @@ class Hub:
         if self.token:
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
         try:
-            with urllib.request.build_opener(_Elsewhere()).open(request, timeout=self.timeout) as answer:
-                content: bytes = answer.read(_LARGEST + 1)
+            with urllib.request.build_opener(_RedirectWithoutToken()).open(
+                request, timeout=self.timeout
+            ) as answer:
+                content: bytes = answer.read(_LARGEST_RESPONSE + 1)
         except urllib.error.HTTPError as error:
             error.close()
             raise BadInput(_advice(dataset, error.code, bool(self.token))) from None
         except (OSError, ValueError) as error:  # no network, a time-out, an address that is none
             raise BadInput(f"{dataset} cannot be fetched from {urlsplit(url).netloc}: {error}") from None
-        if len(content) > _LARGEST:
-            raise BadInput(f"{url} is larger than {_LARGEST:,} bytes")
+        if len(content) > _LARGEST_RESPONSE:
+            raise BadInput(f"{url} is larger than {_LARGEST_RESPONSE:,} bytes")
         return content
 
 
-class _Elsewhere(urllib.request.HTTPRedirectHandler):
+class _RedirectWithoutToken(urllib.request.HTTPRedirectHandler):
     """Follows redirects to the signed address of a file, without sending the token there."""
 
     def redirect_request(
@@ -305,7 +311,7 @@ class _Elsewhere(urllib.request.HTTPRedirectHandler):
         return following
 
 
-def own_hub() -> Hub:
+def user_hub() -> Hub:
     """Return the hub with the user's own token from the environment. Raises BadInput if there is none."""
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if not token:
@@ -393,7 +399,7 @@ def open_questions(name: str) -> Iterator[QuestionSet]:
     if name in BUNDLED_SETS:
         yield BUNDLED_SETS[name]()
     elif name == GAIA:
-        hub = own_hub()
+        hub = user_hub()
         with TemporaryDirectory(prefix="kgot_lab_") as files:
             yield gaia(hub, Path(files))
     elif Path(name).is_file():
@@ -424,7 +430,7 @@ class Selection:
         if self.limit is not None:
             require_count(self.limit, 1, "limit", "a run asks that many questions")
 
-    def of(self, questions: QuestionSet) -> QuestionSet:
+    def select(self, questions: QuestionSet) -> QuestionSet:
         """Return the selected questions, in the order of the set.
 
         Raises UnknownName for an unknown part or level, and BadInput if nothing is left.

@@ -10,14 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kgot_lab.benchmark.recall.datasets import load_dataset, opened_data
+from kgot_lab.benchmark.recall.datasets import load_dataset, open_dataset
 from kgot_lab.benchmark.recall.filling import (
-    Contender,
-    Filled,
-    earlier,
+    FillOutcome,
+    SystemOrBuilder,
     file_name,
-    fill,
-    fill_by_workers,
+    load_stored_runs,
+    run_missing,
+    run_missing_on_workers,
 )
 from kgot_lab.benchmark.recall.systems import BASELINE, DEFAULT_PLAN, systems
 from kgot_lab.benchmark.recall.systems import systems as ours
@@ -25,23 +25,23 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, LabError, UnknownName, describe_value, require
-from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
+from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_splits
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports, report
-from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan, load_receipt
-from kgot_lab.evaluation.runs import Run, unique
+from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan, load_results
+from kgot_lab.evaluation.runs import Run, checked_queries
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import checked_documents
 
 BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
-_LONGEST = 200  # maximum length of a results file name, in bytes
+_LONGEST_FILE_NAME = 200  # maximum length of a results file name, in bytes
 
 
 def bench(
     data: Dataset | str | Path,
     *,
-    systems: Mapping[str, Contender] | None = None,
+    systems: Mapping[str, SystemOrBuilder] | None = None,
     plan: Plan | None = None,
     folder: Path | str | None = None,
     progress: BenchmarkProgress = lambda done, total, what: None,
@@ -80,41 +80,43 @@ def bench(
     named = checked_systems(ours(dataset, embedder) if systems is None else systems)
     if folder is None:
         with TemporaryDirectory(prefix="kgot_lab-bench-") as made:
-            return _reported(Path(made), dataset, named, plan, progress, client)
-    return _reported(Path(folder), dataset, named, plan, progress, client)
+            return _bench_folder(Path(made), dataset, named, plan, progress, client)
+    return _bench_folder(Path(folder), dataset, named, plan, progress, client)
 
 
-def _reported(
+def _bench_folder(
     folder: Path,
     dataset: Dataset,
-    systems: Mapping[str, Contender],
+    systems: Mapping[str, SystemOrBuilder],
     plan: Plan | None,
     progress: BenchmarkProgress,
     client: Any,
 ) -> Report:
-    known = dict.fromkeys([*systems, *(run.system for run in earlier(folder, dataset))])
-    plan = plan or plan_of(folder, Plan(BASELINE if BASELINE in known else next(iter(systems)), assumed=True))
-    begin(folder, plan, {dataset.name: known})
+    known = dict.fromkeys([*systems, *(run.system for run in load_stored_runs(folder, dataset))])
+    plan = plan or load_plan(
+        folder, Plan(BASELINE if BASELINE in known else next(iter(systems)), assumed=True)
+    )
+    write_plan(folder, plan, {dataset.name: known})
     left = list(systems)
 
     def tell(name: str, also: str = "") -> None:
         progress(left.index(name), len(left), f"{name} on {dataset.name}{also}")
 
     if client is None:
-        told = fill(folder, dataset, systems, plan, tell, also=tell)
+        told = run_missing(folder, dataset, systems, plan, tell, on_note=tell)
     else:
-        told = fill_by_workers(client, folder, [(dataset, systems)], plan, progress)[dataset.name]
+        told = run_missing_on_workers(client, folder, [(dataset, systems)], plan, progress)[dataset.name]
     progress(len(left), len(left), "the report")
-    return report_on(folder, dataset, plan, told)
+    return build_report(folder, dataset, plan, told)
 
 
-def report_on(folder: Path, dataset: Dataset, plan: Plan, told: Filled) -> Report:
+def build_report(folder: Path, dataset: Dataset, plan: Plan, told: FillOutcome) -> Report:
     """Build the report on the results of a data set in a folder, with notes on its systems."""
-    made = report(earlier(folder, dataset), dataset, plan)
-    return replace(made, left_out=told.left_out, again=told.again, notes=learnt_elsewhere(made.runs))
+    made = report(load_stored_runs(folder, dataset), dataset, plan)
+    return replace(made, left_out=told.left_out, again=told.again, notes=embedder_notes(made.runs))
 
 
-def learnt_elsewhere(runs: Iterable[Run]) -> tuple[str, ...]:
+def embedder_notes(runs: Iterable[Run]) -> tuple[str, ...]:
     """Return a note on systems that use weights learnt with the bundled embedder on another one."""
     given = [
         (run.system, run.about.get(EMBEDDER_HASH, MiniLM.name)) for run in runs if "trail(" in run.description
@@ -137,19 +139,19 @@ def checked_data(given: object) -> Dataset:
     Each part needs two or more queries, each query a relevant document, and documents need unique ids. Raises
     BadInput otherwise.
     """
-    data = opened_data(given)
+    data = open_dataset(given)
     require(data.locked, Set, f"the locked queries of {data.name} are a set of ids")
     if not (isinstance(data.name, str) and file_name(data.name)):
         raise BadInput(
             f"a data set is named by a text with a letter or digit, not by {describe_value(data.name)}"
         )
     checked_documents(data.documents)
-    queries = unique(data.queries) if data.queries else ()
+    queries = checked_queries(data.queries) if data.queries else ()
     if len(queries) < 2:
         raise BadInput(
             f"{data.name} needs two queries or more to tell a difference from chance, and has {len(queries)}"
         )
-    if alone := [part for part, ids in query_parts(data).items() if len(ids) < 2]:
+    if alone := [part for part, ids in query_splits(data).items() if len(ids) < 2]:
         others = "lock two or more, or none"
         raise BadInput(
             f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance; {others}"
@@ -158,7 +160,7 @@ def checked_data(given: object) -> Dataset:
     return replace(data, queries=queries, qrels=checked_qrels(data))
 
 
-def checked_systems(systems: object) -> dict[str, Contender]:
+def checked_systems(systems: object) -> dict[str, SystemOrBuilder]:
     """Return the systems by name after checking that each can be built and has its own results file.
 
     Raises BadInput otherwise.
@@ -172,21 +174,21 @@ def checked_systems(systems: object) -> dict[str, Contender]:
     files: dict[str, str] = {}
     for name, system in systems.items():
         file = file_name(name) if isinstance(name, str) else ""
-        if not 0 < len(file.encode()) <= _LONGEST:
+        if not 0 < len(file.encode()) <= _LONGEST_FILE_NAME:
             raise BadInput(
-                f"a system is named by a text with a letter or digit, at most {_LONGEST} long, not by {str(name)[:40]!r}"
+                f"a system is named by a text with a letter or digit, at most {_LONGEST_FILE_NAME} long, not by {str(name)[:40]!r}"
             )
         if (same := files.setdefault(file.casefold(), name)) != name:
             raise BadInput(
                 f"the systems {same!r} and {name!r} have one name as a file ({file}); rename one of them"
             )
-        if not (isinstance(system, Stage) or _builds(system)):
+        if not (isinstance(system, Stage) or _is_builder(system)):
             what = f"{name!r} is a {type(system).__name__}, neither a Stage nor something to call without arguments that builds one"
             raise BadInput(f"{what}; a function of a ranking becomes one by Stage({name!r}, function)")
     return dict(systems)
 
 
-def _builds(system: object) -> bool:
+def _is_builder(system: object) -> bool:
     if not callable(system):
         return False
     try:
@@ -198,12 +200,12 @@ def _builds(system: object) -> bool:
     return True
 
 
-def plan_of(folder: Path, usual: Plan) -> Plan:
+def load_plan(folder: Path, usual: Plan) -> Plan:
     """Load the plan of a folder, or return the default plan if it has none."""
     return Plan.load(folder / PLAN) if (folder / PLAN).exists() else usual
 
 
-def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]]) -> None:
+def write_plan(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]]) -> None:
     """Write the plan into a folder. `systems` are those of each data set.
 
     Raises UnknownName for a baseline, or a system expected best, that is not among them, and BadInput if the
@@ -245,48 +247,52 @@ def run_benchmark(
     data, and for a folder that holds another plan, or results of data that are not named and cannot be found
     by name.
     """
-    opened = _opened(names, develop)
+    opened = _open_datasets(names, develop)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
     _check_names(only, [system for own in known.values() for system in own])
-    plan = plan or plan_of(folder, DEFAULT_PLAN)
+    plan = plan or load_plan(folder, DEFAULT_PLAN)
     wanted = {
         name: [system for system in own if not only or system in {*only, plan.baseline}]
         for name, own in known.items()
     }
     for dataset in opened.values():
-        earlier(folder, dataset)  # what cannot be used is said now, not after minutes
-    beside = _beside(folder, opened, plan)
-    begin(folder, plan, {name: dict.fromkeys(own) for name, own in known.items()})
+        load_stored_runs(folder, dataset)  # what cannot be used is said now, not after minutes
+    beside = _other_datasets(folder, opened, plan)
+    write_plan(folder, plan, {name: dict.fromkeys(own) for name, own in known.items()})
     steps = [f"{system} on {name}" for name, some in wanted.items() for system in some]
 
     def tell(data: str, system: str, also: str = "") -> None:
         what = f"{system} on {data}"
         progress(steps.index(what), len(steps), what + also)
 
-    told = dict[str, Filled]()
+    told = dict[str, FillOutcome]()
     if client is not None:
         ours = {name: systems(dataset, embedder) for name, dataset in opened.items()}
         shared = [
             (dataset, {system: ours[name][system] for system in wanted[name]})
             for name, dataset in opened.items()
         ]
-        told = fill_by_workers(client, folder, shared, plan, progress)
+        told = run_missing_on_workers(client, folder, shared, plan, progress)
     for name, dataset in opened.items() if client is None else ():
         made = systems(dataset, embedder)  # lets go of what was built for the data set before
         some = {system: made[system] for system in wanted[name]}
-        told[name] = fill(folder, dataset, some, plan, partial(tell, name), also=partial(tell, name))
+        told[name] = run_missing(
+            folder, dataset, some, plan, partial(tell, name), on_note=partial(tell, name)
+        )
     progress(len(steps), len(steps), "the report")
     found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
-    return [report_on(folder, dataset, plan, told.get(name, Filled())) for name, dataset in found.items()]
+    return [
+        build_report(folder, dataset, plan, told.get(name, FillOutcome())) for name, dataset in found.items()
+    ]
 
 
 # --- parts ---
 
 
-def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
+def _open_datasets(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
     opened = dict[str, Dataset]()
     for name in dict.fromkeys(names):
-        whole = opened_data(name)
+        whole = open_dataset(name)
         if whole.name in opened:
             raise BadInput(
                 f"two of the data sets are called {whole.name!r}; give one folder another name, or run them one after the other"
@@ -295,7 +301,7 @@ def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
     return opened
 
 
-def _beside(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dataset]:
+def _other_datasets(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dataset]:
     """Return the other data sets that a folder holds baseline results for.
 
     Without them, a new report would replace theirs. Raises BadInput if one cannot be found by its name.
@@ -304,7 +310,7 @@ def _beside(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dat
     for path in sorted(folder.glob(f"*/{file_name(plan.baseline)}.jsonl.gz")):
         if path.parent.name in named:
             continue
-        made = load_receipt(path)
+        made = load_results(path)
         try:
             dataset = load_dataset(made.dataset).only(made.hits)
         except LabError:
@@ -312,7 +318,7 @@ def _beside(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dat
             raise BadInput(
                 f"{held}: name the folder of those data too, or take another folder with --folder DIR"
             ) from None
-        earlier(folder, dataset)
+        load_stored_runs(folder, dataset)
         found.append(dataset)
     return found
 
@@ -348,7 +354,7 @@ FAMILY_SETS = {  # and what the table calls them
     "storyanalogy-mc": "analogous stories (StoryAnalogy)",
 }
 FAMILY_PLAN = Plan(BASELINE, measures=("recall@5", "recall@10"))
-_TEST = "locked"
+_TEST_PART = "locked"
 
 
 def bench_families(
@@ -381,7 +387,7 @@ def bench_families(
         return family_table(reports, measure)
 
 
-def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str = _TEST) -> Grid:
+def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str = _TEST_PART) -> Grid:
     """Tabulate the mean and 95 % interval of each family, and the gain from delta edges over the same walk.
 
     `part` is "locked", the test split, or "all". Bold marks the best family of a row, and differences whose
@@ -390,16 +396,16 @@ def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str
     order = list(FAMILY_SETS)
     by_name = {report.dataset.name: report for report in reports}
     names = [name for name in order if name in by_name] + sorted(set(by_name) - set(order))
-    split = "test split (held out)" if part == _TEST else f"{part} questions"
+    split = "test split (held out)" if part == _TEST_PART else f"{part} questions"
     columns = ("set", "documents", "questions", *FAMILIES, "delta edges add", "shuffled edges add")
     return Grid(
         f"{measure}, {split}, 95 % intervals",
         columns,
-        tuple(_row(by_name[name], measure, part) for name in names),
+        tuple(_family_row(by_name[name], measure, part) for name in names),
     )
 
 
-def _row(report: Report, measure: str, part: str) -> tuple[Cell, ...]:
+def _family_row(report: Report, measure: str, part: str) -> tuple[Cell, ...]:
     part = part if part in report.parts else report.parts[0]
     there = {name: report.row(name, measure, part) for name in FAMILY_SYSTEMS if name in report.scores}
     best = max(there[name].mean for name in FAMILIES.values() if name in there)
@@ -408,20 +414,20 @@ def _row(report: Report, measure: str, part: str) -> tuple[Cell, ...]:
     cells.append(Cell(str(there[BASELINE].n)))
     for name in FAMILIES.values():
         row = there.get(name)
-        cells.append(_interval(row.mean, row.low, row.high, row.mean == best) if row else Cell(""))
-    return *cells, *(_added(report, name, measure, part) for name in (WITH_EDGES, SHUFFLED))
+        cells.append(_interval_cell(row.mean, row.low, row.high, row.mean == best) if row else Cell(""))
+    return *cells, *(_gain_cell(report, name, measure, part) for name in (WITH_EDGES, SHUFFLED))
 
 
-def _added(report: Report, system: str, measure: str, part: str) -> Cell:
+def _gain_cell(report: Report, system: str, measure: str, part: str) -> Cell:
     """Format the paired difference to the same walk without delta edges."""
     if system not in report.scores:
         return Cell("not computed")
-    ids = query_parts(report.dataset)[part]
+    ids = query_splits(report.dataset)[part]
     both = {name: report.scores[name].only(ids) for name in (WITHOUT_EDGES, system)}
     gap = compare(both, WITHOUT_EDGES, measure, groups=report.dataset.groups)[system].difference
     text = f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]"
     return Cell(text, gap.low > 0 or gap.high < 0)
 
 
-def _interval(mean: float, low: float, high: float, bold: bool) -> Cell:
+def _interval_cell(mean: float, low: float, high: float, bold: bool) -> Cell:
     return Cell(f"{format_decimal(mean)} [{format_decimal(low)}, {format_decimal(high)}]", bold)

@@ -50,7 +50,7 @@ PUBLISHED_CLAIMS = (
         ".885 and .667 (with path retrieval)",
     ),
 )
-WAITING = {
+UNTESTABLE_CLAIMS = {
     "intent words weigh 5x": "the eight verbs hardly occur in these questions",
     "the intent lane keeps recall and sharpens": "no bundled data set has intents for its documents",
     "dimension filters": "no bundled data set has dimensions; RRF over seven is tested with the six lanes that have input",
@@ -150,7 +150,7 @@ def judge_claims(
         raise BadInput("verdicts() takes the reports of the benchmark")
     plan, rows = reports[0].plan, []
     for claim in claims:
-        gaps = {report.dataset.name: _gaps(report, claim, measure) for report in reports}
+        gaps = {report.dataset.name: _paired_differences(report, claim, measure) for report in reports}
         if len(reports) > 1:
             gaps["all"] = [gap for some in gaps.values() for gap in some]
         rows += [(claim, name, some) for name, some in gaps.items()]
@@ -159,10 +159,10 @@ def judge_claims(
         Verdict(claim, name, interval(gaps, rounds=plan.rounds, seed=plan.seed), p, smallest_detectable(gaps))
         for (claim, name, gaps), p in zip(rows, ps, strict=True)
     ]
-    return Verdicts(tuple(made), measure, WAITING if claims is PUBLISHED_CLAIMS else {})
+    return Verdicts(tuple(made), measure, UNTESTABLE_CLAIMS if claims is PUBLISHED_CLAIMS else {})
 
 
-def _gaps(report: Report, claim: PublishedClaim, measure: str) -> list[float]:
+def _paired_differences(report: Report, claim: PublishedClaim, measure: str) -> list[float]:
     for system in (claim.better, claim.worse):
         if system not in report.scores:
             raise BadInput(

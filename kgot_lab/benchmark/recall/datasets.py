@@ -30,25 +30,25 @@ from kgot_lab.types import Document, Edge, Json, Query, Triple
 _Pairs = list[tuple[str, str, str, frozenset[str]]]  # id, text, analogous text, what both are about
 
 
-def stories() -> Dataset:
+def load_stories() -> Dataset:
     """Load StoryAnalogy: each story asks for its analogue among all stories of the set."""
-    rows = _rows("storyanalogy-mc/mc.jsonl.gz")
+    rows = _read_rows("storyanalogy-mc/mc.jsonl.gz")
     right = [(row["_id"], row["source"], row["choices"][row["answer"]]) for row in rows]
     pairs = [(id, source, target, frozenset((source, target))) for id, source, target in right]
     texts = [text for row in rows for text in (row["source"], *row["choices"])]
-    return _analogies("storyanalogy-mc", pairs, texts)
+    return _analogy_dataset("storyanalogy-mc", pairs, texts)
 
 
-def processes() -> Dataset:
+def load_processes() -> Dataset:
     """Load ParallelPARC: each description of a process asks for analogous processes."""
     pairs = [
         (row["_id"], row["source"], row["target"], frozenset((row["source_subject"], row["target_subject"])))
-        for row in _rows("parallelparc/gold.jsonl.gz")
+        for row in _read_rows("parallelparc/gold.jsonl.gz")
     ]
-    return _analogies("parallelparc", pairs, [text for _, *both, _ in pairs for text in both])
+    return _analogy_dataset("parallelparc", pairs, [text for _, *both, _ in pairs for text in both])
 
 
-def curated_graph() -> Dataset:
+def load_curated_graph() -> Dataset:
     """Load the queries of the curated graph, whose nodes are the documents.
 
     Relevant are the nodes that answer.
@@ -69,7 +69,7 @@ def curated_graph() -> Dataset:
     )
 
 
-def _analogies(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
+def _analogy_dataset(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
     """Build a data set of analogies, where the query's own text and unjudged texts are excluded from
     rankings.
 
@@ -106,7 +106,7 @@ def _analogies(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
     )
 
 
-def _rows(name: str) -> list[Json]:
+def _read_rows(name: str) -> list[Json]:
     with gzip.open(bundled(name), "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
@@ -124,20 +124,20 @@ def load_dataset(name: str) -> Dataset:
     require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:
         return BUNDLED[name]()
-    for ending, changed in ((UNTITLED, untitled), (MIXED, among_all)):
+    for ending, changed in ((UNTITLED, remove_titles), (MIXED, over_all_passages)):
         if name.removesuffix(ending) != name and name.removesuffix(ending) in BUNDLED:
             return changed(BUNDLED[name.removesuffix(ending)]())
     from kgot_lab.evaluation.dataset import fetch_dataset
 
     try:
-        return fetch_dataset(name, (*BUNDLED, *_NO_NAMES))
+        return fetch_dataset(name, (*BUNDLED, *_OTHER_SOURCES))
     except UnknownName as error:
         bundled_names = [f"{each}{ending}" for each in BUNDLED for ending in ("", UNTITLED, MIXED)]
-        near = get_close_matches(name, bundled_names, n=1) if set(_NO_NAMES) <= set(error.known) else []
+        near = get_close_matches(name, bundled_names, n=1) if set(_OTHER_SOURCES) <= set(error.known) else []
         raise UnknownName("data set", name, error.known, meant=next(iter(near), "")) from None
 
 
-def opened_data(data: object) -> Dataset:
+def open_dataset(data: object) -> Dataset:
     """Return a data set given as itself, by name, or as a folder in BEIR format.
 
     A bundled name takes precedence over a folder of that name. Raises BadInput for anything else, such as the
@@ -162,27 +162,29 @@ def opened_data(data: object) -> Dataset:
 
 
 def _hotpotqa() -> Dataset:
-    return _read("hotpotqa", "hotpotqa-train-100", lambda row: f"{row['type']}")
+    return _read_dataset("hotpotqa", "hotpotqa-train-100", lambda row: f"{row['type']}")
 
 
 def _musique() -> Dataset:
-    return _read("musique", "musique-train-100", lambda row: f"{row['hops']} hops")
+    return _read_dataset("musique", "musique-train-100", lambda row: f"{row['hops']} hops")
 
 
 def _twowiki() -> Dataset:
-    return _read("2wiki", "2wiki-fastgraphrag-101", lambda row: "")
+    return _read_dataset("2wiki", "2wiki-fastgraphrag-101", lambda row: "")
 
 
-def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
+def _published_subset(passages: str, questions: str, name: str) -> Dataset:
     """Return the part of 2wiki that the published systems searched.
 
     `passages` and `questions` are the keys that mark its passages and questions.
     """
     whole = _twowiki()
-    ids = _new_ids("2wiki-fastgraphrag-101")
-    kept = {ids[row["_id"]] for row in _rows("2wiki-fastgraphrag-101/corpus.jsonl.gz") if row[passages]}
+    ids = _content_ids("2wiki-fastgraphrag-101")
+    kept = {ids[row["_id"]] for row in _read_rows("2wiki-fastgraphrag-101/corpus.jsonl.gz") if row[passages]}
     asked = [
-        row["_id"] for row in _rows("2wiki-fastgraphrag-101/queries.jsonl.gz") if row.get(questions, True)
+        row["_id"]
+        for row in _read_rows("2wiki-fastgraphrag-101/queries.jsonl.gz")
+        if row.get(questions, True)
     ]
     part = replace(
         whole, name=name, documents=tuple(document for document in whole.documents if document.id in kept)
@@ -197,7 +199,7 @@ def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
 
 def _twowiki_thousand() -> Dataset:
     """Load the standard questions of 2WikiMultiHopQA, except eleven, over the passages of 2wiki."""
-    whole = _read(
+    whole = _read_dataset(
         "2wiki-1000",
         "2wiki-1000",
         lambda row: row["type"].replace("_", " "),
@@ -208,7 +210,9 @@ def _twowiki_thousand() -> Dataset:
 
 
 def _musique_dev() -> Dataset:
-    return _read("musique-498", "musique-498", lambda row: f"{row['hops']} hops", locked="search locked")
+    return _read_dataset(
+        "musique-498", "musique-498", lambda row: f"{row['hops']} hops", locked="search locked"
+    )
 
 
 def _musique_dev_steps() -> Dataset:
@@ -216,11 +220,11 @@ def _musique_dev_steps() -> Dataset:
 
     The answers of earlier steps are filled in.
     """
-    whole, ids = _musique_dev(), _new_ids("musique-498")
+    whole, ids = _musique_dev(), _content_ids("musique-498")
     queries: dict[str, Query] = {}
     qrels: dict[str, dict[str, int]] = {}
     groups: dict[str, str] = {}
-    for row in _rows("musique-498/queries.jsonl.gz"):
+    for row in _read_rows("musique-498/queries.jsonl.gz"):
         for step, held in zip(musique_steps(row["_id"]), row["decomposition"], strict=True):
             queries.setdefault(step, Query(held["question_resolved"], step))
             qrels.setdefault(step, {})[ids[held["doc_id"]]] = 1
@@ -237,13 +241,13 @@ def _musique_dev_steps() -> Dataset:
     )
 
 
-def untitled(dataset: Dataset) -> Dataset:
+def remove_titles(dataset: Dataset) -> Dataset:
     """Return the data set with untitled passages, like the chunks of a user's folder. Ids do not change."""
     documents = tuple(replace(document, title="") for document in dataset.documents)
     return replace(dataset, name=f"{dataset.name}{UNTITLED}", documents=documents)
 
 
-def among_all(dataset: Dataset) -> Dataset:
+def over_all_passages(dataset: Dataset) -> Dataset:
     """Return the questions of a data set over the passages of all four bundled collections.
 
     Each passage occurs once.
@@ -259,16 +263,16 @@ def among_all(dataset: Dataset) -> Dataset:
 
 def _musique_steps() -> Dataset:
     whole = _musique()
-    rows = list(_rows("musique-train-100/subqueries.jsonl.gz"))
+    rows = list(_read_rows("musique-train-100/subqueries.jsonl.gz"))
     queries = tuple(Query(row["text"], row["_id"]) for row in rows)
-    qrels = _qrels("musique-train-100/subqueries_qrels.tsv", _new_ids("musique-train-100"))
+    qrels = _qrels("musique-train-100/subqueries_qrels.tsv", _content_ids("musique-train-100"))
     locked = frozenset(row["_id"] for row in rows if row["parent"] in whole.locked)
     return replace(whole, name="musique-steps", queries=queries, qrels=qrels, locked=locked, types={})
 
 
 # suffixes of data set names: passages without titles, or all bundled passages
 UNTITLED, MIXED = ("-untitled", "-mixed")
-_NO_NAMES = (
+_OTHER_SOURCES = (
     f"one of the bundled ones with {UNTITLED} or {MIXED} behind its name",
     "your own folder as BEIR has them",
 )
@@ -280,15 +284,15 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "2wiki-1000": _twowiki_thousand,
     "musique-498": _musique_dev,
     "musique-498-steps": _musique_dev_steps,
-    "2wiki-780": lambda: _searched_by_others("in_101", "in_101", "2wiki-780"),  # all 101 questions
-    "2wiki-421": lambda: _searched_by_others("in_51", "in_51", "2wiki-421"),  # the first 51
-    "cookbook": lambda: replace(curated_graph(), isomorphic=_delta_edges("cookbook")),
-    "storyanalogy-mc": lambda: replace(stories(), isomorphic=_delta_edges("storyanalogy-mc")),
-    "parallelparc": lambda: replace(processes(), isomorphic=_delta_edges("parallelparc")),
+    "2wiki-780": lambda: _published_subset("in_101", "in_101", "2wiki-780"),  # all 101 questions
+    "2wiki-421": lambda: _published_subset("in_51", "in_51", "2wiki-421"),  # the first 51
+    "cookbook": lambda: replace(load_curated_graph(), isomorphic=_delta_edges("cookbook")),
+    "storyanalogy-mc": lambda: replace(load_stories(), isomorphic=_delta_edges("storyanalogy-mc")),
+    "parallelparc": lambda: replace(load_processes(), isomorphic=_delta_edges("parallelparc")),
 }
 
 
-def _read(
+def _read_dataset(
     name: str, folder: str, type_of: Callable[[Json], str], passages: str = "", locked: str = "locked"
 ) -> Dataset:
     """Load the questions of a folder over its passages, or over those of another folder.
@@ -296,16 +300,16 @@ def _read(
     `locked` is the key of the test split in its split.json.
     """
     passages = passages or folder
-    rows = {row["_id"]: row for row in _rows(f"{passages}/corpus.jsonl.gz")}
-    ids = _new_ids(passages)
+    rows = {row["_id"]: row for row in _read_rows(f"{passages}/corpus.jsonl.gz")}
+    ids = _content_ids(passages)
     documents = sorted(
         (Document(ids[old], row["text"], row["title"]) for old, row in rows.items()),
         key=lambda document: document.id,
     )
-    questions = list(_rows(f"{folder}/queries.jsonl.gz"))
+    questions = list(_read_rows(f"{folder}/queries.jsonl.gz"))
     triples: dict[str, tuple[Triple, ...]] = {}
     if folder == "musique-train-100":
-        for row in _rows(f"{folder}/openie_gpt35.jsonl.gz"):
+        for row in _read_rows(f"{folder}/openie_gpt35.jsonl.gz"):
             triples[ids[row["doc_id"]]] = tuple(Triple(*parts) for parts in row["triples"])
     return Dataset(
         name,
@@ -322,19 +326,21 @@ def _read(
     )
 
 
-def _new_ids(folder: str) -> dict[str, str]:
+def _content_ids(folder: str) -> dict[str, str]:
     """Map the ids in a folder to hashes of the content.
 
     The files number passages in the order of the questions, which would favour the relevant ones in ties.
     """
-    return {row["_id"]: content_id(row["title"], row["text"]) for row in _rows(f"{folder}/corpus.jsonl.gz")}
+    return {
+        row["_id"]: content_id(row["title"], row["text"]) for row in _read_rows(f"{folder}/corpus.jsonl.gz")
+    }
 
 
 def _delta_edges(folder: str) -> tuple[Edge, ...]:
     """Load the delta edges of a folder's passages, or none if they were not computed."""
     if not (bundled(folder) / "delta_edges.jsonl.gz").exists():
         return ()
-    _, *rows = _rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made
+    _, *rows = _read_rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made
     return tuple(
         Edge(row["source"], DELTA, row["target"], {name: row[name] for name in ("weight", "raw", "skeleton")})
         for row in rows

@@ -12,72 +12,72 @@ from typing import Any, cast
 
 import numpy as np
 
-from kgot_lab.benchmark.recall.systems import BundledSystem, ByPlan, Stages, systems
+from kgot_lab.benchmark.recall.systems import BundledSystem, Stages, TunedSystem, systems
 from kgot_lab.embedding.embedder import Embedder, Matrix
 from kgot_lab.embedding.vectors import text_key
 from kgot_lab.errors import BadInput, InsufficientData, LabError
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.measures import depth
-from kgot_lab.evaluation.results import KEEP, Plan, additions, fingerprints, load_receipt, save_receipt
+from kgot_lab.evaluation.measures import cutoff
+from kgot_lab.evaluation.results import KEEP, Plan, additions_digest, fingerprints, load_results, save_results
 from kgot_lab.evaluation.runner import (
     declared_version,
     embedders_in,
-    question_put,
+    load_stored_run,
     rerun_reason,
-    run_to,
-    run_whole,
-    stored_run,
+    results_header,
+    run_and_store,
+    run_in_memory,
 )
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.io.dask_workers import part_failed
 from kgot_lab.io.processes import one_at_a_time
 from kgot_lab.retrieval.stage import Stage
 
-Contender = Stage | Callable[[], Stage]
-WAITED_FOR = " (another process is at work on it and is waited for)"
+SystemOrBuilder = Stage | Callable[[], Stage]
+WAITING_NOTE = " (another process is at work on it and is waited for)"
 
 
 @dataclass(frozen=True)
-class Filled:
+class FillOutcome:
     """What to report on the systems of a data set: those left out for too few data, and those run again."""
 
     left_out: dict[str, str] = field(default_factory=dict)
     again: dict[str, str] = field(default_factory=dict)
 
 
-def fill(
+def run_missing(
     folder: Path,
     dataset: Dataset,
-    systems: Mapping[str, Contender],
+    systems: Mapping[str, SystemOrBuilder],
     plan: Plan,
-    tell: Callable[[str], object] = lambda name: None,
+    on_start: Callable[[str], object] = lambda name: None,
     *,
-    also: Callable[[str, str], object] = lambda name, more: None,
+    on_note: Callable[[str, str], object] = lambda name, more: None,
     keep: int = KEEP,
-) -> Filled:
-    """Run each system without stored results on a data set, by run_to.
+) -> FillOutcome:
+    """Run each system without stored results on a data set, by run_and_store.
 
-    `tell` is called with the name of a system before it is run. `also` is called with its name and a note:
+    `on_start` is called with the name of a system before it is run. `on_note` is called with its name and a note:
     that another process is running it, or why it is run again. Systems that need more data are left out,
     except that for the plan's baseline the error is raised. Hits are stored to the depth of the deepest
     measure of the plan, and at least `keep`.
     """
-    keep, told = result_depth(plan, keep), Filled()
+    keep, told = result_depth(plan, keep), FillOutcome()
     for name, system in systems.items():
-        tell(name)
-        path, planned = receipt(folder, dataset, name), by_plan(system, plan)
+        on_start(name)
+        path, planned = results_path(folder, dataset, name), tuned_by_plan(system, plan)
         if why := rerun_reason(path, planned, dataset):
             told.again[name] = why
-            also(name, rerun_note(why))
+            on_note(name, rerun_note(why))
         try:
-            run_to(
+            run_and_store(
                 path,
                 planned,
                 dataset,
                 name=name,
                 keep=keep,
                 ties=plan.ties,
-                waits=partial(also, name, WAITED_FOR),
+                on_wait=partial(on_note, name, WAITING_NOTE),
             )
         except InsufficientData as error:
             if name == plan.baseline:
@@ -97,15 +97,15 @@ def result_depth(plan: Plan, keep: int = KEEP) -> int:
 
     It is the depth of the deepest measure of the plan, and at least `keep`.
     """
-    return max(keep, *map(depth, plan.measures))
+    return max(keep, *map(cutoff, plan.measures))
 
 
-def by_plan(system: Contender, plan: Plan) -> Contender:
+def tuned_by_plan(system: SystemOrBuilder, plan: Plan) -> SystemOrBuilder:
     """Return a system as built by a plan, if it depends on one."""
-    return system.by(plan) if isinstance(system, ByPlan) else system
+    return system.tuned_by(plan) if isinstance(system, TunedSystem) else system
 
 
-def receipt(folder: Path, dataset: Dataset, system: str) -> Path:
+def results_path(folder: Path, dataset: Dataset, system: str) -> Path:
     """Return the path of a system's results on a data set in a folder."""
     return folder / file_name(dataset.name) / f"{file_name(system)}.jsonl.gz"
 
@@ -115,14 +115,14 @@ def file_name(name: str) -> str:
     return "-".join("".join(letter if letter.isalnum() else " " for letter in name).split())
 
 
-def earlier(folder: Path, dataset: Dataset) -> list[Run]:
+def load_stored_runs(folder: Path, dataset: Dataset) -> list[Run]:
     """Load the stored results of a data set.
 
     Raises BadInput for a file that is broken or was made on other queries, documents or qrels.
     """
     now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
     for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
-        made = load_receipt(path)
+        made = load_results(path)
         other = [what for what, digest in now.items() if made.about.get(what) != digest]
         if other or set(made.hits) != asked:
             was = f"{path} was made on other {', '.join(other) or 'questions'} than {dataset.name} has now"
@@ -143,7 +143,7 @@ _RETRIES = 3  # how often one job is sent again after data that it needs were lo
 
 
 @dataclass(frozen=True)
-class Errand:
+class WorkerTask:
     """A task for a worker: one system on one data set.
 
     A bundled system is sent by name, any other as bytes.
@@ -158,7 +158,7 @@ class Errand:
 
 
 @dataclass(frozen=True, eq=False)
-class VectorLot:
+class VectorBatch:
     """The vectors of some texts by the digest of their embedder."""
 
     digest: str
@@ -167,7 +167,7 @@ class VectorLot:
 
 
 @dataclass(frozen=True)
-class TextsLacking:
+class WorkerRefusal:
     """The reply of a worker that lacks vectors, has too few data, or has another version of a system."""
 
     texts: tuple[str, ...] = ()
@@ -175,14 +175,14 @@ class TextsLacking:
     other_version: str = ""
 
 
-def fill_by_workers(
+def run_missing_on_workers(
     client: Any,
     folder: Path,
-    wanted: Sequence[tuple[Dataset, Mapping[str, Contender]]],
+    wanted: Sequence[tuple[Dataset, Mapping[str, SystemOrBuilder]]],
     plan: Plan,
     progress: SharingProgress = lambda done, total, what: None,
-) -> dict[str, Filled]:
-    """Run `fill` for several data sets on the workers of a Dask client, one task per system and data set.
+) -> dict[str, FillOutcome]:
+    """Run `run_missing` for several data sets on the workers of a Dask client, one task per system and data set.
 
     Results are identical to those of one process, except for the last line, which holds the time taken. An
     interrupted system starts over. Bundled systems are sent by name, others are pickled. Raises BadInput for
@@ -190,15 +190,15 @@ def fill_by_workers(
     version of a system.
     """
     jobs = [_Job(dataset, name, system) for dataset, some in wanted for name, system in some.items()]
-    told = {dataset.name: Filled() for dataset, _ in wanted}
+    told = {dataset.name: FillOutcome() for dataset, _ in wanted}
     with ExitStack() as held:
-        left = _left(held, folder, jobs, plan, progress)
+        left = _open_jobs(held, folder, jobs, plan, progress)
         done = len(jobs) - len(left)
-        for job, made in _answers(client, left):
+        for job, made in _job_outcomes(client, left):
             done += 1
             if isinstance(made, Run):
-                path = receipt(folder, job.dataset, job.name)
-                save_receipt(made, path, result_depth(plan))
+                path = results_path(folder, job.dataset, job.name)
+                save_results(made, path, result_depth(plan))
                 path.with_name(f"{path.name}.partial").unlink(missing_ok=True)
                 told[job.dataset.name].again.update({job.name: job.again} if job.again else {})
             elif job.name == plan.baseline:
@@ -219,14 +219,14 @@ class _Job:
 
     dataset: Dataset
     name: str
-    system: Contender
-    errand: Errand = Errand("", "", 0, Plan("none"))
+    system: SystemOrBuilder
+    errand: WorkerTask = WorkerTask("", "", 0, Plan("none"))
     embedder: Embedder | None = None
     lost: int = 0
     again: str = ""  # why it is run again, if it has results
 
 
-def _left(
+def _open_jobs(
     held: ExitStack, folder: Path, jobs: Sequence[_Job], plan: Plan, progress: SharingProgress
 ) -> list[_Job]:
     """Return the jobs without stored results, with their locks held.
@@ -234,27 +234,27 @@ def _left(
     Locks are acquired in a fixed order, to prevent a deadlock between two processes.
     """
     left = []
-    for job in sorted(jobs, key=lambda job: receipt(folder, job.dataset, job.name)):
-        path, system = receipt(folder, job.dataset, job.name), by_plan(job.system, plan)
-        wanted = question_put(job.dataset, job.name, result_depth(plan))
-        if stored_run(path, system, job.dataset, wanted) is not None:
+    for job in sorted(jobs, key=lambda job: results_path(folder, job.dataset, job.name)):
+        path, system = results_path(folder, job.dataset, job.name), tuned_by_plan(job.system, plan)
+        wanted = results_header(job.dataset, job.name, result_depth(plan))
+        if load_stored_run(path, system, job.dataset, wanted) is not None:
             continue
         held.enter_context(
             one_at_a_time(
-                path, partial(progress, 0, len(jobs), f"{job.name} on {job.dataset.name}{WAITED_FOR}")
+                path, partial(progress, 0, len(jobs), f"{job.name} on {job.dataset.name}{WAITING_NOTE}")
             )
         )
-        if stored_run(path, system, job.dataset, wanted) is None:
+        if load_stored_run(path, system, job.dataset, wanted) is None:
             job.again = rerun_reason(path, system, job.dataset)
-            job.errand = Errand(job.name, declared_version(system), result_depth(plan), plan)
+            job.errand = WorkerTask(job.name, declared_version(system), result_depth(plan), plan)
             if isinstance(system, BundledSystem) and system.name == job.name:
-                job.embedder = cast(Embedder, next(iter(embedders_in(system)), _Lent("", "", 0)))
+                job.embedder = cast(Embedder, next(iter(embedders_in(system)), _ReceivedVectors("", "", 0)))
             left.append(job)
     # those of one data set together, whose parts a worker keeps
-    return [_ready(job, left) for job in sorted(left, key=jobs.index)]
+    return [_prepare_job(job, left) for job in sorted(left, key=jobs.index)]
 
 
-def _ready(job: _Job, others: Sequence[_Job]) -> _Job:
+def _prepare_job(job: _Job, others: Sequence[_Job]) -> _Job:
     """Prepare what is sent to a worker for a job. Raises BadInput if its system cannot be pickled."""
     if job.embedder is not None:
         embedders = [
@@ -271,7 +271,7 @@ def _ready(job: _Job, others: Sequence[_Job]) -> _Job:
 
     packed: Any = pickle
     try:
-        job.errand = replace(job.errand, packed=packed.dumps(by_plan(job.system, job.errand.plan)))
+        job.errand = replace(job.errand, packed=packed.dumps(tuned_by_plan(job.system, job.errand.plan)))
     except Exception as error:
         why = f"{job.name!r} cannot be sent to other processes ({type(error).__name__}: {str(error)[:120]})"
         raise BadInput(
@@ -287,7 +287,7 @@ def _digest_of(job: _Job) -> str:
 # --- client ---
 
 
-def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
+def _job_outcomes(client: Any, jobs: Sequence[_Job]) -> Any:
     """Yield the outcome of each job as it completes on a worker: a run, or why there are too few data.
 
     Missing vectors are computed here and sent.
@@ -295,12 +295,12 @@ def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
     import distributed
 
     as_completed: Any = distributed.as_completed
-    cloud, sent = _Sent(client), dict[Any, _Job]()
+    cloud, sent = _SentData(client), dict[Any, _Job]()
     coming = as_completed([])
 
     def send(job: _Job) -> None:
         future = client.submit(
-            run_on_worker, job.errand, cloud.data(job.dataset), *cloud.lots(job), pure=False
+            run_on_worker, job.errand, cloud.data(job.dataset), *cloud.vector_batches(job), pure=False
         )
         sent[future] = job
         coming.add(future)
@@ -317,14 +317,14 @@ def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
                 send(job)
                 continue
             made = _result(future)
-            if isinstance(made, TextsLacking) and made.texts:
+            if isinstance(made, WorkerRefusal) and made.texts:
                 cloud.embed(job, made.texts)
                 send(job)
-            elif isinstance(made, TextsLacking) and made.other_version:
+            elif isinstance(made, WorkerRefusal) and made.other_version:
                 same = "install the same kgot_lab on each, and start it anew"
                 raise LabError(f"a worker has another version of {job.name!r} than runs here: {same}")
             else:
-                yield job, made.too_little if isinstance(made, TextsLacking) else made
+                yield job, made.too_little if isinstance(made, WorkerRefusal) else made
     finally:
         client.cancel(list(sent))
 
@@ -339,57 +339,59 @@ def _result(future: Any) -> Any:
 
 
 @dataclass(eq=False)
-class _Sent:
+class _SentData:
     """The data sets and vectors that workers were sent. They stay here too."""
 
     client: Any
     _there: dict[Any, Any] = field(default_factory=dict)
-    _lots: dict[tuple[str, str], dict[tuple[str, ...], VectorLot]] = field(default_factory=dict)
+    _lots: dict[tuple[str, str], dict[tuple[str, ...], VectorBatch]] = field(default_factory=dict)
 
     def data(self, dataset: Dataset) -> Any:
         """Return the future of a data set on the workers."""
-        return self._at(("data", dataset.name), dataset)
+        return self._scattered(("data", dataset.name), dataset)
 
-    def lots(self, job: _Job) -> list[Any]:
+    def vector_batches(self, job: _Job) -> list[Any]:
         """Return the futures of the vectors that systems on the job's data lacked."""
-        known = self._lots.get(_whose(job), {})
-        return [self._at((*_whose(job), number), lot) for number, lot in enumerate(known.values())]
+        known = self._lots.get(_vectors_key(job), {})
+        return [
+            self._scattered((*_vectors_key(job), number), lot) for number, lot in enumerate(known.values())
+        ]
 
     def embed(self, job: _Job, texts: tuple[str, ...]) -> None:
         """Compute the vectors of some texts unless another worker needed them before.
 
         The embedder is called as in a single process.
         """
-        known = self._lots.setdefault(_whose(job), {})
+        known = self._lots.setdefault(_vectors_key(job), {})
         if texts not in known and job.embedder is not None:
             keys = tuple(text_key(job.embedder.digest, text) for text in texts)
-            known[texts] = VectorLot(job.embedder.digest, keys, job.embedder.embed(texts))
+            known[texts] = VectorBatch(job.embedder.digest, keys, job.embedder.embed(texts))
 
     def forget(self) -> None:
         """Send all again with the next job."""
         self._there.clear()
 
-    def _at(self, name: Any, value: Any) -> Any:
+    def _scattered(self, name: Any, value: Any) -> Any:
         if name not in self._there:
             self._there[name] = self.client.scatter([value], broadcast=True, hash=False)[0]
         return self._there[name]
 
 
-def _whose(job: _Job) -> tuple[str, str]:
+def _vectors_key(job: _Job) -> tuple[str, str]:
     return job.dataset.name, _digest_of(job)
 
 
 # --- workers ---
 
 
-class _NotSent(LabError):
+class _VectorsNotSent(LabError):
     """Raised on a worker that lacks the vectors of some texts.
 
     It is a LabError, so that it is not taken for an error in a system's own code.
     """
 
 
-class _Lent:
+class _ReceivedVectors:
     """An embedder that has the vectors it was sent and computes none."""
 
     def __init__(self, name: str, digest: str, dimension: int) -> None:
@@ -403,52 +405,52 @@ class _Lent:
         """
         keys = [text_key(self.digest, text) for text in texts]
         if any(key not in self.known for key in keys):
-            raise _NotSent(tuple(texts))
+            raise _VectorsNotSent(tuple(texts))
         return np.array([self.known[key] for key in keys], np.float32).reshape(len(texts), self.dimension)
 
 
-_ALONE = threading.Lock()  # one system at a time in a process, for it is timed
-_HELD: dict[
-    object, tuple[Stages, _Lent]
+_ONE_SYSTEM_LOCK = threading.Lock()  # one system at a time in a process, for it is timed
+_BUILT_SYSTEMS: dict[
+    object, tuple[Stages, _ReceivedVectors]
 ] = {}  # of the data that were searched last: what its systems share is built once
 
 
-def run_on_worker(errand: Errand, dataset: Dataset, *lots: VectorLot) -> Run | TextsLacking:
+def run_on_worker(errand: WorkerTask, dataset: Dataset, *lots: VectorBatch) -> Run | WorkerRefusal:
     """Run a system on a data set as a Dask task, or return the texts without a vector."""
-    with _ALONE:
+    with _ONE_SYSTEM_LOCK:
         try:
             system = (
-                _unpacked(errand)
+                _unpickled_system(errand)
                 if errand.embedder is None
-                else by_plan(_ours(errand, dataset, lots), errand.plan)
+                else tuned_by_plan(_bundled_system(errand, dataset, lots), errand.plan)
             )
             if errand.embedder is not None and declared_version(system) != errand.version:
-                return TextsLacking(other_version=declared_version(system))
-            return run_whole(system, dataset, name=errand.system, keep=errand.keep, ties=errand.plan.ties)
-        except _NotSent as lacking:
-            return TextsLacking(lacking.args[0])
+                return WorkerRefusal(other_version=declared_version(system))
+            return run_in_memory(system, dataset, name=errand.system, keep=errand.keep, ties=errand.plan.ties)
+        except _VectorsNotSent as lacking:
+            return WorkerRefusal(lacking.args[0])
         except InsufficientData as error:
-            return TextsLacking(too_little=str(error))
+            return WorkerRefusal(too_little=str(error))
 
 
-def _unpacked(errand: Errand) -> Contender:
+def _unpickled_system(errand: WorkerTask) -> SystemOrBuilder:
     from distributed.protocol import pickle
 
     packed: Any = pickle
     return cast(Stage, packed.loads(errand.packed))
 
 
-def _ours(errand: Errand, dataset: Dataset, lots: Sequence[VectorLot]) -> Contender:
+def _bundled_system(errand: WorkerTask, dataset: Dataset, lots: Sequence[VectorBatch]) -> SystemOrBuilder:
     """Return a bundled system by its name, with parts that were built for these data before."""
     given = errand.embedder or ("", "", 0)
-    key = given, tuple(fingerprints(dataset).values()), additions(dataset)
-    if key not in _HELD:
-        of_another = [other for other in _HELD if other[1:] != key[1:]]  # type: ignore[index]
+    key = given, tuple(fingerprints(dataset).values()), additions_digest(dataset)
+    if key not in _BUILT_SYSTEMS:
+        of_another = [other for other in _BUILT_SYSTEMS if other[1:] != key[1:]]  # type: ignore[index]
         for other in of_another:
-            del _HELD[other]
-        lent = _Lent(*given)
-        _HELD[key] = systems(dataset, lent), lent
-    stages, lent = _HELD[key]
+            del _BUILT_SYSTEMS[other]
+        lent = _ReceivedVectors(*given)
+        _BUILT_SYSTEMS[key] = systems(dataset, lent), lent
+    stages, lent = _BUILT_SYSTEMS[key]
     for lot in lots:
         lent.known.update(zip(lot.keys, lot.matrix, strict=True))
     return stages[errand.system]

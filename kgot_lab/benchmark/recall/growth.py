@@ -35,8 +35,8 @@ from kgot_lab.types import Document, Json, Query
 # no e and no s: no stop word, no suffix to stem
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprtvz" for vowel in "aiou"]
 _VOCABULARY = 50_000  # words that passages are filled with
-_WORDS = 32  # of them in a passage
-_RARE = 2  # words of a query that only its first passage has together
+_PASSAGE_WORDS = 32  # of them in a passage
+_RARE_WORDS = 2  # words of a query that only its first passage has together
 _CHUNK = 10_000  # passages made at a time: what is held besides the passages themselves
 
 
@@ -58,8 +58,8 @@ def synthetic(n: int, queries: int = 50, seed: int = 0) -> Dataset:
     extra: dict[int, list[str]] = {}
     asked = []
     for number, (first, second, one, other) in enumerate(planted):
-        rare = [synthetic_word(_VOCABULARY + _RARE * number + place) for place in range(_RARE)]
-        extra |= {first: [*rare, title(second)], one: rare[:1], other: rare[1:]}
+        rare = [synthetic_word(_VOCABULARY + _RARE_WORDS * number + place) for place in range(_RARE_WORDS)]
+        extra |= {first: [*rare, synthetic_title(second)], one: rare[:1], other: rare[1:]}
         common = " ".join(synthetic_word(int(rank)) for rank in chance.integers(20, 2_000, size=4))
         asked.append(Query(f"{' '.join(rare)} {common}", f"q{number}"))
     words = np.array([synthetic_word(rank) for rank in range(_VOCABULARY)], object)
@@ -81,13 +81,15 @@ def _passages(
     extra: Mapping[int, list[str]],
 ) -> Iterator[Document]:
     size = min(_CHUNK, n - start)
-    texts = words[zipf(chance, (size, _WORDS))].tolist()
+    texts = words[zipf(chance, (size, _PASSAGE_WORDS))].tolist()
     # squared: the first titles are named most, as hubs are
     named = (n * chance.random(size) ** 2).astype(np.int64).tolist()
     for row, (text, other) in enumerate(zip(texts, named, strict=True)):
         number = start + row
-        ours = [title(other)] if other != number else []
-        yield Document(_id(number), f"{' '.join([*extra.get(number, ()), *text, *ours])}.", title(number))
+        ours = [synthetic_title(other)] if other != number else []
+        yield Document(
+            _id(number), f"{' '.join([*extra.get(number, ()), *text, *ours])}.", synthetic_title(number)
+        )
 
 
 def zipf(chance: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.int64]:
@@ -103,7 +105,7 @@ def synthetic_word(number: int) -> str:
     return _SYLLABLES[number // 2704 % 52] + _SYLLABLES[number // 52 % 52] + _SYLLABLES[number % 52]
 
 
-def title(number: int) -> str:
+def synthetic_title(number: int) -> str:
     """Return the unique title of a passage: a given name and a family name.
 
     Up to a thousand passages share a family name.
@@ -167,26 +169,26 @@ class SyntheticVectors:
 
 GrowthRow = Mapping[str, Json]
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-_KEPT = 1_000  # hits per query
-_FEWEST = 5  # queries measured, however long they take
+_HITS = 1_000  # hits per query
+_MIN_QUERIES = 5  # queries measured, however long they take
 
 
 def _bm25(dataset: Dataset) -> Stage:
     return bm25(dataset.documents)
 
 
-def _meaning(dataset: Dataset) -> Stage:
-    return dense(dataset.documents, SyntheticVectors(), keep=_KEPT)
+def _dense(dataset: Dataset) -> Stage:
+    return dense(dataset.documents, SyntheticVectors(), keep=_HITS)
 
 
-LANES: Mapping[str, Callable[[Dataset], Stage]] = {
+RETRIEVERS: Mapping[str, Callable[[Dataset], Stage]] = {
     "bm25": _bm25,
     "fts5": lambda dataset: fts5(dataset.documents),
-    "embeddings": _meaning,
-    "weighted": lambda dataset: weighted((0.5, _bm25(dataset)), (0.5, _meaning(dataset))),
-    "rrf": lambda dataset: rrf(_bm25(dataset), _meaning(dataset)),
+    "embeddings": _dense,
+    "weighted": lambda dataset: weighted((0.5, _bm25(dataset)), (0.5, _dense(dataset))),
+    "rrf": lambda dataset: rrf(_bm25(dataset), _dense(dataset)),
     "title pagerank": lambda dataset: (
-        _bm25(dataset) % _KEPT
+        _bm25(dataset) % _HITS
         >> pagerank(
             title_graph(dataset.documents), first_hits(5), titles_in_question(NameIndex(dataset.documents))
         )
@@ -196,7 +198,7 @@ LANES: Mapping[str, Callable[[Dataset], Stage]] = {
 
 def measure_growth(
     sizes: Sequence[int] = SIZES,
-    lanes: Sequence[str] = tuple(LANES),
+    retrievers: Sequence[str] = tuple(RETRIEVERS),
     *,
     file: Path | None = None,
     queries: int = 50,
@@ -214,15 +216,15 @@ def measure_growth(
     `progress` is called with the number done, the total, and what comes next. Raises UnknownName for an
     unknown retriever, and BadInput if `file` is of another kind.
     """
-    for lane in lanes:
-        if lane not in LANES:
-            raise UnknownName("lane", lane, LANES)
+    for lane in retrievers:
+        if lane not in RETRIEVERS:
+            raise UnknownName("lane", lane, RETRIEVERS)
     known = {(row["lane"], row["passages"], row["asked"]): row for row in _rows(file)} if file else {}
-    wanted = [(lane, size, queries) for size in sizes for lane in lanes]
+    wanted = [(lane, size, queries) for size in sizes for lane in retrievers]
     rows: list[GrowthRow] = []
     for done, key in enumerate(wanted):
         progress(done, len(wanted), f"{key[0]} over {key[1]:,} passages")
-        row = known.get(key) or _in_a_process(*key, seconds)
+        row = known.get(key) or _measure_in_process(*key, seconds)
         if file and key not in known and "error" not in row:
             _append(file, row)
         rows.append(row)
@@ -252,9 +254,9 @@ def _append(file: Path, row: GrowthRow) -> None:
     write_whole(file, f"{kept}{json.dumps(row)}\n", "the rows")
 
 
-def _in_a_process(lane: str, size: int, queries: int, seconds: float) -> GrowthRow:
+def _measure_in_process(retriever: str, size: int, queries: int, seconds: float) -> GrowthRow:
     code = "import sys; from kgot_lab.benchmark.recall.growth import _answer; _answer(sys.argv[1:])"
-    command = [sys.executable, "-c", code, lane, str(size), str(queries), str(seconds)]
+    command = [sys.executable, "-c", code, retriever, str(size), str(queries), str(seconds)]
     threads = dict.fromkeys(
         ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
     )
@@ -265,39 +267,39 @@ def _in_a_process(lane: str, size: int, queries: int, seconds: float) -> GrowthR
         return dict(json.loads(ended.stdout.splitlines()[-1]))
     last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
     why = "killed, most likely for want of memory" if ended.returncode == -9 else last[:300]
-    return {"lane": lane, "passages": size, "asked": queries, "error": why}
+    return {"lane": retriever, "passages": size, "asked": queries, "error": why}
 
 
 def _answer(arguments: Sequence[str]) -> None:
     lane, size, queries, seconds = arguments
-    sys.stdout.write(json.dumps(measured(lane, int(size), int(queries), float(seconds))) + "\n")
+    sys.stdout.write(json.dumps(measure_retriever(lane, int(size), int(queries), float(seconds))) + "\n")
 
 
 # --- one measurement in its own process ---
 
 
-def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> GrowthRow:
+def measure_retriever(retriever: str, size: int, queries: int = 50, seconds: float = 60.0) -> GrowthRow:
     """Measure one retriever at one size, as a row of `measure_growth`.
 
     Memory is accurate only in a fresh process.
     """
-    LANES[lane](synthetic(8, 2)).search("warm up")  # imports packages, outside the index time
+    RETRIEVERS[retriever](synthetic(8, 2)).search("warm up")  # imports packages, outside the index time
     dataset = synthetic(size, min(queries, size // 4))
     gc.collect()
-    _forget_peak()
-    before = _memory("VmRSS")
+    _reset_peak_memory()
+    before = _memory_mb("VmRSS")
     start = time.perf_counter()
-    stage = LANES[lane](dataset)
+    stage = RETRIEVERS[retriever](dataset)
     index_s = time.perf_counter() - start
-    milliseconds, busy, found = _searched(stage, dataset, seconds)
+    milliseconds, busy, found = _time_searches(stage, dataset, seconds)
     return {
-        "lane": lane,
+        "lane": retriever,
         "passages": size,
         "asked": queries,
         "queries": len(milliseconds),
         "index_s": round(index_s, 3),
-        "peak_mb": round(max(0.0, _memory("VmHWM") - before), 1),
-        "index_mb": round(held_bytes(stage, apart_from=dataset) / 1e6, 1),
+        "peak_mb": round(max(0.0, _memory_mb("VmHWM") - before), 1),
+        "index_mb": round(reachable_bytes(stage, excluding=dataset) / 1e6, 1),
         "median_ms": round(float(np.median(milliseconds)), 3),
         "p95_ms": round(float(np.percentile(milliseconds, 95)), 3),
         "cpu_ms": round(float(np.median(busy)), 3),
@@ -305,7 +307,9 @@ def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> 
     }
 
 
-def _searched(stage: Stage, dataset: Dataset, seconds: float) -> tuple[list[float], list[float], list[float]]:
+def _time_searches(
+    stage: Stage, dataset: Dataset, seconds: float
+) -> tuple[list[float], list[float], list[float]]:
     milliseconds, busy, found = [], [], []
     for query in dataset.queries:
         start, busy_start = time.perf_counter(), time.process_time()
@@ -314,12 +318,12 @@ def _searched(stage: Stage, dataset: Dataset, seconds: float) -> tuple[list[floa
         busy.append(1000 * (time.process_time() - busy_start))
         relevant = dataset.qrels[query.id]
         found.append(sum(hit.id in relevant for hit in ranking.hits[:10]) / len(relevant))
-        if sum(milliseconds) > 1000 * seconds and len(milliseconds) >= _FEWEST:
+        if sum(milliseconds) > 1000 * seconds and len(milliseconds) >= _MIN_QUERIES:
             break
     return milliseconds, busy, found
 
 
-def _memory(what: str) -> float:
+def _memory_mb(what: str) -> float:
     """Return VmRSS or VmHWM of this process in MB.
 
     On Linux it is read from the kernel, since getrusage's peak includes that of the parent there.
@@ -338,20 +342,20 @@ def _memory(what: str) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # bytes on macOS, and the peak for both
 
 
-def _forget_peak() -> None:
+def _reset_peak_memory() -> None:
     try:
         Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     except OSError:
         return  # elsewhere the peak counts what came before
 
 
-def held_bytes(value: object, apart_from: object = ()) -> int:
+def reachable_bytes(value: object, excluding: object = ()) -> int:
     """Return the number of bytes reachable from a value.
 
     Counts arrays, strings, containers, closures and SQLite databases in memory. Whatever is reachable from
-    `apart_from` is not counted, nor are modules and types.
+    `excluding` is not counted, nor are modules and types.
     """
-    seen = {id(each) for each in _reachable([apart_from], set())}
+    seen = {id(each) for each in _reachable([excluding], set())}
     return sum(map(_size, _reachable([value], seen)))
 
 
@@ -362,10 +366,10 @@ def _reachable(todo: list[object], seen: set[int]) -> Iterator[object]:
             continue
         seen.add(id(each))
         yield each
-        todo.extend(_parts(each))
+        todo.extend(_referents(each))
 
 
-def _parts(each: object) -> Iterable[object]:
+def _referents(each: object) -> Iterable[object]:
     if isinstance(each, FunctionType):  # not its globals: they are everybody's
         return [cell.cell_contents for cell in each.__closure__ or ()] + list(each.__defaults__ or ())
     if isinstance(each, np.ndarray) and each.base is not None:

@@ -10,20 +10,20 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA, with_edges
-from kgot_lab.benchmark.recall.datasets import opened_data
+from kgot_lab.benchmark.recall.datasets import open_dataset
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.embedders import embedder, embedder_by_name
 from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.measures import depth, score
+from kgot_lab.evaluation.measures import cutoff, score
 from kgot_lab.evaluation.results import MARGIN, Plan
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.dense import best_sentence, dense
 from kgot_lab.retrieval.entity_linking import (
+    LinkWeights,
     NameIndex,
-    Reach,
     follow,
     name_graph,
     normalise_name,
@@ -31,9 +31,9 @@ from kgot_lab.retrieval.entity_linking import (
     title_graph,
 )
 from kgot_lab.retrieval.fusion import hybrid, rrf, strongest, weighted
-from kgot_lab.retrieval.learned_fusion import Admission, gate
+from kgot_lab.retrieval.learned_fusion import Selection, select_retrievers
 from kgot_lab.retrieval.lexical import bm25, fts5, like
-from kgot_lab.retrieval.multihop.retriever import WITHOUT_LINKS, learnt_scorer, trail
+from kgot_lab.retrieval.multihop.retriever import WITHOUT_LINKS, load_scorer, multihop
 from kgot_lab.retrieval.neighbours import boost, boosted_neighbours, jaccard
 from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, pagerank, titles_in_question
 from kgot_lab.retrieval.pass_through import Walk, traverse
@@ -42,13 +42,13 @@ from kgot_lab.types import Document, Edge, Json, Ranking
 
 # Cross-fitting: what is chosen on some queries is applied to the others.
 
-FEWEST = 4  # minimum number of dev queries for tuning
+MIN_DEV_QUERIES = 4  # minimum number of dev queries for tuning
 _PRIMARY = Plan.primary  # the measure to tune for, unless a plan names another
-_WHOLE = 100  # hits stored for a measure without a depth
+_DEFAULT_DEPTH = 100  # hits stored for a measure without a depth
 _GRID = tuple(step / 10 for step in range(11))  # candidate weights; at 0 and 1 a single retriever remains
 
 
-def cross_fitted(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> Stage:
+def cross_fit(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> Stage:
     """Fit a stage by two-fold cross-fitting on the dev queries.
 
     Each half of the dev queries uses the stage fitted on the other half. All other queries use the stage
@@ -75,16 +75,16 @@ def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
         (query.id for query in develop.queries),
         key=lambda id: hashlib.sha256(f"half {id}".encode()).hexdigest(),
     )
-    if len(ids) < FEWEST:
+    if len(ids) < MIN_DEV_QUERIES:
         raise BadInput(
-            f"{dataset.name} has {len(ids)} develop queries; tuning in two halves takes at least {FEWEST}"
+            f"{dataset.name} has {len(ids)} develop queries; tuning in two halves takes at least {MIN_DEV_QUERIES}"
         )
     return develop.only(ids[: len(ids) // 2]), develop.only(ids[len(ids) // 2 :])
 
 
 def mean_score(part: Dataset, measure: str) -> Callable[[Stage], float]:
     """Return a function that gives the mean of a measure for a stage on the queries of a data set."""
-    keep = depth(measure) or _WHOLE
+    keep = cutoff(measure) or _DEFAULT_DEPTH
     return lambda stage: score(run(stage, part.queries, keep=keep), part.qrels, [measure]).mean(measure)
 
 
@@ -93,7 +93,7 @@ def best_weight(first: Stage, second: Stage, part: Dataset, measure: str = _PRIM
 
     Ties go to the weight nearest to .5.
     """
-    known = _remembering({"first": first, "second": second})
+    known = _cached_stages({"first": first, "second": second})
     reached = mean_score(part, measure)
     found = {
         weight: reached(weighted((weight, known["first"]), (1 - weight, known["second"]))) for weight in _GRID
@@ -102,28 +102,28 @@ def best_weight(first: Stage, second: Stage, part: Dataset, measure: str = _PRIM
     return weighted((weight, first), (round(1 - weight, 1), second))
 
 
-def admitted(
-    lanes: Mapping[str, Stage],
+def select_for_fusion(
+    retrievers: Mapping[str, Stage],
     fuse: Callable[[Sequence[Stage]], Stage],
     part: Dataset,
     margin: float = MARGIN,
     measure: str = _PRIMARY,
-) -> Admission:
+) -> Selection:
     """Select the retrievers of a fusion on the queries of a data set.
 
     The resulting pipeline uses the retrievers themselves, without a cache.
     """
-    decided = gate(_remembering(lanes), fuse, mean_score(part, measure), margin=margin)
-    chosen = [lanes[name] for name in decided.admitted]
-    return Admission(chosen[0] if len(chosen) == 1 else fuse(chosen), decided.trials, decided.margin)
+    decided = select_retrievers(_cached_stages(retrievers), fuse, mean_score(part, measure), margin=margin)
+    chosen = [retrievers[name] for name in decided.selected]
+    return Selection(chosen[0] if len(chosen) == 1 else fuse(chosen), decided.trials, decided.margin)
 
 
-def _remembering(lanes: Mapping[str, Stage]) -> dict[str, Stage]:
+def _cached_stages(lanes: Mapping[str, Stage]) -> dict[str, Stage]:
     """Wrap retrievers with a cache of their rankings, since tuning repeats the same queries."""
-    return {name: _remembered(lane) for name, lane in lanes.items()}
+    return {name: _cached_stage(lane) for name, lane in lanes.items()}
 
 
-def _remembered(lane: Stage) -> Stage:
+def _cached_stage(lane: Stage) -> Stage:
     known: dict[str, Ranking] = {}
 
     def step(ranking: Ranking) -> Ranking:
@@ -137,8 +137,8 @@ def _remembered(lane: Stage) -> Stage:
 Stages = Mapping[str, Callable[[], Stage]]
 BASELINE = "convex"
 DEFAULT_PLAN = Plan(BASELINE, expected="follow, sentences")
-TURNS = Walk(interleaved=True, rest=True)
-TURNS_DELTA = replace(TURNS, computed=(DELTA,))
+INTERLEAVED_WALK = Walk(interleaved=True, rest=True)
+INTERLEAVED_DELTA_WALK = replace(INTERLEAVED_WALK, computed=(DELTA,))
 
 
 VERSION = "1"  # version of the bundled systems: increase it when the results of one change
@@ -159,7 +159,7 @@ class BundledSystem:
 
 
 @dataclass(frozen=True, eq=False)
-class ByPlan:
+class TunedSystem:
     """A system tuned by the plan of a benchmark: by its primary measure and its margin.
 
     Without a plan, the default plan is used.
@@ -173,7 +173,7 @@ class ByPlan:
     def __call__(self) -> Stage:
         return self.build(DEFAULT_PLAN)
 
-    def by(self, plan: Plan) -> BundledSystem:
+    def tuned_by(self, plan: Plan) -> BundledSystem:
         """Return the system tuned by a plan."""
         return BundledSystem(self.name, partial(self.build, plan), self.embedder, self.version)
 
@@ -182,14 +182,14 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     """Return the builders of all systems for a data set, by short name.
 
     Parts that several systems share are built once. `data` is a data set, its name or a folder. `vectors` is
-    an embedder or a name that embedder_named() takes, by default MiniLM. Query vectors are computed when the
-    first part that needs them is built, so that no search waits for them. Raises what embedder_named()
+    an embedder or a name that embedder_by_name() takes, by default MiniLM. Query vectors are computed when the
+    first part that needs them is built, so that no search waits for them. Raises what embedder_by_name()
     raises, and BadInput if `data` is no data set or `vectors` no embedder. Every retriever has real input:
     there is no dimension filter and no intent retriever, since no bundled data set has dimensions or intents.
     The graph of a language model exists only if the data hold its triples, and delta edges only if the data
     hold them. Tuning uses dev queries with two-fold cross-fitting.
     """
-    dataset = opened_data(data)
+    dataset = open_dataset(data)
     given = (
         embedder_by_name(vectors) if isinstance(vectors, str) else minilm() if vectors is None else vectors
     )
@@ -198,8 +198,8 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     made: dict[str, Callable[[], Stage]] = {
         "like": lambda: parts.like,
         "fts5": lambda: parts.fts5,
-        "bm25": lambda: parts.words,
-        "embeddings": lambda: parts.meaning,
+        "bm25": lambda: parts.lexical,
+        "embeddings": lambda: parts.dense,
         "static vectors": lambda: dense(
             dataset.documents, embedder("wordllama"), name="embeddings(wordllama)"
         ),
@@ -210,86 +210,99 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
             dataset.documents, embedder("infonce", documents=dataset.documents), name="embeddings(infonce)"
         ),
         "sentences": lambda: parts.sentences,
-        "graph boost only": lambda: parts.around,
+        "graph boost only": lambda: parts.graph_boost,
         "jaccard": lambda: parts.jaccard,
         BASELINE: lambda: parts.convex,
-        "rrf": lambda: rrf(parts.meaning, parts.words),
+        "rrf": lambda: rrf(parts.dense, parts.lexical),
         "kg-os hybrid": lambda: parts.hybrid,
-        "rrf of three": lambda: rrf(parts.meaning, parts.text, parts.around),
-        "rrf of six": lambda: rrf(*parts.six.values()),
-        "rrf of six, paths": lambda: rrf(*(parts.six | {"like": parts.neighbours}).values()),
-        "weighted, six": lambda: _equal(list(parts.six.values())),
+        "rrf of three": lambda: rrf(parts.dense, parts.text, parts.graph_boost),
+        "rrf of six": lambda: rrf(*parts.six_retrievers.values()),
+        "rrf of six, paths": lambda: rrf(*(parts.six_retrievers | {"like": parts.neighbours}).values()),
+        "weighted, six": lambda: _equal_weights(list(parts.six_retrievers.values())),
         "convex + boost": lambda: parts.convex >> boost(parts.titles, 0.2),
         "neighbours": lambda: parts.neighbours,
-        "neighbours, turns": lambda: traverse(parts.titles, parts.convex, walk=TURNS, through_hubs=False),
+        "neighbours, turns": lambda: traverse(
+            parts.titles, parts.convex, walk=INTERLEAVED_WALK, through_hubs=False
+        ),
         "pass-through": lambda: traverse(parts.names, parts.convex, walk=Walk(rest=True)),
-        "pass-through, turns": lambda: traverse(parts.names, parts.convex, walk=TURNS),
+        "pass-through, turns": lambda: traverse(parts.names, parts.convex, walk=INTERLEAVED_WALK),
         "pagerank, titles": lambda: parts.pagerank,
         "pagerank, names": lambda: (
-            parts.convex >> pagerank(parts.names, first_hits(5), titles_in_question(parts.called))
+            parts.convex >> pagerank(parts.names, first_hits(5), titles_in_question(parts.name_index))
         ),
-        "pagerank + bm25, rrf": lambda: rrf(parts.pagerank, parts.words),
-        "pagerank + bm25, convex": lambda: weighted((0.7, parts.pagerank), (0.3, parts.words)),
+        "pagerank + bm25, rrf": lambda: rrf(parts.pagerank, parts.lexical),
+        "pagerank + bm25, convex": lambda: weighted((0.7, parts.pagerank), (0.3, parts.lexical)),
         "follow": lambda: parts.convex >> parts.follow,
         "follow, sentences": lambda: parts.with_sentences >> parts.follow,
         "control: titles shuffled": lambda: (
-            parts.convex >> pagerank(shuffled(parts.titles), first_hits(5), parts.seeds)
+            parts.convex >> pagerank(shuffle_targets(parts.titles), first_hits(5), parts.seeds)
         ),
-        "control: names shuffled": lambda: parts.convex >> follow(*parts.own, graph=shuffled(parts.names)),
+        "control: names shuffled": lambda: (
+            parts.convex >> follow(*parts.documents_and_embedder, graph=shuffle_targets(parts.names))
+        ),
         "control: no links": lambda: (
-            parts.convex >> follow(*parts.own, Reach(title=0, shared=0, repeated=0), graph=parts.names)
+            parts.convex
+            >> follow(
+                *parts.documents_and_embedder, LinkWeights(title=0, shared=0, repeated=0), graph=parts.names
+            )
         ),
-        "trail": lambda: trail(*parts.own),
-        "control: trail, no links": lambda: trail(*parts.own, learnt_scorer(WITHOUT_LINKS)),
-        "follow, titles only": lambda: parts.convex >> follow(*parts.own, Reach(shared=0), graph=parts.names),
-        "follow, names only": lambda: parts.convex >> follow(*parts.own, Reach(title=0), graph=parts.names),
+        "trail": lambda: multihop(*parts.documents_and_embedder),
+        "control: trail, no links": lambda: multihop(
+            *parts.documents_and_embedder, load_scorer(WITHOUT_LINKS)
+        ),
+        "follow, titles only": lambda: (
+            parts.convex >> follow(*parts.documents_and_embedder, LinkWeights(shared=0), graph=parts.names)
+        ),
+        "follow, names only": lambda: (
+            parts.convex >> follow(*parts.documents_and_embedder, LinkWeights(title=0), graph=parts.names)
+        ),
     }
     tuned: dict[str, Callable[[Plan], Stage]] = {}
-    if len(dataset.develop.queries) >= FEWEST:
-        tuned["convex, tuned"] = parts.tuned
-        tuned["gate"] = lambda plan: parts.gated(_equal, plan, "gate")
-        tuned["gate, rrf"] = lambda plan: parts.gated(_by_rank, plan, "gate with rrf")
+    if len(dataset.develop.queries) >= MIN_DEV_QUERIES:
+        tuned["convex, tuned"] = parts.tuned_convex
+        tuned["gate"] = lambda plan: parts.selected_fusion(_equal_weights, plan, "gate")
+        tuned["gate, rrf"] = lambda plan: parts.selected_fusion(_rank_fusion, plan, "gate with rrf")
     if dataset.triples:
         made["pagerank, triples"] = lambda: (
-            parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
+            parts.convex >> pagerank(parts.phrases, parts.triple_seeds, first_hits(1000, 0.3))
         )
         made["follow, triples"] = lambda: (
-            parts.with_sentences >> follow(*parts.own, graph=parts.named_by_triples)
+            parts.with_sentences >> follow(*parts.documents_and_embedder, graph=parts.triple_name_graph)
         )
     if dataset.isomorphic:
         made["neighbours, turns + delta"] = lambda: traverse(
-            parts.delta, parts.convex, walk=TURNS_DELTA, through_hubs=False
+            parts.delta, parts.convex, walk=INTERLEAVED_DELTA_WALK, through_hubs=False
         )
         made["pagerank, titles + delta"] = lambda: (
             parts.convex >> pagerank(parts.delta, first_hits(5), parts.seeds)
         )
         made["control: delta shuffled"] = lambda: traverse(
-            parts.delta_shuffled, parts.convex, walk=TURNS_DELTA, through_hubs=False
+            parts.delta_shuffled, parts.convex, walk=INTERLEAVED_DELTA_WALK, through_hubs=False
         )
     built: dict[str, Callable[[], Stage]] = {
         name: BundledSystem(name, build, None if name in _WITHOUT_VECTORS else given, VERSION)
         for name, build in made.items()
     }
-    return built | {name: ByPlan(build, name, given, VERSION) for name, build in tuned.items()}
+    return built | {name: TunedSystem(build, name, given, VERSION) for name, build in tuned.items()}
 
 
-def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = DEFAULT_PLAN) -> list[Json]:
+def selection_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = DEFAULT_PLAN) -> list[Json]:
     """Return which retrievers are selected for each fusion, on either half of the dev queries and on both."""
     parts = _Parts(dataset, vectors)
     first, second = halves(dataset)
     tuned_on = {"one half": first, "the other half": second, "both": dataset.develop}
     decided = []
-    for fusion, fuse in {"equal weights": _equal, "rrf": _by_rank}.items():
+    for fusion, fuse in {"equal weights": _equal_weights, "rrf": _rank_fusion}.items():
         for name, part in tuned_on.items():
-            admission = admitted(parts.lanes, fuse, part, plan.margin, plan.primary)
+            admission = select_for_fusion(parts.candidates, fuse, part, plan.margin, plan.primary)
             trials = [asdict(trial) for trial in admission.trials]
             decided.append(
-                {"fusion": fusion, "tuned on": name, "admitted": admission.admitted, "trials": trials}
+                {"fusion": fusion, "tuned on": name, "admitted": admission.selected, "trials": trials}
             )
     return decided
 
 
-def shuffled(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:
+def shuffle_targets(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:
     """Shuffle the targets of edges within each edge type, as a control that preserves all degrees."""
     targets: dict[str, list[str]] = {}
     for edge in graph.edges:
@@ -311,7 +324,7 @@ class _Parts:
         self._dataset, self._documents, self._given = dataset, dataset.documents, vectors
 
     @cached_property
-    def _minilm(self) -> Embedder:
+    def _embedder(self) -> Embedder:
         """The embedder, with the vectors of the queries: a benchmark times the search, not the model."""
         if isinstance(self._given, InMemoryVectors):
             return self._given
@@ -320,8 +333,8 @@ class _Parts:
         return remembered
 
     @property
-    def own(self) -> tuple[tuple[Document, ...], Embedder]:
-        return self._documents, self._minilm
+    def documents_and_embedder(self) -> tuple[tuple[Document, ...], Embedder]:
+        return self._documents, self._embedder
 
     # retrievers
 
@@ -334,23 +347,23 @@ class _Parts:
         return fts5(self._documents)
 
     @cached_property
-    def words(self) -> Stage:
+    def lexical(self) -> Stage:
         return bm25(self._documents)
 
     @cached_property
-    def meaning(self) -> Stage:
-        return dense(self._documents, self._minilm)
+    def dense(self) -> Stage:
+        return dense(self._documents, self._embedder)
 
     @cached_property
     def sentences(self) -> Stage:
-        return best_sentence(self._documents, self._minilm)
+        return best_sentence(self._documents, self._embedder)
 
     @cached_property
     def text(self) -> Stage:
-        return strongest(self.words, self.fts5)
+        return strongest(self.lexical, self.fts5)
 
     @cached_property
-    def around(self) -> Stage:
+    def graph_boost(self) -> Stage:
         return boosted_neighbours(self.titles, self.like)
 
     @cached_property
@@ -373,7 +386,7 @@ class _Parts:
 
     @cached_property
     def phrases(self) -> PropertyGraph:
-        return phrase_graph(self._documents, self._dataset.triples, alike=(self._minilm, 0.8))
+        return phrase_graph(self._documents, self._dataset.triples, similarity=(self._embedder, 0.8))
 
     @cached_property
     def delta(self) -> PropertyGraph:
@@ -382,10 +395,10 @@ class _Parts:
     @cached_property
     def delta_shuffled(self) -> PropertyGraph:
         alone = PropertyGraph.of(self.titles.nodes, self._dataset.isomorphic)
-        return with_edges(self.titles, shuffled(alone).edges)
+        return with_edges(self.titles, shuffle_targets(alone).edges)
 
     @cached_property
-    def named_by_triples(self) -> PropertyGraph:
+    def triple_name_graph(self) -> PropertyGraph:
         triples = self._dataset.triples
         held = {
             id: {normalise_name(end) for triple in some for end in (triple.subject, triple.object)} - {""}
@@ -394,32 +407,32 @@ class _Parts:
         return name_graph(self._documents, lambda document: held.get(document.id, ()))
 
     @cached_property
-    def called(self) -> NameIndex:
+    def name_index(self) -> NameIndex:
         return NameIndex(self._documents)
 
     @cached_property
     def seeds(self) -> Seeds:
-        return titles_in_question(self.called)
+        return titles_in_question(self.name_index)
 
     @cached_property
-    def near(self) -> Seeds:
+    def triple_seeds(self) -> Seeds:
         return nearest_triples(
-            [triple for some in self._dataset.triples.values() for triple in some], self._minilm
+            [triple for some in self._dataset.triples.values() for triple in some], self._embedder
         )
 
     # fusions and walks
 
     @cached_property
     def convex(self) -> Stage:
-        return weighted((0.7, self.meaning), (0.3, self.words))
+        return weighted((0.7, self.dense), (0.3, self.lexical))
 
     @cached_property
     def with_sentences(self) -> Stage:
-        return weighted((0.36, self.meaning), (0.36, self.sentences), (0.28, self.words))
+        return weighted((0.36, self.dense), (0.36, self.sentences), (0.28, self.lexical))
 
     @cached_property
     def hybrid(self) -> Stage:
-        return hybrid("backward-compatible", embedding=self.meaning, text=self.text, graph=self.around)
+        return hybrid("backward-compatible", embedding=self.dense, text=self.text, graph=self.graph_boost)
 
     @cached_property
     def pagerank(self) -> Stage:
@@ -427,47 +440,47 @@ class _Parts:
 
     @cached_property
     def follow(self) -> Stage:
-        return follow(*self.own, graph=self.names)
+        return follow(*self.documents_and_embedder, graph=self.names)
 
-    def tuned(self, plan: Plan) -> Stage:
+    def tuned_convex(self, plan: Plan) -> Stage:
         """Return the convex fusion of dense and lexical retrieval with the weights tuned by the plan."""
-        return cross_fitted(
+        return cross_fit(
             self._dataset,
-            lambda part: best_weight(self.meaning, self.words, part, plan.primary),
+            lambda part: best_weight(self.dense, self.lexical, part, plan.primary),
             "tuned convex",
         )
 
-    def gated(self, fuse: Callable[[Sequence[Stage]], Stage], plan: Plan, name: str) -> Stage:
+    def selected_fusion(self, fuse: Callable[[Sequence[Stage]], Stage], plan: Plan, name: str) -> Stage:
         """Return the fusion of the retrievers that are selected by the plan."""
-        return cross_fitted(
+        return cross_fit(
             self._dataset,
-            lambda part: admitted(self.lanes, fuse, part, plan.margin, plan.primary).stage,
+            lambda part: select_for_fusion(self.candidates, fuse, part, plan.margin, plan.primary).stage,
             name,
         )
 
     @cached_property
-    def six(self) -> dict[str, Stage]:
+    def six_retrievers(self) -> dict[str, Stage]:
         """The seven mechanisms of KG-OS without the dimension filter, for which these data have no input
         (decision C-O16).
         """
         return {
             "like": self.like,
             "fts5": self.fts5,
-            "bm25": self.words,
-            "embeddings": self.meaning,
-            "graph boost": self.around,
+            "bm25": self.lexical,
+            "embeddings": self.dense,
+            "graph boost": self.graph_boost,
             "jaccard": self.jaccard,
         }
 
     @cached_property
-    def lanes(self) -> dict[str, Stage]:
+    def candidates(self) -> dict[str, Stage]:
         """The retrievers to select from."""
-        return self.six | {"sentences": self.sentences, "pagerank": self.pagerank}
+        return self.six_retrievers | {"sentences": self.sentences, "pagerank": self.pagerank}
 
 
-def _equal(lanes: Sequence[Stage]) -> Stage:
+def _equal_weights(lanes: Sequence[Stage]) -> Stage:
     return weighted(*((1 / len(lanes), lane) for lane in lanes))
 
 
-def _by_rank(lanes: Sequence[Stage]) -> Stage:
+def _rank_fusion(lanes: Sequence[Stage]) -> Stage:
     return rrf(*lanes)

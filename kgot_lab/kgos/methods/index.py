@@ -168,7 +168,7 @@ _KEPT = "_index_of_methods"  # under this name a graph keeps its index
 
 class LevelEdges(NamedTuple):
     """Edges from one level of a search to the next: rows of the parents and children, types with directions
-    (see `Links.ways`), and positions in the links.
+    (see `Links.step_kinds`), and positions in the links.
     """
 
     parents: Ints
@@ -288,7 +288,7 @@ class GraphIndex(NodeTexts):
         kinds = max(len(self.graph.types()), 1)
         codes = max(len(self.graph.type_names), 1)
         touching = distinct_integers(
-            self.links.origins * np.int64(codes) + self.links.ways // 2, len(self.graph) * codes
+            self.links.origins * np.int64(codes) + self.links.step_kinds // 2, len(self.graph) * codes
         )
         return np.bincount(touching // codes, minlength=len(self.graph)) / kinds
 
@@ -327,14 +327,14 @@ class GraphIndex(NodeTexts):
             arrow for name in self.graph.type_names for arrow in (f" --[{name}]--> ", f" <--[{name}]-- ")
         ]
         some = np.asarray(places, np.int64)
-        columns = (each[some].tolist() for each in (links.origins, links.ways, links.ends.indices))
+        columns = (each[some].tolist() for each in (links.origins, links.step_kinds, links.ends.indices))
         steps = zip(*columns, strict=True)
         return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
 
     def places(self, rows: Ints, worth: Reals) -> tuple[StepIndices, StepIndices]:
         """Return the steps from some rows over types with a weight above 0, and the row each comes from."""
         places, owners = neighbour_steps(self.links.ends, rows)
-        kept = worth[self.links.ways[places]] > 0
+        kept = worth[self.links.step_kinds[places]] > 0
         return places[kept], owners[kept]
 
     def reach(self, depths: Ints, depth: int, worth: Reals) -> LevelEdges:
@@ -344,7 +344,7 @@ class GraphIndex(NodeTexts):
         are found.
         """
         level, open = (np.flatnonzero(each).astype(np.int32) for each in (depths == depth, depths < 0))
-        ends, ways, size = self.links.ends, self.links.ways, np.diff(self.links.ends.indptr)
+        ends, ways, size = self.links.ends, self.links.step_kinds, np.diff(self.links.ends.indptr)
         outwards = size[level].sum() <= size[open].sum()
         start, wanted = (level, -1) if outwards else (open, depth)
         places, owners = neighbour_steps(ends, start)
@@ -362,7 +362,7 @@ class GraphIndex(NodeTexts):
         links, back = self.links, self.links.ends.indices[place]
         first, last = int(links.ends.indptr[back]), int(links.ends.indptr[back + 1])
         same = (links.edge_rows[first:last] == links.edge_rows[place]) & (
-            links.ways[first:last] == links.ways[place] ^ 1
+            links.step_kinds[first:last] == links.step_kinds[place] ^ 1
         )
         return first + int(np.flatnonzero(same)[0])
 
@@ -375,7 +375,7 @@ class GraphIndex(NodeTexts):
         # steps along an arrow come first
         first, last = (int(links.ends.indptr[row]), int(links.ends.indptr[row + 1]))
         same = (links.ends.indices[first:last] == links.ends.indices[place]) & (
-            worth[links.ways[first:last]] > 0
+            worth[links.step_kinds[first:last]] > 0
         )
         return first + int(np.flatnonzero(same)[0])
 

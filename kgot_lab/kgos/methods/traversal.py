@@ -144,7 +144,7 @@ class _Side:
 
 def _step(index: GraphIndex, place: int) -> PathStep:
     ids, links = index.graph.ids, index.links
-    direction: Literal["forward", "backward"] = "backward" if links.ways[place] % 2 else "forward"
+    direction: Literal["forward", "backward"] = "backward" if links.step_kinds[place] % 2 else "forward"
     return PathStep(
         ids[links.origins[place]],
         index.edge(links.edge_rows[place]),

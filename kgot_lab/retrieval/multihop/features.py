@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgot_lab.graph.property_graph import Csr, Ints, csr
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
-    COMMON,
+    NAME_STOP_WORDS,
     NameIndex,
     capitalised_names,
     is_distinctive,
@@ -21,7 +21,7 @@ from kgot_lab.retrieval.entity_linking import (
     normalise_name,
     title_name,
 )
-from kgot_lab.retrieval.fusion import by_range
+from kgot_lab.retrieval.fusion import scale_by_range
 from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document
 
@@ -29,19 +29,19 @@ from kgot_lab.types import Document
 
 _ARTICLES = frozenset(("the", "a", "an"))
 # maximum characters of a heading line, and number of heading lines to skip
-_HEADING, _HEADINGS = (80, 5)
-_HEAD = 300  # characters of the first sentence to search for the subject
+_LONGEST_HEADING, _MOST_HEADINGS = (80, 5)
+_SUBJECT_WITHIN = 300  # characters of the first sentence to search for the subject
 _SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
-_BEGINS = re.compile(rf"^\W*(?:{CAPITALISED_RUN.pattern})")
-_LONGEST = 8  # words in a subject
-_RANKS = frozenset(
+_BEGINS_WITH_NAME = re.compile(rf"^\W*(?:{CAPITALISED_RUN.pattern})")
+_LONGEST_SUBJECT = 8  # words in a subject
+_HONORIFICS = frozenset(
     "sir dame lord lady king queen prince princess imam saint st dr general lieutenant admiral captain colonel major count countess duke "
     "duchess baron earl pope archbishop bishop rev reverend".split()
 )
 _JOINING = frozenset("of the and in for a de on at to from".split())
 
 
-def without_article(name: str) -> str:
+def remove_article(name: str) -> str:
     """Remove leading articles from a normalised name: The Beatles are also called Beatles."""
     words = name.split()
     while len(words) > 1 and words[0] in _ARTICLES:
@@ -49,7 +49,7 @@ def without_article(name: str) -> str:
     return " ".join(words)
 
 
-def goes_by(document: Document) -> tuple[str, ...]:
+def document_names(document: Document) -> tuple[str, ...]:
     """Return the normalised names of a document, the fullest first.
 
     If the document has a title, that is its only name. Otherwise the name is the subject of the first
@@ -58,22 +58,28 @@ def goes_by(document: Document) -> tuple[str, ...]:
     result is empty if no name is found.
     """
     if document.title:
-        return tuple(filter(is_distinctive, [without_article(title_name(document.title))]))
-    found = _SUBJECT.match(_below_headings(document.text)[:_HEAD])
-    if not found or not _BEGINS.match(found.group(1)) or len(found.group(1).split()) > _LONGEST:
+        return tuple(filter(is_distinctive, [remove_article(title_name(document.title))]))
+    found = _SUBJECT.match(_skip_headings(document.text)[:_SUBJECT_WITHIN])
+    if (
+        not found
+        or not _BEGINS_WITH_NAME.match(found.group(1))
+        or len(found.group(1).split()) > _LONGEST_SUBJECT
+    ):
         return ()
-    name = without_article(normalise_name(found.group(1)))
+    name = remove_article(normalise_name(found.group(1)))
     return (
-        tuple(dict.fromkeys(filter(is_distinctive, [name, *_shorter(name)]))) if is_distinctive(name) else ()
+        tuple(dict.fromkeys(filter(is_distinctive, [name, *_shorter_names(name)])))
+        if is_distinctive(name)
+        else ()
     )
 
 
-def _below_headings(text: str) -> str:
+def _skip_headings(text: str) -> str:
     """Remove headings and the list marker at the start of a text."""
-    for _ in range(_HEADINGS):
+    for _ in range(_MOST_HEADINGS):
         first, _, rest = text.partition("\n")
         heading = first.lstrip().startswith("#") or (
-            len(first) <= _HEADING and not any(end in first for end in ".!?")
+            len(first) <= _LONGEST_HEADING and not any(end in first for end in ".!?")
         )
         if not (rest.strip() and heading):
             break
@@ -81,10 +87,10 @@ def _below_headings(text: str) -> str:
     return text.lstrip("-*> \t\n")
 
 
-def _shorter(name: str) -> list[str]:
+def _shorter_names(name: str) -> list[str]:
     words, shorter = name.split(), []
     ranks = 0
-    while ranks < len(words) - 1 and words[ranks] in _RANKS:
+    while ranks < len(words) - 1 and words[ranks] in _HONORIFICS:
         ranks += 1
     if ranks and len(words) - ranks >= 2:
         words = words[ranks:]
@@ -101,13 +107,13 @@ def _shorter(name: str) -> list[str]:
 # The columns behind multi-hop retrieval: which passage holds which name, in which sentences, near which
 # words.
 
-_BEFORE, _AFTER = 5, 4  # context words before and after a name
-STEM = 5  # characters: matches "director" and "directed"
+_CONTEXT_BEFORE, _CONTEXT_AFTER = 5, 4  # context words before and after a name
+PREFIX_LENGTH = 5  # characters: matches "director" and "directed"
 
 
-def beginning(word: str) -> str:
+def word_prefix(word: str) -> str:
     """Return the prefix by which words with different endings are compared."""
-    return word[:STEM]
+    return word[:PREFIX_LENGTH]
 
 
 class Mentions:
@@ -120,11 +126,11 @@ class Mentions:
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        self.titles = NameIndex(documents, goes_by)
+        self.titles = NameIndex(documents, document_names)
         self.sentences: list[tuple[int, str]] = []
         self.starts = np.zeros(len(documents), np.int64)
-        held = [self._read(row, document) for row, document in enumerate(documents)]
-        self.named = named = [goes_by(document) for document in documents]
+        held = [self._read_names(row, document) for row, document in enumerate(documents)]
+        self.named = named = [document_names(document) for document in documents]
         self.row_of = {document.id: row for row, document in enumerate(documents)}
         uses = Counter(name for row in range(len(documents)) for name in {*held[row], *named[row]})
         leading = {
@@ -138,22 +144,22 @@ class Mentions:
             if name in leading
         ]
         self.names, self._numbers = tuple(leading), leading
-        self.row, self.name = _ints(row for row, *_ in pairs), _ints(name for _, name, *_ in pairs)
+        self.row, self.name = _int_array(row for row, *_ in pairs), _int_array(name for _, name, *_ in pairs)
         self.called = np.array([called for _, _, called, _ in pairs], bool)
         self.held = np.array([bool(places) for *_, (places, _) in pairs], bool)
-        self.said_in = Ragged([places for *_, (places, _) in pairs])
+        self.said_in = RaggedArray([places for *_, (places, _) in pairs])
         stems = {
             word: number
             for number, word in enumerate(sorted({word for *_, (_, near) in pairs for word in near}))
         }
         self.stems = stems
-        self.beside = Ragged([[stems[word] for word in sorted(near)] for *_, (_, near) in pairs])
+        self.beside = RaggedArray([[stems[word] for word in sorted(near)] for *_, (_, near) in pairs])
         self.of_row = csr(self.row, self.name, len(documents))
         self.of_name = csr(self.name, self.row, len(self.names))
         self.holders = np.diff(self.of_name.indptr)
         self.called_so = np.bincount(self.name[self.called], minlength=len(self.names))
 
-    def _read(self, row: int, document: Document) -> dict[str, tuple[tuple[int, ...], frozenset[str]]]:
+    def _read_names(self, row: int, document: Document) -> dict[str, tuple[tuple[int, ...], frozenset[str]]]:
         """Return, for each name in a text, the sentences that hold it and the stems near it."""
         self.starts[row] = len(self.sentences)
         places: dict[str, list[int]] = {}
@@ -161,15 +167,15 @@ class Mentions:
         for sentence in rough_sentences(document.text):
             words = [word.lower() for word in name_words(sentence)]
             for name in {
-                *map(without_article, capitalised_names(sentence)),
+                *map(remove_article, capitalised_names(sentence)),
                 *self.titles.find_names(sentence),
             }:
                 places.setdefault(name, []).append(len(self.sentences))
-                near.setdefault(name, set()).update(_beside(words, name.split()))
+                near.setdefault(name, set()).update(_context_stems(words, name.split()))
             self.sentences.append((row, sentence))
         return {name: (tuple(some), frozenset(near[name])) for name, some in places.items()}
 
-    def named_in(self, question: str) -> NDArray[np.bool_]:
+    def names_in_question(self, question: str) -> NDArray[np.bool_]:
         """Return, for each name, whether a question holds it as whole words."""
         words = normalise_name(question).split()
         spans = {
@@ -181,69 +187,69 @@ class Mentions:
         flags[[self._numbers[span] for span in spans if span in self._numbers]] = True
         return flags
 
-    def sentences_of(self, row: int) -> tuple[int, int]:
+    def sentence_range(self, row: int) -> tuple[int, int]:
         """Return the index of the first sentence of a document and the index after its last."""
         return int(self.starts[row]), int(self.starts[row + 1]) if row + 1 < len(self.starts) else len(
             self.sentences
         )
 
-    def pairs_of(self, row: int) -> Ints:
+    def passage_pairs(self, row: int) -> Ints:
         """Return the pairs of a passage."""
-        return _part(self.of_row, row)
+        return _row_edges(self.of_row, row)
 
-    def pairs_with(self, names: Iterable[int]) -> list[Ints]:
+    def name_pairs(self, names: Iterable[int]) -> list[Ints]:
         """Return the pairs of each name."""
-        return [_part(self.of_name, name) for name in names]
+        return [_row_edges(self.of_name, name) for name in names]
 
 
-class Ragged:
+class RaggedArray:
     """A ragged array: lists of numbers stored one after the other, for reductions over each."""
 
     def __init__(self, parts: Sequence[Sequence[int]]) -> None:
         lengths = np.array([len(part) for part in parts], np.int64)
         self._full = np.flatnonzero(lengths)
         self._starts = (np.cumsum(lengths) - lengths)[self._full]
-        self._flat = _ints(number for part in parts for number in part)
+        self._flat = _int_array(number for part in parts for number in part)
         self._size = len(parts)
 
-    def over(
-        self, values: NDArray[np.float64], fold: np.ufunc, otherwise: NDArray[np.float64]
+    def reduce(
+        self, values: NDArray[np.float64], reducer: np.ufunc, default: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Reduce the values at the numbers of each list. An empty list gives `otherwise`.
+        """Reduce the values at the numbers of each list. An empty list gives `default`.
 
         Shapes (numbers,), (lists,).
         """
-        folded = otherwise.copy()
+        folded = default.copy()
         if self._full.size:
-            folded[self._full] = fold.reduceat(values[self._flat], self._starts)
+            folded[self._full] = reducer.reduceat(values[self._flat], self._starts)
         return folded
 
 
-def _beside(words: list[str], name: list[str]) -> set[str]:
+def _context_stems(words: list[str], name: list[str]) -> set[str]:
     """Return the stems near the first occurrence of a name in a sentence."""
     for at in range(len(words) - len(name) + 1):
         if words[at] == name[0] and words[at : at + len(name)] == name:
             end = at + len(name)
             return {
-                beginning(word)
-                for word in (*words[max(0, at - _BEFORE) : at], *words[end : end + _AFTER])
-                if word not in COMMON
+                word_prefix(word)
+                for word in (*words[max(0, at - _CONTEXT_BEFORE) : at], *words[end : end + _CONTEXT_AFTER])
+                if word not in NAME_STOP_WORDS
             }
     return set()
 
 
-def _ints(numbers: Iterable[int]) -> Ints:
+def _int_array(numbers: Iterable[int]) -> Ints:
     return np.fromiter(numbers, np.int32)
 
 
-def _part(rows: Csr, row: int) -> Ints:
+def _row_edges(rows: Csr, row: int) -> Ints:
     return rows.edges[rows.indptr[row] : rows.indptr[row + 1]]
 
 
 _Floats = NDArray[np.float64]
 _Matrix = NDArray[np.float32]
 
-NAME_CLUES = (
+NAME_FEATURES = (
     "to its title",  # a chosen passage mentions its name
     "from its text",  # it mentions the name of a chosen passage
     "shared",  # both hold a name, times its rarity and the similarity to the question
@@ -255,8 +261,8 @@ NAME_CLUES = (
     "from its text, likely",
     "beside",  # words of the question are near the name
 )
-CLUES = (
-    *("own", "sentence", "asked", *NAME_CLUES),
+FEATURES = (
+    *("own", "sentence", "asked", *NAME_FEATURES),
     "open words",  # BM25 of the question words that no chosen passage holds
     "repeated",  # similarity to a chosen passage
     "joined to any",  # "joined", linked or not
@@ -270,18 +276,18 @@ CLUES = (
     ),
 )
 # features that are 0 for a passage without a link
-BY_NAMES = (*NAME_CLUES, *(clue for clue in CLUES if " x " in clue))
+LINK_FEATURES = (*NAME_FEATURES, *(clue for clue in FEATURES if " x " in clue))
 _TO_TITLE, _FROM_TEXT, _SHARED, _TO_TITLE_LIKELY, _FROM_TEXT_LIKELY = map(
-    NAME_CLUES.index,
+    NAME_FEATURES.index,
     ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely"),
 )
-_COMMON = 100  # a name in more passages than this links only the passages with this title
+_COMMON_ABOVE = 100  # a name in more passages than this links only the passages with this title
 # the share of the overlap with a chosen passage's best sentence that counts as answered
-_MEANT = 0.7
+_ANSWERED_SHARE = 0.7
 
 
 @dataclass(frozen=True, eq=False)
-class TrailIndex:
+class MultihopIndex:
     """The precomputed index: names, vectors of passages and sentences, and BM25 weights of words."""
 
     mentions: Mentions
@@ -297,27 +303,27 @@ class TrailIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
-    """The links from a chosen passage: target passage, name, and strength by each of NAME_CLUES."""
+class CandidateEdges:
+    """The links from a chosen passage: target passage, name, and strength by each of NAME_FEATURES."""
 
     rows: Ints
     names: Ints
-    strengths: _Floats  # (NAME_CLUES, ways)
+    strengths: _Floats  # (NAME_FEATURES, edges)
 
 
-class Clues:
+class QuestionFeatures:
     """The features for one question, updated with every passage that is chosen."""
 
-    def __init__(self, index: TrailIndex, question: str, vector: _Matrix, words: list[str]) -> None:
+    def __init__(self, index: MultihopIndex, question: str, vector: _Matrix, words: list[str]) -> None:
         mentions = index.mentions
         self._index, self._vector, self._left = index, vector, vector.astype(np.float64)
         self._words = {word: index.words[word] for word in dict.fromkeys(words) if word in index.words}
-        self._by_words = self._over_words(frozenset())
+        self._by_words = self._lexical_scores(frozenset())
         self._likeness = (index.passages @ vector).astype(np.float64)
-        self.likeness = by_range(self._likeness)
+        self.likeness = scale_by_range(self._likeness)
         self._cosines = (index.sentences @ vector).astype(np.float64)
         best = np.maximum.reduceat(self._cosines, mentions.starts)
-        self.sentence = by_range(best)
+        self.sentence = scale_by_range(best)
         own = (
             0.36 * self.likeness + 0.36 * self.sentence + 0.28 * self._by_words / (self._by_words.max() or 1)
         )
@@ -325,16 +331,16 @@ class Clues:
         asked = mentions.titles.find_names(question, cased=False)
         self.asked = np.zeros(index.size)
         self.asked[[mentions.row_of[id] for name in asked for id in mentions.titles[name]]] = 1.0
-        self._said = mentions.said_in.over(
-            self._span(self._cosines, best), np.maximum, self.sentence[mentions.row]
+        self._said = mentions.said_in.reduce(
+            self._scale_to_best(self._cosines, best), np.maximum, self.sentence[mentions.row]
         )
         self._near = np.minimum(
             1.0,
-            mentions.beside.over(self._question_stems(question, asked), np.add, np.zeros(len(mentions.row)))
+            mentions.beside.reduce(self._stem_flags(question, asked), np.add, np.zeros(len(mentions.row)))
             / 2,
         )
-        self._in_question = mentions.named_in(question)
-        self.links = np.zeros((len(NAME_CLUES), index.size))
+        self._in_question = mentions.names_in_question(question)
+        self.links = np.zeros((len(NAME_FEATURES), index.size))
         self._repeated = np.zeros(index.size)
         self._joined = np.zeros(index.size)
         self._meaning = self.likeness
@@ -342,7 +348,7 @@ class Clues:
         self._open = self._by_words / (self._by_words.max() or 1)
 
     def table(self) -> _Matrix:
-        """Return the features of all documents, shape (documents, CLUES)."""
+        """Return the features of all documents, shape (documents, FEATURES)."""
         to_title, from_text, shared = (self.links[kind] for kind in (_TO_TITLE, _FROM_TEXT, _SHARED))
         rest = (self._open, self._repeated, self._joined, self._meaning)
         products = (
@@ -358,7 +364,7 @@ class Clues:
             casting="same_kind",
         ).T
 
-    def sure(self, row: int) -> float:
+    def confidence(self, row: int) -> float:
         """Return the confidence in a passage, from 0 to 1, by its own words and its links.
 
         It bounds the confidence in any passage that this one leads to.
@@ -366,22 +372,22 @@ class Clues:
         linked = self.links[[_TO_TITLE_LIKELY, _FROM_TEXT_LIKELY, _SHARED], row].max()
         return float(min(1.0, self.own[row] + 0.5 * self.asked[row] + 0.7 * linked))
 
-    def choose(self, row: int) -> Ways:
+    def choose(self, row: int) -> CandidateEdges:
         """Choose a passage: follow its names, and mark what it says as answered."""
-        index, sure = self._index, self.sure(row)
+        index, sure = self._index, self.confidence(row)
         alike = index.passages @ index.passages[row]
-        joined = by_range(
+        joined = scale_by_range(
             (self._likeness + alike) / (np.linalg.norm(self._vector + index.passages[row]) or 1)
         )
-        ways = self._ways(row, sure, joined)
+        ways = self._candidate_edges(row, sure, joined)
         for kind, strength in enumerate(ways.strengths):
             np.maximum.at(self.links[kind], ways.rows, strength)
         self._held |= {word for word, (rows, _) in self._words.items() if row in rows}
-        self._open = self._over_words(self._held) / (self._by_words.max() or 1)
-        start, end = index.mentions.sentences_of(row)
+        self._open = self._lexical_scores(self._held) / (self._by_words.max() or 1)
+        start, end = index.mentions.sentence_range(row)
         said = index.sentences[start + int(np.argmax(self._cosines[start:end]))].astype(np.float64)
-        self._left = self._left - _MEANT * max(0.0, float(self._left @ said)) * said
-        self._meaning = by_range(
+        self._left = self._left - _ANSWERED_SHARE * max(0.0, float(self._left @ said)) * said
+        self._meaning = scale_by_range(
             np.maximum.reduceat(
                 (index.sentences @ self._left.astype(np.float32)).astype(np.float64), index.mentions.starts
             )
@@ -390,10 +396,10 @@ class Clues:
         self._joined = np.maximum(self._joined, joined)
         return ways
 
-    def _ways(self, row: int, sure: float, joined: _Floats) -> Ways:
+    def _candidate_edges(self, row: int, sure: float, joined: _Floats) -> CandidateEdges:
         mentions = self._index.mentions
-        own = mentions.pairs_of(row)
-        ends = mentions.pairs_with(mentions.name[own].tolist())
+        own = mentions.passage_pairs(row)
+        ends = mentions.name_pairs(mentions.name[own].tolist())
         first = np.repeat(own, [len(part) for part in ends])
         last = np.concatenate([np.empty(0, np.int32), *ends])
         other = mentions.row[last] != row
@@ -402,7 +408,7 @@ class Clues:
         called, holders = mentions.called_so[names], mentions.holders[names]
         to_title = mentions.held[first] & ~mentions.called[first] & mentions.called[last]
         from_text = mentions.called[first] & ~mentions.called[last] & mentions.held[last]
-        shared = mentions.held[first] & (holders <= _COMMON) & ~self._in_question[names]
+        shared = mentions.held[first] & (holders <= _COMMON_ABOVE) & ~self._in_question[names]
         rarity = np.log(self._index.size / holders) / np.log(max(self._index.size, 2))
         many = max(1, len(np.unique(rows[to_title])))
         holding = np.maximum(holders - called, 1)  # passages that mention the chosen one
@@ -423,9 +429,9 @@ class Clues:
                 np.maximum(towards * self._near[first], ambiguous * self._near[last]),
             ]
         )
-        return Ways(rows, names, strengths)
+        return CandidateEdges(rows, names, strengths)
 
-    def _over_words(self, without: frozenset[str]) -> _Floats:
+    def _lexical_scores(self, without: frozenset[str]) -> _Floats:
         """Return the BM25 score of each document for the words of the question, leaving out `without`."""
         scores = np.zeros(self._index.size)
         for word, (rows, parts) in self._words.items():
@@ -433,7 +439,7 @@ class Clues:
                 scores[rows] += parts
         return scores
 
-    def _question_stems(self, question: str, asked: list[str]) -> _Floats:
+    def _stem_flags(self, question: str, asked: list[str]) -> _Floats:
         """Return flags of the stems in the question that are not part of a document's name in it."""
         named = {word for name in asked for word in name.split()}
         words = [word.lower() for word in name_words(question)]
@@ -441,15 +447,15 @@ class Clues:
         flags = np.zeros(len(known) or 1)
         flags[
             [
-                known[beginning(word)]
+                known[word_prefix(word)]
                 for word in words
-                if len(word) > 2 and word not in COMMON | named and beginning(word) in known
+                if len(word) > 2 and word not in NAME_STOP_WORDS | named and word_prefix(word) in known
             ]
         ] = 1.0
         return flags
 
     @staticmethod
-    def _span(cosines: _Floats, best: _Floats) -> _Floats:
+    def _scale_to_best(cosines: _Floats, best: _Floats) -> _Floats:
         """Scale sentence cosines so that the best of each document span 0 to 1, and clip the rest."""
         low, high = best.min(), best.max()
         moved: _Floats = np.clip((cosines - low) / ((high - low) or 1), 0, 1)

@@ -16,9 +16,16 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.embedder import Embedder, normalise_rows
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.retrieval.entity_linking import name_words
-from kgot_lab.retrieval.fusion import fused
+from kgot_lab.retrieval.fusion import fused_ranking
 from kgot_lab.retrieval.lexical import word_scores
-from kgot_lab.retrieval.multihop.features import CLUES, NAME_CLUES, Clues, Mentions, TrailIndex, Ways
+from kgot_lab.retrieval.multihop.features import (
+    FEATURES,
+    NAME_FEATURES,
+    CandidateEdges,
+    Mentions,
+    MultihopIndex,
+    QuestionFeatures,
+)
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
@@ -27,7 +34,7 @@ from kgot_lab.types import Document, Json, Ranking, checked_documents, full_text
 # The learned scorer: a small network whose weights are shipped in a file.
 
 _Floats = NDArray[np.float64]
-LEARNT_WEIGHTS = "weights.json"  # next to this file; written by benchmarks/standard_sets/fit_trail.py
+LEARNED_WEIGHTS = "weights.json"  # next to this file; written by benchmarks/standard_sets/fit_trail.py
 # control: trained in the same way without the name features
 WITHOUT_LINKS = "weights_without_links.json"
 
@@ -46,7 +53,7 @@ class Scorer:
     bent: _Floats
 
     def __post_init__(self) -> None:
-        clues, units = len(CLUES), len(self.bias)
+        clues, units = len(FEATURES), len(self.bias)
         shapes = [part.shape for part in (self.straight, self.inner, self.bias, self.bent)]
         if shapes != [(clues,), (clues, units), (units,), (units,)]:
             raise BadInput(
@@ -56,7 +63,7 @@ class Scorer:
             raise BadInput("the weights of a scorer are finite numbers")
 
     def __call__(self, table: NDArray[np.floating[Any]]) -> _Floats:
-        """Score each row of features, shape (rows, CLUES).
+        """Score each row of features, shape (rows, FEATURES).
 
         Computed in 32 bits, which takes a third of the time.
         """
@@ -69,20 +76,20 @@ class Scorer:
         return np.asarray(table @ straight + np.tanh(bends, out=bends) @ bent, np.float64)
 
     @staticmethod
-    def of_clues(weights: Mapping[str, float]) -> Scorer:
+    def linear(weights: Mapping[str, float]) -> Scorer:
         """Build a linear scorer, without hidden units, from the weight of each feature.
 
         Features that are not named get weight 0.
         """
         return Scorer(
-            np.array([weights.get(clue, 0.0) for clue in CLUES]),
-            np.zeros((len(CLUES), 0)),
+            np.array([weights.get(clue, 0.0) for clue in FEATURES]),
+            np.zeros((len(FEATURES), 0)),
             np.zeros(0),
             np.zeros(0),
         )
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """A short SHA-256 of the weights, which makes searches with different weights distinct by name."""
         return hashlib.sha256(json.dumps(self.as_json()).encode()).hexdigest()[:8]
 
@@ -92,7 +99,7 @@ class Scorer:
             name: np.round(getattr(self, name).astype(np.float64), 5).tolist()
             for name in ("straight", "inner", "bias", "bent")
         }
-        return {"clues": list(CLUES), **numbers}
+        return {"clues": list(FEATURES), **numbers}
 
     @staticmethod
     def of_json(values: Json) -> Scorer:
@@ -100,7 +107,7 @@ class Scorer:
 
         Raises BadInput for anything else, and for weights of other features.
         """
-        if not isinstance(values, dict) or values.get("clues") != list(CLUES):
+        if not isinstance(values, dict) or values.get("clues") != list(FEATURES):
             raise BadInput(
                 "these weights are of other clues than there are now; fit them anew with benchmarks/standard_sets/fit_trail.py"
             )
@@ -113,7 +120,7 @@ class Scorer:
 
 
 @cache
-def learnt_scorer(weights: str = LEARNT_WEIGHTS) -> Scorer:
+def load_scorer(weights: str = LEARNED_WEIGHTS) -> Scorer:
     """Load a scorer that is shipped with the package.
 
     It was trained on the dev split of the bundled sets that docs/recall.md names.
@@ -125,7 +132,9 @@ def learnt_scorer(weights: str = LEARNT_WEIGHTS) -> Scorer:
 
 _HOPS = 5
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
-_SHOWN = [NAME_CLUES.index(kind) for kind in ("to its title, likely", "from its text, likely", "shared")]
+_SHOWN_FEATURES = [
+    NAME_FEATURES.index(kind) for kind in ("to its title, likely", "from its text, likely", "shared")
+]
 _ARROWS = (
     "--[holds]--> ({}) <--[is called]--",
     "--[is called]--> ({}) <--[holds]--",
@@ -133,12 +142,12 @@ _ARROWS = (
 )
 
 
-def trail(
+def multihop(
     documents: Iterable[Document], embedder: Embedder, scorer: Scorer | None = None, *, hops: int = _HOPS
 ) -> Stage:
     """Choose `hops` passages one by one, each the one with the highest learned score given those before.
 
-    The features are those of CLUES: similarity, words, and the names that link chosen passages to others,
+    The features are those of FEATURES: similarity, words, and the names that link chosen passages to others,
     weighted by the similarity of the sentence around a name to the question, and by which words of the
     question are still unanswered. The chosen passages come first in their order, 1 point apart, then all
     others by their score. A passage without a title is named after the subject of its first sentence. A
@@ -147,9 +156,9 @@ def trail(
     """
     require_count(hops, 1, "hops", "it is how many passages are chosen one after the other")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
-    score = scorer or learnt_scorer()
+    score = scorer or load_scorer()
     ids = [document.id for document in documents]
-    index = trail_index(documents, embedder)
+    index = build_index(documents, embedder)
     shown = [
         document.title or next(iter(index.mentions.named[row]), document.id)
         for row, document in enumerate(documents)
@@ -159,30 +168,32 @@ def trail(
         question = ranking.query.text
         if not name_words(question):
             return Ranking(ranking.query, ())
-        clues = Clues(
+        clues = QuestionFeatures(
             index,
             question,
             normalise_rows(embedder.embed([question]), embedder.name)[0],
             searched_words(question),
         )
         chosen: list[int] = []
-        best = _Best(index)
+        best = _StrongestLinks(index)
         for _ in range(min(hops, len(ids))):
             left = score(clues.table())
             left[chosen] = -np.inf
             row = int(np.argmax(left))
             chosen.append(row)
-            best.keep(chosen, clues.choose(row))
+            best.update(chosen, clues.choose(row))
         scores = score(clues.table())
         scores[chosen] = scores.max() + np.arange(len(chosen), 0, -1)
-        return fused(
+        return fused_ranking(
             ranking.query, ids, scores, ((1.0, replace(best.ranking(ranking, ids, shown), system="linked")),)
         )
 
-    return Stage(f"trail({', '.join([f'{hops} hops'] * (hops != _HOPS) + [f'weights {score.mark}'])})", step)
+    return Stage(
+        f"trail({', '.join([f'{hops} hops'] * (hops != _HOPS) + [f'weights {score.fingerprint}'])})", step
+    )
 
 
-def trail_index(documents: list[Document], embedder: Embedder) -> TrailIndex:
+def build_index(documents: list[Document], embedder: Embedder) -> MultihopIndex:
     """Build the index of the multi-hop retriever over documents in the order of their ids.
 
     Embeds the sentences as well as the whole documents.
@@ -191,24 +202,24 @@ def trail_index(documents: list[Document], embedder: Embedder) -> TrailIndex:
     sentences = [full_text(replace(documents[row], text=sentence)) for row, sentence in mentions.sentences]
     passages = normalise_rows(embedder.embed([full_text(document) for document in documents]), embedder.name)
     words = word_scores([searched_words(full_text(document)) for document in documents], _K1, _B)
-    return TrailIndex(mentions, passages, normalise_rows(embedder.embed(sentences), embedder.name), words)
+    return MultihopIndex(mentions, passages, normalise_rows(embedder.embed(sentences), embedder.name), words)
 
 
-class _Best:
+class _StrongestLinks:
     """The strongest link to each passage."""
 
-    def __init__(self, index: TrailIndex) -> None:
+    def __init__(self, index: MultihopIndex) -> None:
         self._names = index.mentions.names
         self._strength = np.zeros(index.size)
         self._from, self._name, self._kind = (np.full(index.size, -1, np.int32) for _ in range(3))
 
-    def keep(self, chosen: list[int], ways: Ways) -> None:
+    def update(self, chosen: list[int], ways: CandidateEdges) -> None:
         """Keep the links from the last chosen passage that are stronger than earlier ones.
 
         Passages that are already chosen get none.
         """
         new = ~np.isin(ways.rows, chosen)
-        for kind, link in enumerate(_SHOWN):
+        for kind, link in enumerate(_SHOWN_FEATURES):
             strength = ways.strengths[link] * new
             # ascending, so that the strongest link is written last
             order = np.argsort(strength, kind="stable")
@@ -228,5 +239,5 @@ class _Best:
 
         found = [ids[row] for row in rows]
         return replace(
-            fused(earlier.query, found, self._strength[rows], ()), paths=LazyTexts(found, describe)
+            fused_ranking(earlier.query, found, self._strength[rows], ()), paths=LazyTexts(found, describe)
         )

@@ -127,7 +127,7 @@ def likelihood_trust(findings: ComparisonResults, systems: Sequence[str] = (), *
     usual = [system for system in findings.plan["systems"] if system != _ceiling(findings)]
     chosen = _chosen(findings, systems, usual)
     [on] = _sets(findings, [on] if on else (), findings.sets[-1:])
-    sure = {system: told for system in chosen if (told := findings.sure(system, on))[0]}
+    sure = {system: told for system in chosen if (told := findings.likelihoods(system, on))[0]}
     if not sure:
         return nothing("no answer with a likelihood is there yet")
     numbers: list[dict[str, Any]] = []
@@ -178,7 +178,7 @@ def paired_differences(findings: ComparisonResults, *, on: Sequence[str] = ()) -
             pair, where = found.get((system, other, set)), f", {set}" * (len(sets) > 1)
             labels.append(f"{system} − {other}{where}" + (f", n {pair.difference.n}" if pair else ""))
             if pair is None:
-                both = findings.on(system, set) and findings.on(other, set)
+                both = findings.results_on(system, set) and findings.results_on(other, set)
                 said = "too few questions yet" if both else _UNANSWERED
                 annotate(axes, said, (0, place), (5, 0), va="center", color=MUTED)
                 continue
@@ -206,7 +206,7 @@ def stages_lost(
 ) -> Plot:
     """Plot how many answers of each system were right, and at which stage the others were lost.
 
-    `stages` are the result of `losses`. `on` is a set, by default all together. Raises UnknownName if the
+    `stages` are the result of `collect_losses`. `on` is a set, by default all together. Raises UnknownName if the
     plan does not have a system or set.
     """
     from kgot_lab.benchmark.comparison.losses import LOSSES, count_losses
@@ -228,7 +228,8 @@ def stages_lost(
         {"system": name, **{stage: counts[stage] for stage in LOSSES}} for name, counts in counted.items()
     ]
     bars = [
-        (name, f"{counts.total()} of {len(findings.on(name, on))} known") for name, counts in counted.items()
+        (name, f"{counts.total()} of {len(findings.results_on(name, on))} known")
+        for name, counts in counted.items()
     ]
     return bar_plot(
         (8.6, 1.5, 0.36),
