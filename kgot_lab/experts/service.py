@@ -311,7 +311,7 @@ def _validate_text(text: str, label: str, *, blank: bool = False) -> str:
     if not blank and not text.strip():
         raise BadInput(f"{label} is blank; ask something")
     if any(character == "\x00" or 0xD800 <= ord(character) <= 0xDFFF for character in text):
-        raise BadInput(f"{label} has a letter that cannot be kept: a null, or half of a surrogate pair")
+        raise BadInput(f"{label} has a character that cannot be stored: a null, or half of a surrogate pair")
     return text
 
 

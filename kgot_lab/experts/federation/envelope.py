@@ -198,7 +198,7 @@ REFUSALS: Mapping[str, tuple[int, str]] = {  # by code: HTTP status and what to 
     "another recipient": (403, "it is for another instance"),
     "another kind": (403, "it is of another kind than is asked for here"),
     "another question": (403, "it answers another question"),
-    "expired": (403, "its time is over: sign it anew, and see that the clocks agree"),
+    "expired": (403, "its time is over: sign it again, and see that the clocks agree"),
     "from the future": (403, "it was issued later than now: see that the clocks agree"),
     "replayed": (409, "it was received before: sign a new one"),
     "too many": (429, "its sender has sent as many as are remembered: wait some minutes"),

@@ -12,7 +12,7 @@ from kgot_lab.experts.expert import Expert
 
 def _check_characters(text: str) -> str:
     if any(character == "\x00" or 0xD800 <= ord(character) <= 0xDFFF for character in text):
-        raise ValueError("it has a letter that cannot be kept: a null, or half of a surrogate pair")
+        raise ValueError("it has a character that cannot be stored: a null, or half of a surrogate pair")
     return text
 
 

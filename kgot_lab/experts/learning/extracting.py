@@ -71,7 +71,8 @@ def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     index = index_of(graph)
     named = ", ".join(index.names[row] for row in find_named_nodes(graph, message)) or "none"
     vocabulary = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
-    text = f"{vocabulary}{fence_text(named, 'known things that it names')}\n{fence_text(truncate_to_tokens(message, MAX_MESSAGE_TOKENS), 'a message')}"
+    quoted = fence_text(truncate_to_tokens(message, MAX_MESSAGE_TOKENS), "a message")
+    text = f"{vocabulary}{fence_text(named, 'known things that it names')}\n{quoted}"
     return Prompt(
         (Message("system", _SYSTEM_PROMPT), Message("user", text)),
         compact_schema(StatedChanges),

@@ -220,7 +220,7 @@ class KnowledgeGap:
     match: float
 
     def __str__(self) -> str:
-        return f"{self.asked.question[:80]!r}: the best node matches {self.match:.2f}; the graph holds nothing better than what was told"
+        return f"{self.asked.question[:80]!r}: the best node matches {self.match:.2f}; the graph holds nothing better than the nodes in the prompt"
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,8 @@ class Misconfiguration:
     told_match: float
 
     def __str__(self) -> str:
-        told = f"{self.node} matches {self.match:.2f} and was not told, what was told {self.told_match:.2f}"
-        return f"{self.asked.question[:80]!r}: {told}; at fault: {self.setting}"
+        missed = f"{self.node} matches {self.match:.2f} and was not in the prompt, whose best node matches {self.told_match:.2f}"
+        return f"{self.asked.question[:80]!r}: {missed}; at fault: {self.setting}"
 
 
 @dataclass(frozen=True)

@@ -212,7 +212,7 @@ def _apply_edit(editor: Editor, edit: GraphEdit) -> Any:
             current = editor.graph.node(id).properties.get(name)
             if current != before:
                 message = f"{name} of {id} is {short_repr(current)} by now, and was {short_repr(before)} when the change was proposed"
-                raise BadInput(f"{message}: reject this and propose it anew")
+                raise BadInput(f"{message}: reject this and propose it again")
             return editor.change_node(id, **{name: value})
 
 

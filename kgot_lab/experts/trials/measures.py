@@ -88,7 +88,7 @@ class TrialOutcome:
             require_count(getattr(self, name), 0, name)
         if self.cited > self.told:
             raise BadInput(
-                f"{self.cited} nodes cited of {self.told} told: what was not told counts as false_citations"
+                f"{self.cited} nodes cited of {self.told} in the prompt: any other counts as a false citation"
             )
         for name in ("seconds_first", "seconds_whole"):
             if getattr(self, name) is not None:

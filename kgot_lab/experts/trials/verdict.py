@@ -73,7 +73,7 @@ def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float
     units = _conversations_by_variant(outcomes)
     reasons = []
     if in_both := units["a"].keys() & units["b"].keys():
-        text = f"{_format_count(len(in_both))} in both variants: what came of them cannot be told apart"
+        text = f"{_format_count(len(in_both))} in both variants: their outcomes belong to neither"
         reasons.append(NoWinnerReason("moved", text, invalid=True))
     digests = {
         variant: {each.digest for each in outcomes if each.variant == variant and each.digest}
