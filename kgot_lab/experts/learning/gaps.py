@@ -220,7 +220,8 @@ class KnowledgeGap:
     match: float
 
     def __str__(self) -> str:
-        return f"{self.asked.question[:80]!r}: the best node matches {self.match:.2f}; the graph holds nothing better than the nodes in the prompt"
+        best = f"the best node matches {self.match:.2f}"
+        return f"{self.asked.question[:80]!r}: {best}; the graph holds nothing better than the nodes in the prompt"
 
 
 @dataclass(frozen=True)
