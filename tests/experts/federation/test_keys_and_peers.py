@@ -30,6 +30,7 @@ def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path):
     assert sorted(each.name for each in path.parent.iterdir()) == ["key.pem"]
 
 
+@pytest.mark.extended
 def test_processes_that_make_a_key_at_once_have_one(tmp_path):
     program = f"from kgot_lab.experts.federation.envelope import *; print(load_instance_key({str(tmp_path / 'key.pem')!r}).public)"
     running = [

@@ -227,6 +227,7 @@ def test_any_other_bytes_are_refused_and_break_nothing(data):
     assert code_of(data) in REFUSALS
 
 
+@pytest.mark.extended
 def test_of_several_processes_one_opens_an_envelope(tmp_path):
     program = f"""
 import sys

@@ -26,7 +26,10 @@ def alarms(gaps):
     return int((np.maximum(*log_capitals(gaps)).max(axis=1) >= BAR).sum())
 
 
-@pytest.mark.parametrize("up", [0.05, 0.5, 0.9])
+EXTREME = [pytest.param(share, marks=pytest.mark.extended) for share in (0.05, 0.9)]
+
+
+@pytest.mark.parametrize("up", [0.5, *EXTREME])
 def test_looking_after_every_thumb_raises_no_more_than_five_in_a_hundred_false_alarms(up):
     chance = np.random.default_rng(4)
     gaps = (chance.random((600, 600)) < up).astype(float) - (chance.random((600, 600)) < up)
