@@ -10,8 +10,8 @@ from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.types import Edge
-from kgot_lab.viz.graph.marks import Grounds, Quoted, grounds
-from kgot_lab.viz.static.drawing import Drawing, drawing, fitted, line_width
+from kgot_lab.viz.graph.marks import AnswerSupport, Quotation, find_support
+from kgot_lab.viz.static.drawing import Drawing, drawing, fit_lines, line_width
 from kgot_lab.viz.static.fact_pictures import (
     FAINT_INK,
     STRONG_INK,
@@ -20,7 +20,7 @@ from kgot_lab.viz.static.fact_pictures import (
     FactSelection,
     fact_graph,
 )
-from kgot_lab.viz.static.markup import Markup, element, shortened
+from kgot_lab.viz.static.markup import Markup, element, shorten
 from kgot_lab.viz.static.table import Sheet
 
 # of the picture, around it, the size of the small words above each part
@@ -44,7 +44,7 @@ def answer_picture(run: Trace | Iterable[Event]) -> Drawing:
     others stand faint beside them, and the picture says how many are left out. Raises BadInput for a run
     without an answer.
     """
-    told = grounds(run)
+    told = find_support(run)
     graph = _graph(told)
     width = max(_NARROWEST, graph.width + 2 * _EDGE)
     y, placed = 20.0, []
@@ -59,7 +59,7 @@ def answer_picture(run: Trace | Iterable[Event]) -> Drawing:
     return drawing(_alt(told), width, y, *placed, sheets=[_sheet(told)])
 
 
-def _graph(told: Grounds) -> FactGraph:
+def _graph(told: AnswerSupport) -> FactGraph:
     """The marked facts, and a few of the others that touch them."""
     beside = [edge for edge in told.beside if {edge.source, edge.target} & _ends(told.telling)][:_BESIDE]
     facts = [*told.telling, *beside]
@@ -70,9 +70,9 @@ def _graph(told: Grounds) -> FactGraph:
 # --- parts ---
 
 
-def _question(told: Grounds, width: float) -> _Part:
+def _question(told: AnswerSupport, width: float) -> _Part:
     """The question, with the words that a marked fact speaks of in its colour."""
-    lines = _coloured(told.pieces(), width - 2 * _EDGE)
+    lines = _coloured(told.question_pieces(), width - 2 * _EDGE)
     texts = [
         element("text", *line, x=_EDGE, y=44.0 + 26 * number, font_size=_QUESTION, fill="#111")
         for number, line in enumerate(lines)
@@ -92,7 +92,7 @@ def _coloured(pieces: Iterable[tuple[str, bool]], width: float) -> list[list[Mar
                 return lines
             lines.append([])
             used, text = 0.0, text.lstrip()
-        (text,) = fitted(text, width, _QUESTION * 1.08, 1)[0] if wide > width else [text]
+        (text,) = fit_lines(text, width, _QUESTION * 1.08, 1)[0] if wide > width else [text]
         lines[-1].append(element("tspan", text, fill=STRONG_INK, font_weight="bold") if strong else text)
         used += wide
     return lines
@@ -106,7 +106,7 @@ def _words(pieces: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
                 yield (f" {word}" if number else word), strong
 
 
-def _facts(told: Grounds, graph: FactGraph, width: float) -> _Part:
+def _facts(told: AnswerSupport, graph: FactGraph, width: float) -> _Part:
     """The facts in the middle of the picture, or a word where there are none."""
     label = _label("The facts it rests on", 12)
     if not told.telling:
@@ -116,36 +116,38 @@ def _facts(told: Grounds, graph: FactGraph, width: float) -> _Part:
     return _Part([label, placed], graph.height + 62)
 
 
-def _answer(told: Grounds, width: float) -> _Part:
+def _answer(told: AnswerSupport, width: float) -> _Part:
     """The answer, large, and the sentences that the marked facts were taken from."""
     room = width - 2 * _EDGE - 32
-    lines = fitted(told.answer, room, _ANSWER * 1.08, _LINES)[0] if told.answer.strip() else ["(no answer)"]
+    lines = (
+        fit_lines(told.answer, room, _ANSWER * 1.08, _LINES)[0] if told.answer.strip() else ["(no answer)"]
+    )
     parts = [_label("Answer, a guess" if told.guess else "Answer", 24, indent=16)]
     parts.append(_text(lines, _EDGE + 16, 54.0, _ANSWER, colour=STRONG_INK, bold=True))
     y = 54.0 + _ANSWER * 1.3 * (len(lines) - 1) + 26
     for quoted in told.quoted[:_QUOTES]:
-        said = fitted(_quotation(quoted), room, _QUOTE, _LINES)[0]
+        said = fit_lines(_quotation(quoted), room, _QUOTE, _LINES)[0]
         parts.append(_text(said, _EDGE + 16, y, _QUOTE))
         y += 19 * len(said) + 3
     panel = element("rect", x=_EDGE, y=0, width=width - 2 * _EDGE, height=y, rx=8, fill=TINT)
     return _Part([panel, *parts], y + 22)
 
 
-def _note(told: Grounds, graph: FactGraph, width: float) -> _Part:
+def _note(told: AnswerSupport, graph: FactGraph, width: float) -> _Part:
     """How much of the graph is shown, and who answered."""
     facts, blue = len(told.graph.edges), sum(edge in told.telling for edge in graph.drawn)
     said = [f"The graph has {_counted(facts, 'fact')}."]
     said += [f"Blue: {blue} that speak of the question."] if blue else []
     said += [f"Grey: {len(graph.drawn) - blue} more that it read."] if len(graph.drawn) > blue else []
     said += [f"Not drawn: {facts - len(graph.drawn):,}."] if facts > len(graph.drawn) else []
-    lines = fitted(" ".join([*said, f"Model: {told.model or 'unknown'}."]), width - 2 * _EDGE, _NOTE, 2)[0]
+    lines = fit_lines(" ".join([*said, f"Model: {told.model or 'unknown'}."]), width - 2 * _EDGE, _NOTE, 2)[0]
     return _Part([_text(lines, _EDGE, 6.0, _NOTE, colour=FAINT_INK)], 6.0 + 16 * len(lines) + 6)
 
 
 # --- words ---
 
 
-def _quotation(quoted: Quoted) -> str:
+def _quotation(quoted: Quotation) -> str:
     return f"“{quoted.sentence}”" + (f" ({quoted.title})" if quoted.title else "")
 
 
@@ -171,17 +173,17 @@ def _ends(facts: Iterable[Edge]) -> set[str]:
     return {end for edge in facts for end in (edge.source, edge.target)}
 
 
-def _alt(told: Grounds) -> str:
+def _alt(told: AnswerSupport) -> str:
     """The picture in words."""
     facts = "; ".join(
-        f"{shortened(told.name(e.source), 60)} {shortened(e.type, 60)} {shortened(told.name(e.target), 60)}"
+        f"{shorten(told.name(e.source), 60)} {shorten(e.type, 60)} {shorten(told.name(e.target), 60)}"
         for e in told.telling
     )
     rests = f"It rests on: {facts}." if facts else "It rests on no fact of the graph."
-    return f"Question: {shortened(told.question, 300)} Answer{' (a guess)' if told.guess else ''}: {shortened(told.answer, 300)}. {rests}"
+    return f"Question: {shorten(told.question, 300)} Answer{' (a guess)' if told.guess else ''}: {shorten(told.answer, 300)}. {rests}"
 
 
-def _sheet(told: Grounds) -> Sheet:
+def _sheet(told: AnswerSupport) -> Sheet:
     """All facts that hang together with the answer, the marked ones first."""
     rows = [
         (told.name(e.source), e.type, told.name(e.target), mark)

@@ -13,6 +13,7 @@ from kgot_lab.errors import BadInput, describe_value, require, short_repr
 
 _HITS_PRINTED = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
+STATEMENT_SECONDS = 5.0  # default time limit of a statement, or of one run of Python in a sandbox
 
 
 # --- graphs ---

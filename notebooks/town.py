@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 from kgot_lab.benchmark.recall.growth import synthetic_word
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.domains.npc.sessions import ImportedFacts, WorldReview, hear, placed
+from kgot_lab.domains.npc.sessions import ImportedFacts, WorldReview, import_statements, resolve_relationship
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import LLMError
 from kgot_lab.io.files import bundled
@@ -263,8 +263,8 @@ def replay_evening(
             break
         then = _at(world, line.at)
         if line.speaker:
-            found = extractor.extracted(line.told)
-            heard = hear(then, found.triples, Provenance(line.session, line.at))
+            found = extractor.extract(line.told)
+            heard = import_statements(then, found.triples, Provenance(line.session, line.at))
             played.append(PlayedLine(line, found, heard))
         else:
             waiting = [each for each in WorldReview(then).queue() if each.provenance.session_id in sessions]
@@ -305,7 +305,7 @@ def _of_line(
     line = played.line
     author = {fact.triple: fact.ruling for fact in line.facts}
     for triple in played.extraction.triples:
-        meant = placed(triple, entities, Provenance(line.session))
+        meant = resolve_relationship(triple, entities, Provenance(line.session))
         if meant is None:
             became = "nobody of that name"
         elif triple.confidence >= accept_from:
@@ -327,7 +327,7 @@ def _at(world: NpcWorld, at: datetime) -> NpcWorld:
 def _rulings(evening: WrittenEvening, entities: Sequence[Entity]) -> dict[RelationshipKey, str]:
     """What the author says of each relationship that the evening tells of."""
     facts = [fact for line in evening.lines for fact in line.facts]
-    meant = [(placed(fact.triple, entities, Provenance()), fact.ruling) for fact in facts]
+    meant = [(resolve_relationship(fact.triple, entities, Provenance()), fact.ruling) for fact in facts]
     return {each.key: ruling for each, ruling in meant if each is not None}
 
 

@@ -448,7 +448,7 @@ CASES = [
     Case("rrf: k that is NaN", lambda: rrf(WORDS, k=NAN), "k of 0 or more"),
     Case("strongest: nothing", lambda: strongest(), "at least one stage"),
     Case("hybrid: an unknown preset", lambda: hybrid("defualt", text=WORDS), "did you mean 'default'"),
-    Case("hybrid: no lane", lambda: hybrid("default"), "at least one lane"),
+    Case("hybrid: no lane", lambda: hybrid("default"), "at least one retriever"),
     Case("hybrid: a text for a lane", lambda: hybrid("default", text="bm25"), "pairs (weight, stage)"),
     Case("vectors: a query of another length", lambda: vectors((3, 3), (1, 2)), "embed both alike"),
     Case("vectors: one too few", lambda: vectors((2, 3)), "one for each"),

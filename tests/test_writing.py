@@ -29,7 +29,7 @@ from kgot_lab.viz.course import write_course
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.html import html
 from kgot_lab.viz.page import export
-from kgot_lab.viz.plots.figure import plot, plot_drawing
+from kgot_lab.viz.plots.figure import new_figure, plot
 
 PACKAGE = Path(kgot_lab.__file__).parent
 IN_PLACE = {  # what writes a file otherwise, and why it may
@@ -112,7 +112,7 @@ def write_picture(path: Path) -> None:
 
 def write_plot(path: Path) -> None:
     pytest.importorskip("matplotlib")
-    with plot_drawing(2, 2) as (figure, _):
+    with new_figure(2, 2) as (figure, _):
         drawn = plot(figure, "nothing", [])
     drawn.save(path)
 

@@ -13,11 +13,11 @@ from kgot_lab.viz.plots.figure import (
     MUTED,
     Pen,
     Plot,
-    legend_below,
+    empty_plot,
     line_pen,
-    nothing,
+    new_figure,
+    place_legend_below,
     plot,
-    plot_drawing,
     short_label,
 )
 
@@ -33,13 +33,13 @@ def competence_curves(given: Sequence[CompetenceCurve] | Mapping[str, Sequence[C
     panels_of = given if isinstance(given, Mapping) else _by_kind(given)
     curves = [curve for each in panels_of.values() for curve in each]
     if not curves:
-        return nothing("no curve was given")
+        return empty_plot("no curve was given")
     pens = {
         name: line_pen(number) for number, name in enumerate(dict.fromkeys(curve.setting for curve in curves))
     }
     columns = min(_WIDE, len(panels_of))
     rows = -(-len(panels_of) // columns)
-    with plot_drawing(3.4 * columns + 0.4, 2.9 * rows + 0.7, rows=rows, columns=columns) as (figure, panels):
+    with new_figure(3.4 * columns + 0.4, 2.9 * rows + 0.7, rows=rows, columns=columns) as (figure, panels):
         for panel, (name, shown) in zip(panels, panels_of.items(), strict=False):
             for curve in shown:
                 _draw(panel, curve, pens[curve.setting])
@@ -49,7 +49,7 @@ def competence_curves(given: Sequence[CompetenceCurve] | Mapping[str, Sequence[C
         for spare in panels[len(panels_of) :]:
             spare.set_axis_off()
         panels[0].set_ylabel("questions solved")
-        legend_below(figure)
+        place_legend_below(figure)
         return plot(figure, _told(curves), [row for curve in curves for row in _numbers(curve)])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.changes import Truth
 from kgot_lab.llm.structured import explain_json_error
-from kgot_lab.sandbox.python.helpers import paths_found
+from kgot_lab.sandbox.python.helpers import best_paths
 from kgot_lab.sandbox.python.tracking_graph import TrackedGraph
 from kgot_lab.stores.embedded_store import PYTHON, EmbeddedStore
 from kgot_lab.stores.lookup import reached
@@ -118,7 +118,7 @@ class _Facts:
         graph.add_edges_from(
             (edge.source, edge.target, {**edge.properties, "relation": edge.type}) for edge in edges
         )
-        return tuple(paths_found(graph, names, worth, most))
+        return tuple(best_paths(graph, names, worth, most))
 
     def apply(self, diff: Diff) -> None:
         """Make a diff part of the copy."""

@@ -107,7 +107,7 @@ def questions(layers: Any, engine: str, npc: str) -> Timed:
 
     memory, chunks, patient = layers.memory(npc), layers.chunks, HotBudget(limit=600)
     id, rows = uuids(npc)[0], layers.world.storage.rows
-    asked = {"npc": id, "vector": chunks.storage.vector(chunks.vector_of(npc))}
+    asked = {"npc": id, "vector": chunks.storage.vector(chunks.embed_query(npc))}
     return {
         "identity, bare": lambda: rows(BARE_IDENTITY, {"npc": id}),
         "identity": memory.sight.identity_snapshot,

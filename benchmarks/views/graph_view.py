@@ -27,9 +27,9 @@ import numpy as np
 from kgot_lab.cli.requirements import require_packages
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import frozen
-from kgot_lab.viz.graph.collapse import View, collapsed, entered, revealed
-from kgot_lab.viz.graph.marks import Place
-from kgot_lab.viz.graph.places import places_of
+from kgot_lab.viz.graph.collapse import View, collapse_graph, open_community, reveal_nodes
+from kgot_lab.viz.graph.marks import Point
+from kgot_lab.viz.graph.places import view_positions
 
 NODES, EDGES, ROUNDS = 2_057, 284_178, 5
 LABELS = ("Person", "City", "Work", "Event")
@@ -94,17 +94,17 @@ def measured(name: str, rounds: int) -> dict[str, Any]:
 
     for _ in range(rounds):
         graph = GRAPHS[name]()
-        view = timed("collapse_s", lambda graph=graph: collapsed(graph))
-        placed = timed("places_s", lambda view=view: places_of(view))
+        view = timed("collapse_s", lambda graph=graph: collapse_graph(graph))
+        placed = timed("places_s", lambda view=view: view_positions(view))
         text = timed("json_s", lambda view=view, placed=placed: as_json(view, placed))
         wider, sent = view, ""
         if view.communities:
-            wider = timed("open_s", lambda view=view: entered(view, view.communities[0].id))
+            wider = timed("open_s", lambda view=view: open_community(view, view.communities[0].id))
             known = timed(
-                "open_places_s", lambda wider=wider, placed=placed: places_of(wider, positions=placed)
+                "open_places_s", lambda wider=wider, placed=placed: view_positions(wider, positions=placed)
             )
             sent = as_json(wider, known)
-            timed("reveal_s", lambda view=view, graph=graph: revealed(view, graph.ids[:10]))
+            timed("reveal_s", lambda view=view, graph=graph: reveal_nodes(view, graph.ids[:10]))
     medians = {what: round(statistics.median(times), 4) for what, times in seconds.items()}
     first = sum(medians[what] for what in ("collapse_s", "places_s", "json_s"))
     size = {"json_kb": round(len(text) / 1000, 1), "open_json_kb": round(len(sent) / 1000, 1)}
@@ -134,7 +134,7 @@ def drawn(view: View, wider: View) -> dict[str, Any]:
     }
 
 
-def as_json(view: View, placed: dict[str, Place]) -> str:
+def as_json(view: View, placed: dict[str, Point]) -> str:
     """Everything a browser needs to draw a view."""
     nodes = [
         {"id": node.id, "labels": node.labels, "text": node.text, "place": placed[node.id]}
@@ -212,7 +212,9 @@ def main() -> None:
     rounds = 1 if options.quick else ROUNDS
     about = machine()
     began = time.perf_counter()
-    collapsed(made(2_100, 3_000))  # the first call of a session imports the package that finds communities
+    collapse_graph(
+        made(2_100, 3_000)
+    )  # the first call of a session imports the package that finds communities
     importing = round(time.perf_counter() - began, 2)
     rows = [measured(name, rounds) for name in GRAPHS]
     print(f"medians of {rounds}, after a first call of {importing} s; {about}\n\n{table(rows)}")

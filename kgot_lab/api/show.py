@@ -37,9 +37,9 @@ from kgot_lab.viz.guesses import guess_first
 from kgot_lab.viz.methods import impact_picture, profile_picture, search_picture
 from kgot_lab.viz.static.fact_pictures import briefing_picture, certificate_picture
 from kgot_lab.viz.static.pipeline import pipeline
-from kgot_lab.viz.static.table import Sheet, Table, cell, table
+from kgot_lab.viz.static.table import Sheet, Table, format_cell, table
 from kgot_lab.viz.stepping.stepper import stepper
-from kgot_lab.viz.worlds import seen_graph
+from kgot_lab.viz.worlds import visible_graph
 
 
 def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
@@ -76,7 +76,7 @@ def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
     An empty result says so.
     """
     require_count(limit, 1, "limit")
-    rows = [tuple(map(cell, row)) for row in found.rows()]
+    rows = [tuple(map(format_cell, row)) for row in found.rows()]
     answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), printable_line(found.title))
     return Table(
         (
@@ -99,7 +99,7 @@ def _beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
 
 
 def _seen(seen: VisibleWorld, *, height: int = 460) -> object:
-    return show_graph(seen_graph(seen), height=height)
+    return show_graph(visible_graph(seen), height=height)
 
 
 def _edges(

@@ -112,7 +112,7 @@ def show_marks(
     Damaged files are named and skipped.
     """
     from kgot_lab.io.files import write_whole
-    from kgot_lab.viz.exercises import gathered_marks, read_hand_in
+    from kgot_lab.viz.exercises import collect_marks, read_hand_in
     from kgot_lab.viz.static.table import Table
 
     handed, damaged = [], 0
@@ -129,7 +129,7 @@ def show_marks(
             damaged += 1
             say(f"note: {error}")
     if handed:
-        marks = gathered_marks(handed)
+        marks = collect_marks(handed)
         typer.echo(repr(Table((marks.table(),))))
         if as_csv is not None:
             write_whole(as_csv, marks.csv(), "the marks")

@@ -67,30 +67,30 @@ def run_monitor(
     from kgot_lab.domains.investment.monitor.events import StageFailed
     from kgot_lab.domains.investment.monitor.monitor import (
         Monitor,
-        ended_by_signals,
+        deliver_to_address,
+        deliver_to_folder,
         open_places,
-        run_on,
-        to_address,
-        to_folder,
+        run_scheduled,
+        stop_on_signals,
     )
-    from kgot_lab.domains.investment.monitor.news import news_on_file
+    from kgot_lab.domains.investment.monitor.news import read_news_file
 
     folder: Path = context.obj
     source = news or folder / NEWS
-    news_on_file(source)  # reports a mistyped name at once, not in every step
-    deliver = to_address(post) if post else to_folder(folder / BRIEFINGS)
+    read_news_file(source)  # reports a mistyped name at once, not in every step
+    deliver = deliver_to_address(post) if post else deliver_to_folder(folder / BRIEFINGS)
     if not 0 < minutes < 1e6:
         raise BadInput(f"--every is more than 0 minutes, not {minutes:g}")
     every = timedelta(minutes=minutes)
-    with _lock_folder(folder), open_places(folder) as places, ended_by_signals() as ending:
+    with _lock_folder(folder), open_places(folder) as places, stop_on_signals() as ending:
         terminal.say(DISCLAIMER)
         budget = terminal.make_budget(reader.max_calls, None, None)
         registry = str(reader.models) if reader.models else None
         llm = terminal.connect_model(reader.model or "local", budget, reader.tape, models=registry)
-        monitor = Monitor(places, llm, lambda: news_on_file(source), deliver)
+        monitor = Monitor(places, llm, lambda: read_news_file(source), deliver)
         failed = False
         for event in (
-            monitor.tick(places.journal.next_tick(every)) if once else run_on(monitor, every, ending)
+            monitor.tick(places.journal.next_tick(every)) if once else run_scheduled(monitor, every, ending)
         ):
             terminal.say(str(event))
             failed |= isinstance(event, StageFailed)

@@ -22,7 +22,7 @@ from kgot_lab.types import Triple
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.persistence import MemorySession
-    from kgot_lab.memory.claims.claim import Claim, Fallen
+    from kgot_lab.memory.claims.claim import ChangeEffect, Claim
     from kgot_lab.memory.claims.claims import Claims
 
 BY_COMMAND = "command line"
@@ -326,7 +326,7 @@ def _learning_runs(claims: Claims, erased: Iterable[Claim]) -> list[str]:
 
 def _require_recorded(claims: Claims, fact: Triple) -> Triple:
     """Return a fact if it was ever recorded, whether or not it holds. Raises BadInput otherwise."""
-    if claims.read(fact) not in set(map(claims.read, claims.recorded_facts())):
+    if claims.canonical_fact(fact) not in set(map(claims.canonical_fact, claims.recorded_facts())):
         raise BadInput(
             f"nothing is known of {fact}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
         )
@@ -355,7 +355,7 @@ def _find_source(claims: Claims, text: str) -> str:
     )
 
 
-def _print_effects(told: Fallen, as_json: bool) -> None:
+def _print_effects(told: ChangeEffect, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(effects_to_json(told)))
         return
@@ -363,7 +363,7 @@ def _print_effects(told: Fallen, as_json: bool) -> None:
         typer.echo(line)
 
 
-def effects_to_json(told: Fallen) -> dict[str, Any]:
+def effects_to_json(told: ChangeEffect) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
     answers = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in told.answers]
     return {
@@ -374,7 +374,7 @@ def effects_to_json(told: Fallen) -> dict[str, Any]:
     }
 
 
-def effect_lines(told: Fallen) -> Iterator[str]:
+def effect_lines(told: ChangeEffect) -> Iterator[str]:
     """Format the effects of a change as printable lines."""
     number = f"change {told.change}: " if told.change is not None else ""
     yield f"{number}{told}"
@@ -421,12 +421,12 @@ def certify_run(
     from kgot_lab.loop.events import Answered
     from kgot_lab.loop.replay.replay import started
     from kgot_lab.loop.trace import load_run
-    from kgot_lab.memory.claims.certificate import certificate_parts
+    from kgot_lab.memory.claims.certificate import certificate_to_json
 
     run = load_run(trace)
     certificate = certificate_of_run(run)
     answer = next(event.text for event in reversed(run.events) if isinstance(event, Answered))
-    told = certificate_parts(started(run.events).question, answer, certificate)
+    told = certificate_to_json(started(run.events).question, answer, certificate)
     if as_json:
         typer.echo(json.dumps(told))
         return
@@ -441,7 +441,7 @@ def list_answers(
 
     It shows whether the facts that the answer rests on still hold, and by which sources.
     """
-    from kgot_lab.memory.claims.certificate import certificate_parts, certify
+    from kgot_lab.memory.claims.certificate import certificate_to_json, certify
 
     with opened_memory(context) as claims, claims.storage.reading():
         at = None if as_of is None else parse_time(as_of)
@@ -450,7 +450,7 @@ def list_answers(
             (each, facts) for each, facts in claims.recorded_answers().items() if at is None or each.at <= at
         ]
         rows = [
-            certificate_parts(each.id, each.text, certify(beliefs, facts, at=at))
+            certificate_to_json(each.id, each.text, certify(beliefs, facts, at=at))
             | {"at": each.at.isoformat()}
             for each, facts in noted
         ]

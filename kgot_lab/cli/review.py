@@ -28,9 +28,9 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
 
 if TYPE_CHECKING:
-    from kgot_lab.memory.claims.claim import Cardinality, Queued
+    from kgot_lab.memory.claims.claim import Cardinality, QueuedClaim
     from kgot_lab.memory.claims.claims import Claims
-    from kgot_lab.memory.claims.ledger import Reviewer, Weighed
+    from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
     from kgot_lab.types import Triple
 
 _MAX_FACTS = 10  # facts under a heading
@@ -62,7 +62,7 @@ def list_waiting(
                 f"{format_count(len(rows), 'claim')} to decide on" if rows else reviewer.nothing_waits
             )
             return
-        id = reviewer.waiting(decode_argument(claim, "the id"))
+        id = reviewer.find_waiting(decode_argument(claim, "the id"))
         queued = next(each for each in reviewer.queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
     others = {
@@ -89,7 +89,7 @@ def decide_claim(
         )
     with opened_memory(context) as claims:
         reviewer = _reviewer(claims, by)
-        id = reviewer.waiting(decode_argument(claim, "the id"))
+        id = reviewer.find_waiting(decode_argument(claim, "the id"))
         told = reviewer.decide(
             id,
             verdict,
@@ -148,7 +148,7 @@ def _review_loop(reviewer: Reviewer) -> None:
     typer.echo(reviewer.nothing_waits if not reviewer.decided else "Nothing waits any more.")
 
 
-def _apply_key(reviewer: Reviewer, key: str, queued: Queued) -> None:
+def _apply_key(reviewer: Reviewer, key: str, queued: QueuedClaim) -> None:
     """Apply a key to the current claim."""
     if key in _MOVE_KEYS:
         reviewer.move(_MOVE_KEYS[key])
@@ -165,14 +165,14 @@ def _apply_key(reviewer: Reviewer, key: str, queued: Queued) -> None:
         _override(reviewer, queued)
 
 
-def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) -> None:
+def _decide(reviewer: Reviewer, queued: QueuedClaim, verdict: str, **instead: Any) -> None:
     told = reviewer.decide(queued.claim.id, verdict, **instead)
     typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
     typer.echo("\n".join(effect_lines(told)))
     reviewer.reload()
 
 
-def _override(reviewer: Reviewer, queued: Queued) -> None:
+def _override(reviewer: Reviewer, queued: QueuedClaim) -> None:
     """Ask for a replacement of a claim. An empty line leaves it unchanged."""
     try:
         if object := typer.prompt(
@@ -220,7 +220,7 @@ def _loaded_reviewer(claims: Claims, by: str) -> Reviewer:
     return reviewer
 
 
-def _row(queued: Queued) -> dict[str, Any]:
+def _row(queued: QueuedClaim) -> dict[str, Any]:
     claim, span = queued.claim, queued.claim.span
     return {
         "claim": claim.id, **fact_to_json(claim.fact), "confidence": claim.confidence, "source": claim.source,
@@ -235,12 +235,12 @@ def _format_row(row: dict[str, Any]) -> str:
     return f"{row['claim'][:ID_PREFIX_LENGTH]}  {row['confidence']:.2f}  +{len(row['starts'])}  {format_fact_row(row)}  [{row['source']}]"
 
 
-def _claim_card(queued: Queued, weighed: Weighed) -> Iterator[str]:
+def _claim_card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]:
     """Format a claim with its evidence and its effects as printable lines."""
-    from kgot_lab.memory.claims.claim import format_span
+    from kgot_lab.memory.claims.claim import format_period
 
     claim, span = queued.claim, queued.claim.span
-    valid = format_span(claim.valid_from, claim.valid_until)
+    valid = format_period(claim.valid_from, claim.valid_until)
     yield _truncate(str(claim.fact))
     yield _truncate(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
     where = f", characters {span.start:,} to {span.end:,}" if span else ""

@@ -454,11 +454,13 @@ def show_answer(
     from kgot_lab.loop.formatting import format_fact
     from kgot_lab.loop.replay.replay import started
     from kgot_lab.loop.state import ledger
-    from kgot_lab.memory.claims.certificate import certificate_parts
+    from kgot_lab.memory.claims.certificate import certificate_to_json
 
     given = next(event for event in reversed(events) if isinstance(event, Answered))
     certified = (
-        None if certificate is None else certificate_parts(started(events).question, given.text, certificate)
+        None
+        if certificate is None
+        else certificate_to_json(started(events).question, given.text, certificate)
     )
     final = given
     if certificate is not None:

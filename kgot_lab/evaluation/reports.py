@@ -304,7 +304,7 @@ def derive_reports(folder: Path, load: Callable[[str], Dataset]) -> list[Report]
             _check_fingerprints(run, dataset, f"{inner.name}/{path.name}")
         reports.append(report(runs, dataset, plan))
     if not reports:
-        raise BadInput(f"there are no receipts below {folder.name}/; run the benchmark first")
+        raise BadInput(f"there are no results below {folder.name}/; run the benchmark first")
     return reports
 
 
@@ -339,7 +339,7 @@ def _check_fingerprints(run: Run, dataset: Dataset, where: str) -> None:
     """Raise BadInput for results of other data than the current ones."""
     if run.dataset != dataset.name or set(run.hits) != {query.id for query in dataset.queries}:
         raise BadInput(
-            f"{where} was made on other queries of {run.dataset} than the first receipt of its folder; run it again"
+            f"{where} was made on other queries of {run.dataset} than the first results file of its folder; run it again"
         )
     for what, now in fingerprints(dataset).items():
         if run.about.get(what) != now:

@@ -73,7 +73,7 @@ def save_results(run: Run, path: Path, keep: int = KEEP) -> None:
         filename="", fileobj=packed, mode="wb", mtime=0
     ) as file:  # no name or time, for identical bytes
         file.write((text + results_line(end)).encode())
-    write_whole(path, packed.getvalue(), "the receipt")
+    write_whole(path, packed.getvalue(), "the results")
 
 
 def load_results(path: Path) -> Run:
@@ -93,7 +93,7 @@ def _build_run(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str,
         names = str(head["system"]), str(head["description"]), str(head["dataset"])
         kept, queries = int(head["kept"]), int(head["queries"])
     except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"{path.name}, line 1: the head of a receipt lacks {error}") from None
+        raise BadInput(f"{path.name}, line 1: the header of a results file lacks {error}") from None
     hits: dict[str, tuple[Hit, ...]] = {}
     for number, row in enumerate(rows, start=2):
         query, found, _ = parse_hits(row, f"{path.name}, line {number}")
@@ -104,7 +104,7 @@ def _build_run(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str,
         hits[query] = found
     if len(hits) != queries:
         raise BadInput(
-            f"{path.name}, line {len(hits) + 1}: the receipt ends after {len(hits)} of {queries} queries"
+            f"{path.name}, line {len(hits) + 1}: the file ends after {len(hits)} of {queries} queries"
         )
     own = {"format", "dataset", "system", "description", "kept", "queries", *_TIMES}
     about = {key: str(value) for key, value in head.items() if key not in own}
@@ -161,7 +161,7 @@ def read_results_file(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise BadInput(f"the receipt {path} cannot be read: {error.strerror or error}") from error
+        raise BadInput(f"the results {path} cannot be read: {error.strerror or error}") from error
     with advise_deletion(path):
         return _parse_lines(path, raw)
 
@@ -170,14 +170,14 @@ def _parse_lines(path: Path, raw: bytes) -> tuple[dict[str, Json], list[dict[str
     try:
         lines = gzip.decompress(raw).splitlines()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise BadInput(f"{path.name} is not a receipt that can be read ({error})") from error
+        raise BadInput(f"{path.name} is not a results file that can be read ({error})") from error
     rows = [parse_json_row(line, f"{path.name}, line {number}") for number, line in enumerate(lines, start=1)]
     if not rows or rows[0].get("format") not in (RESULTS_FORMAT, _EARLIER_FORMAT):
         raise BadInput(f"{path.name}, line 1: this is not the head of a {RESULTS_FORMAT!r}")
     if rows[0]["format"] == _EARLIER_FORMAT:
         return rows[0], rows[1:]
     if len(rows) == 1 or _TIMES[0] not in rows[-1]:
-        raise BadInput(f"{path.name}, line {len(rows)}: the receipt ends without its times")
+        raise BadInput(f"{path.name}, line {len(rows)}: the file ends without its times")
     return rows[0] | rows[-1], rows[1:-1]
 
 
@@ -188,7 +188,7 @@ def advise_deletion(path: Path) -> Iterator[None]:
         yield
     except BadInput as error:
         raise BadInput(
-            f"{error}. Delete {path}, or put a whole copy in its place; a system without a receipt is run again"
+            f"{error}. Delete {path}, or put a whole copy in its place; a system without results is run again"
         ) from error
 
 

@@ -234,7 +234,7 @@ def rerun_reason(path: Path, system: Retriever | SystemBuilder, dataset: Dataset
     if not declared_version(system):
         return "it declares no version"
     if VERSION not in head:
-        return "its receipt names no version"
+        return "its results name no version"
     changed = _changes(head, system, dataset)
     before = ""
     if _EMBEDDER in changed:
@@ -392,7 +392,7 @@ def _open_partial(partial: Path) -> Iterator[IO[str]]:
     except OSError as error:
         kept = "the same command goes on from what it holds"
         raise LabError(
-            f"cannot write the receipt {partial}: {error.strerror or error}. Once it can be written, {kept}"
+            f"cannot write the results {partial}: {error.strerror or error}. Once it can be written, {kept}"
         ) from error
 
 
@@ -405,7 +405,7 @@ def _read_partial(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]
     raw = partial.read_bytes() if partial.exists() else b""
     whole = raw[: raw.rfind(b"\n") + 1]
     if len(whole) < len(raw):
-        write_whole(partial, whole, "the receipt")
+        write_whole(partial, whole, "the results")
     done: dict[str, _Found] = {}
     for number, line in enumerate(whole.splitlines(), start=1):
         with advise_deletion(partial):

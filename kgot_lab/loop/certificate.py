@@ -22,7 +22,7 @@ from kgot_lab.memory.claims.certificate import (
     CertificateRules,
     OpenFact,
     certify,
-    hedged,
+    hedge_answer,
 )
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
@@ -30,12 +30,11 @@ from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
-    LEADING_STOP_WORDS,
     NameIndex,
     capitalised_names,
     normalise_name,
 )
-from kgot_lab.text.words import contains_words, name_tokens, same_answer
+from kgot_lab.text.words import LEADING_STOP_WORDS, contains_words, name_tokens, same_answer
 from kgot_lab.types import Document, Triple
 
 # Rival values: sentences with the same words except for one position.
@@ -464,7 +463,7 @@ def certified_text(events: Iterable[Event], certificate: Certificate) -> list[Ev
 
 
 def _told(answered: Answered, certificate: Certificate) -> Answered:
-    told = replace(answered, text=hedged(answered.text, certificate))
+    told = replace(answered, text=hedge_answer(answered.text, certificate))
     return (
         told
         if certificate.ruling != "withheld"

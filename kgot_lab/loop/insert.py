@@ -52,9 +52,9 @@ from kgot_lab.loop.run_context import (
 from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,
-    grounded_and_not,
     grounded_facts,
     sentences_of_documents,
+    split_grounded,
 )
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import estimate_tokens, replace_surrogates, truncate_to_tokens
@@ -421,7 +421,7 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     for piece in (pieces[number] for number in kept):
         how = How("sentence", temperature=run.limits.temperature)
         text = yield from ask_text(run, "write", facts_prompt(str(piece)), how)
-        said, unsaid = grounded_and_not(text, [piece])
+        said, unsaid = split_grounded(text, [piece])
         grounded += said
         invented += unsaid
     if invented:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.text.words import SentenceRules, sentences
+from kgot_lab.types import STATEMENT_SECONDS
 
 Writing = Literal["statements", "operations", "mentions"]
 Reading = Literal["statements", "operations", "whole graph", "paths"]
@@ -59,7 +60,7 @@ class Limits:
     tool_attempts: int = 6  # attempts at a tool call with temporary failures
     tool_wait: float = 1.0  # seconds before the second attempt, doubled for each further one
     # time limit of one run of Python, for arithmetic and for the Python tool
-    python_seconds: float = 5.0
+    python_seconds: float = STATEMENT_SECONDS
     writing: Writing = "statements"
     reading: Reading = "statements"
     pool: bool = False  # pool the rows of all candidates, and choose by plurality instead of by the model

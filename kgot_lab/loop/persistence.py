@@ -237,7 +237,7 @@ def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> Lea
         beliefs = looking or claims
         after = beliefs.claims_of(rests_on)
         new = tuple(fact for fact in after if fact not in before)
-        unheld = tuple(fact for fact in rests_on if beliefs.read(fact) not in after)
+        unheld = tuple(fact for fact in rests_on if beliefs.canonical_fact(fact) not in after)
         return LearntRun(learnt, old, new, len(beliefs.facts()), unheld)
 
 

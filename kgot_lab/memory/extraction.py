@@ -25,12 +25,12 @@ from kgot_lab.types import LLM, Document, Message, Prompt, Triple
 # Facts extracted sentence by sentence, and kept only if the sentence states them: a format that a small model
 # can write.
 
-_LONGEST = 300  # characters of a fact; longer ones are copied sentences
-EXTRACT = (
+_MAX_FACT_LENGTH = 300  # characters of a fact; longer ones are copied sentences
+EXTRACTION_SYSTEM = (
     "You turn a sentence into knowledge graph facts, one a line: subject | relation | object. The title in brackets says what the sentence "
     "is about: write full names, never he, she or it. Relations and objects are short. Only what the sentence says."
 )
-EXAMPLES = (
+EXTRACTION_EXAMPLES = (
     (
         "[Ada Lovelace] Ada Lovelace (born 1815) was an English mathematician and writer.",
         "Ada Lovelace | born in | 1815\nAda Lovelace | is a | English mathematician\nAda Lovelace | is a | English writer",
@@ -60,9 +60,9 @@ def sentences_of_documents(
 ) -> list[SourcedSentence]:
     """Split documents into sentences, each with its document."""
     return [
-        SourcedSentence(text, document.title, document.id, place)
+        SourcedSentence(text, document.title, document.id, index)
         for document in documents
-        for place, text in enumerate(sentences(" ".join(document.text.split()), rules))
+        for index, text in enumerate(sentences(" ".join(document.text.split()), rules))
     ]
 
 
@@ -71,26 +71,30 @@ def facts_prompt(sentence: str) -> tuple[Message, ...]:
 
     The examples are earlier turns of the conversation.
     """
-    earlier = [
+    examples = [
         message
-        for said, facts in EXAMPLES
-        for message in (Message("user", said), Message("assistant", facts))
+        for example, facts in EXTRACTION_EXAMPLES
+        for message in (Message("user", example), Message("assistant", facts))
     ]
-    return Message("system", EXTRACT), *earlier, Message("user", sentence)
+    return Message("system", EXTRACTION_SYSTEM), *examples, Message("user", sentence)
 
 
-def read_triples(text: str) -> list[Triple]:
+def parse_triples(text: str) -> list[Triple]:
     """Parse triples from lines `subject | relation | object`.
 
     Other lines, such as a truncated one, are skipped.
     """
     lines = [[" ".join(part.split()) for part in line.split("|")] for line in text.splitlines()]
-    whole = (parts for parts in lines if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= _LONGEST)
-    return list(dict.fromkeys(Triple(subject, relation, object) for subject, relation, object in whole))
+    complete = (
+        parts
+        for parts in lines
+        if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= _MAX_FACT_LENGTH
+    )
+    return list(dict.fromkeys(Triple(subject, relation, object) for subject, relation, object in complete))
 
 
-def grounded_and_not(
-    text: str, shown: Sequence[SourcedSentence]
+def split_grounded(
+    text: str, sentences: Sequence[SourcedSentence]
 ) -> tuple[list[tuple[Triple, SourcedSentence]], list[Triple]]:
     """Split the triples of a reply into grounded ones and the rest.
 
@@ -98,26 +102,28 @@ def grounded_and_not(
     """
     grounded: list[tuple[Triple, SourcedSentence]] = []
     invented: list[Triple] = []
-    for triple in read_triples(text):
-        piece = next((piece for piece in shown if is_grounded_in(piece, triple)), None)
-        if piece is None:
+    for triple in parse_triples(text):
+        sentence = next((sentence for sentence in sentences if is_grounded_in(sentence, triple)), None)
+        if sentence is None:
             invented.append(triple)
         else:
-            grounded.append((triple, piece))
+            grounded.append((triple, sentence))
     return grounded, invented
 
 
-def is_grounded_in(piece: SourcedSentence, triple: Triple) -> bool:
+def is_grounded_in(sentence: SourcedSentence, triple: Triple) -> bool:
     """Return whether a triple is grounded in a sentence and its title.
 
     Every word of its object and at least one of its subject must occur there, and the two must differ.
     """
-    there = set(content_words(str(piece)))
-    named = set(content_words(triple.object)) or {triple.object.lower()}
-    about = set(content_words(triple.subject))
-    if triple.subject.lower() == triple.object.lower() or (about and not about & there):
+    sentence_words = set(content_words(str(sentence)))
+    object_words = set(content_words(triple.object)) or {triple.object.lower()}
+    subject_words = set(content_words(triple.subject))
+    if triple.subject.lower() == triple.object.lower() or (
+        subject_words and not subject_words & sentence_words
+    ):
         return False
-    return named <= there | {triple.object.lower()} and bool(named & there)
+    return object_words <= sentence_words | {triple.object.lower()} and bool(object_words & sentence_words)
 
 
 def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: Store) -> list[Fact]:
@@ -126,36 +132,36 @@ def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: St
     The supports that the store already has come first.
     """
     supports: dict[Triple, list[Support]] = {}
-    for triple, piece in grounded:
-        supports.setdefault(triple, []).append(Support(piece.source, piece.text))
+    for triple, sentence in grounded:
+        supports.setdefault(triple, []).append(Support(sentence.source, sentence.text))
     return [(triple, note((*_existing_supports(triple, store), *new))) for triple, new in supports.items()]
 
 
 def _existing_supports(triple: Triple, store: Store) -> tuple[Support, ...]:
     """Return the supports of a fact that the store already has."""
-    same = (
+    edges = (
         edge
         for edge in store.neighbours(triple.subject)
         if (edge.source, edge.type, edge.target) == triple.identity
     )
-    return tuple(support for edge in same for support in supports_of(edge.properties))
+    return tuple(support for edge in edges for support in supports_of(edge.properties))
 
 
 # Times that a text states: a year, month or day that occurs in it, and none that a model invented.
 
 # since when, and until when (excluded); None where the text does not say
 StatedTimes = tuple[datetime | None, datetime | None]
-_DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+_DATE_PATTERN = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _MONTHS = "january february march april may june july august september october november december".split()
 
 
-def stated_time(told: str, text: str, *, end: bool = False) -> datetime | None:
+def parse_stated_time(date_text: str, text: str, *, end: bool = False) -> datetime | None:
     """Return the time at which a date such as 2019, 2019-05 or 2019-05-03 begins, or ends if `end`, in UTC.
 
     None if the text does not name its year. A month or a day that the text does not name is ignored:
     2019-07-01 with a text that says "2019" is the year.
     """
-    date = _DATE.match(told)
+    date = _DATE_PATTERN.match(date_text)
     numbers = {int(digits) for digits in re.findall(r"[0-9]{1,4}", text)}
     if date is None or int(date[1]) not in numbers:
         return None
@@ -184,24 +190,24 @@ def _names_month(month: int, numbers: set[int], text: str) -> bool:
 
 ExtractionMode = Literal["schema", "grounded"]
 SPEAKER = "user"  # how a fact names the speaker
-_MOST_TOKENS = 6000  # of a text that is read
-_MOST_SENTENCES = 50  # of a text that is read sentence by sentence
-_MOST_PART = 200  # characters of a subject, relation or object
-_MOST_RELATION = 60
-_SYSTEM = (
+_MAX_TOKENS = 6000  # of a text that is read
+_MAX_SENTENCES = 50  # of a text that is read sentence by sentence
+_MAX_PART_LENGTH = 200  # characters of a subject, relation or object
+_MAX_RELATION_LENGTH = 60
+_SCHEMA_SYSTEM = (
     "You note the relations that a text states between people, things, places and values. Each is a subject, a relation and an object: "
     "relation in snake_case, such as works_at or born_in; subject and object as the text names them, in full, never a pronoun; "
     f"{SPEAKER} for whoever says I. confidence tells, from 0 to 1, how plainly the text states it. Note nothing that it does not state, "
     "no questions and no wishes; where it states nothing, the list is empty."
 )
-_FORM = (
+_REPLY_FORMAT = (
     'Reply as JSON: {"triples": [{"subject": "...", "relation": "...", "object": "...", "confidence": 0.9}]}'
 )
-_SYSTEM_TIMES = (
+_SYSTEM_WITH_TIMES = (
     " valid_from and valid_until tell since when and until when it is so, as 2019, 2019-05 or 2019-05-03, where the text states a date; "
     "elsewhere they are empty."
 )
-_FORM_TIMES = _FORM.replace("0.9}", '0.9, "valid_from": "2019", "valid_until": ""}')
+_REPLY_FORMAT_WITH_TIMES = _REPLY_FORMAT.replace("0.9}", '0.9, "valid_from": "2019", "valid_until": ""}')
 
 
 class ExtractedTriple(BaseModel):
@@ -269,31 +275,41 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
     still true, and so is one that ends before it begins. Raises LLMError if the model fails.
     """
     text = replace_surrogates(text)
-    shown = truncate_to_tokens(text, _MOST_TOKENS)
-    asked = f"{fence_text(shown, 'a message')}\n{FENCES}\n\nWhich relations does it state?\n"
-    system, form, shape = (
-        (_SYSTEM + _SYSTEM_TIMES, _FORM_TIMES, TimedTriples) if times else (_SYSTEM, _FORM, ExtractedTriples)
+    excerpt = truncate_to_tokens(text, _MAX_TOKENS)
+    question = f"{fence_text(excerpt, 'a message')}\n{FENCES}\n\nWhich relations does it state?\n"
+    system, reply_format, reply_model = (
+        (_SCHEMA_SYSTEM + _SYSTEM_WITH_TIMES, _REPLY_FORMAT_WITH_TIMES, TimedTriples)
+        if times
+        else (_SCHEMA_SYSTEM, _REPLY_FORMAT, ExtractedTriples)
     )
     prompt = Prompt(
-        (Message("system", system), Message("user", asked + form)), compact_schema(shape), max_tokens=1500
+        (Message("system", system), Message("user", question + reply_format)),
+        compact_schema(reply_model),
+        max_tokens=1500,
     )
-    made = structured(llm, prompt, shape) if repairs else parse(checked_reply(llm, prompt).text, shape)
-    kept, refused = dict[Triple, list[StatedTimes]](), list[str]()
-    there = frozenset(content_words(shown))
-    for each in made.triples:
+    reply = (
+        structured(llm, prompt, reply_model)
+        if repairs
+        else parse(checked_reply(llm, prompt).text, reply_model)
+    )
+    accepted, refused = dict[Triple, list[StatedTimes]](), list[str]()
+    text_words = frozenset(content_words(excerpt))
+    for extracted in reply.triples:
         subject, relation, object = (
             " ".join(str(replace_surrogates(part)).split())
-            for part in (each.subject, each.relation, each.object)
+            for part in (extracted.subject, extracted.relation, extracted.object)
         )
-        triple = Triple(subject, relation, object, each.confidence)
-        span = _times_of(each, shown) if isinstance(each, TimedTriple) else (None, None)
-        if _is_rubbish(triple) or not _is_grounded(triple, there, shown) or span is None:
-            refused.append(str(triple)[:_MOST_PART])
+        triple = Triple(subject, relation, object, extracted.confidence)
+        period = _stated_period(extracted, excerpt) if isinstance(extracted, TimedTriple) else (None, None)
+        if _is_malformed(triple) or not _is_grounded(triple, text_words, excerpt) or period is None:
+            refused.append(str(triple)[:_MAX_PART_LENGTH])
         else:
-            kept.setdefault(triple, [])
-            kept[triple] += [span] * (any(span) and span not in kept[triple])
-    stated = {triple: tuple(found) for triple, found in kept.items() if found}
-    return Extraction(tuple(kept), tuple(refused), estimate_tokens(text) - estimate_tokens(shown), stated)
+            accepted.setdefault(triple, [])
+            accepted[triple] += [period] * (any(period) and period not in accepted[triple])
+    stated_times = {triple: tuple(periods) for triple, periods in accepted.items() if periods}
+    return Extraction(
+        tuple(accepted), tuple(refused), estimate_tokens(text) - estimate_tokens(excerpt), stated_times
+    )
 
 
 def extract_grounded(llm: LLM, text: str) -> Extraction:
@@ -301,15 +317,17 @@ def extract_grounded(llm: LLM, text: str) -> Extraction:
 
     A model of 1.5B parameters is sufficient. Raises LLMError if it fails.
     """
-    pieces = sentences_of_documents([Document("", replace_surrogates(text))])
-    kept, refused = dict[Triple, None](), list[str]()
-    for piece in pieces[:_MOST_SENTENCES]:
-        reply = checked_reply(llm, Prompt(facts_prompt(str(piece)), max_tokens=120))
-        said, invented = grounded_and_not(replace_surrogates(reply.text), [piece])
-        kept.update(dict.fromkeys(triple for triple, _ in said))
+    sentences_read = sentences_of_documents([Document("", replace_surrogates(text))])
+    accepted, refused = dict[Triple, None](), list[str]()
+    for sentence in sentences_read[:_MAX_SENTENCES]:
+        reply = checked_reply(llm, Prompt(facts_prompt(str(sentence)), max_tokens=120))
+        grounded, invented = split_grounded(replace_surrogates(reply.text), [sentence])
+        accepted.update(dict.fromkeys(triple for triple, _ in grounded))
         refused += [str(triple) for triple in invented]
     return Extraction(
-        tuple(kept), tuple(refused), sum(estimate_tokens(piece.text) for piece in pieces[_MOST_SENTENCES:])
+        tuple(accepted),
+        tuple(refused),
+        sum(estimate_tokens(sentence.text) for sentence in sentences_read[_MAX_SENTENCES:]),
     )
 
 
@@ -318,13 +336,13 @@ def with_origin(triples: Iterable[Triple], **origin: Any) -> list[Triple]:
     return [replace(triple, **origin) for triple in triples]
 
 
-def _is_rubbish(triple: Triple) -> bool:
+def _is_malformed(triple: Triple) -> bool:
     """Return whether a triple is obviously no fact.
 
     A part is empty, too long or not a text, or both ends are the same.
     """
     parts = triple.identity
-    too_long = max(map(len, parts)) > _MOST_PART or len(triple.relation) > _MOST_RELATION
+    too_long = max(map(len, parts)) > _MAX_PART_LENGTH or len(triple.relation) > _MAX_RELATION_LENGTH
     return (
         not all(parts)
         or too_long
@@ -333,12 +351,15 @@ def _is_rubbish(triple: Triple) -> bool:
     )
 
 
-def _times_of(triple: TimedTriple, text: str) -> StatedTimes | None:
+def _stated_period(triple: TimedTriple, text: str) -> StatedTimes | None:
     """Return the period in which a text says that a triple is true.
 
     None if the end that the model gives is impossible.
     """
-    since, until = stated_time(triple.valid_from, text), stated_time(triple.valid_until, text, end=True)
+    since, until = (
+        parse_stated_time(triple.valid_from, text),
+        parse_stated_time(triple.valid_until, text, end=True),
+    )
     if (triple.valid_until.strip() and until is None) or (
         since is not None and until is not None and until <= since
     ):
@@ -346,18 +367,18 @@ def _times_of(triple: TimedTriple, text: str) -> StatedTimes | None:
     return since, until
 
 
-def _is_grounded(triple: Triple, there: frozenset[str], text: str) -> bool:
+def _is_grounded(triple: Triple, text_words: frozenset[str], text: str) -> bool:
     """Return whether a text names both ends of a triple.
 
     The speaker is always named. One word of each end suffices, since a model may rephrase them.
     """
 
-    def named(part: str) -> bool:
+    def is_named(part: str) -> bool:
         words = set(content_words(part))
-        return bool(words & there) if words else part.casefold() in text.casefold()
+        return bool(words & text_words) if words else part.casefold() in text.casefold()
 
-    return (triple.subject.casefold() == SPEAKER or named(triple.subject)) and (
-        triple.object.casefold() == SPEAKER or named(triple.object)
+    return (triple.subject.casefold() == SPEAKER or is_named(triple.subject)) and (
+        triple.object.casefold() == SPEAKER or is_named(triple.object)
     )
 
 
@@ -390,29 +411,33 @@ class Extractor:
             check_spec(extraction_model)
         if extraction not in get_args(ExtractionMode):
             raise UnknownName("extraction", str(extraction), get_args(ExtractionMode))
-        self.extraction, self.aliases = extraction, _checked_aliases(aliases)
+        self.extraction, self.aliases = extraction, _check_aliases(aliases)
         self._named = extraction_model if extraction_model is not None else provider
         self._model: LLM | None = None
 
-    def extracted(self, text: str, *, repairs: int = 1, times: bool = False) -> Extraction:
+    def extract(self, text: str, *, repairs: int = 1, times: bool = False) -> Extraction:
         """Extract triples from a text with the model, with the parts of its reply that were refused.
 
         An invalid reply is repaired once if `repairs` is 1. With `times` a call by schema asks for dates too.
         """
         require(text, str, "what triples are taken from is a text")
-        llm = self._extracting()
+        llm = self._extraction_model()
         if llm is None or not text.strip():
             return Extraction()
         grounded = self.extraction == "grounded"
-        found = (
+        extraction = (
             extract_grounded(llm, text)
             if grounded
             else extract_by_schema(llm, text, repairs=repairs, times=times)
         )
-        stated = {self.renamed(triple): times for triple, times in found.times.items()}
-        return replace(found, triples=tuple(dict.fromkeys(map(self.renamed, found.triples))), times=stated)
+        renamed_times = {self.rename_relation(triple): times for triple, times in extraction.times.items()}
+        return replace(
+            extraction,
+            triples=tuple(dict.fromkeys(map(self.rename_relation, extraction.triples))),
+            times=renamed_times,
+        )
 
-    def renamed(self, triple: Triple) -> Triple:
+    def rename_relation(self, triple: Triple) -> Triple:
         """Return a triple with its relation renamed by `aliases`."""
         require(triple, Triple, "a memory keeps Triple(subject, relation, object)")
         return (
@@ -421,19 +446,19 @@ class Extractor:
             else triple
         )
 
-    def _extracting(self) -> LLM | None:
+    def _extraction_model(self) -> LLM | None:
         if self._model is None:
             self._model = connect(self._named) if isinstance(self._named, str) else self._named
         return self._model
 
 
-def _checked_aliases(aliases: Mapping[str, str] | None) -> dict[str, str]:
+def _check_aliases(aliases: Mapping[str, str] | None) -> dict[str, str]:
     if aliases is None:
         return {}
     if not isinstance(aliases, Mapping) or not all(
         isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair
     ):
         raise BadInput('aliases name relations anew, such as {"headquartered_in": "located_in"}')
-    if chained := sorted(set(aliases.values()) & set(aliases)):
-        raise BadInput(f"aliases: {chained[0]!r} is a new name and has another itself; give the last one")
+    if chains := sorted(set(aliases.values()) & set(aliases)):
+        raise BadInput(f"aliases: {chains[0]!r} is a new name and has another itself; give the last one")
     return dict(aliases)

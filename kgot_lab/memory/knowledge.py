@@ -10,11 +10,11 @@ from typing import Self
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_parts
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor, with_origin
-from kgot_lab.memory.triple_store import ReadTriples, TripleStore, newest_of
+from kgot_lab.memory.triple_store import ReadableTriples, TripleStore, newest_triples
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import LLM, Json, Triple
 
-KNOWN_RELATIONSHIPS = "[Known Relationships]"
+RELATIONSHIPS_HEADING = "[Known Relationships]"
 
 
 class KnowledgeGraphMemory:
@@ -62,14 +62,14 @@ class KnowledgeGraphMemory:
         Empty if there is no model. A reply that does not follow the schema is repaired once. Raises LLMError
         if the model fails.
         """
-        return list(self.extracted(text).triples)
+        return list(self.extract(text).triples)
 
-    def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
+    def extract(self, text: str, *, repairs: int = 1) -> Extraction:
         """Extract triples from a text with the model, with the parts of its reply that were refused.
 
         An invalid reply is repaired once if `repairs` is 1.
         """
-        return self._extractor.extracted(text, repairs=repairs)
+        return self._extractor.extract(text, repairs=repairs)
 
     def update(self, triples: Iterable[Triple]) -> None:
         """Store triples, with their relations renamed by `aliases`.
@@ -80,14 +80,14 @@ class KnowledgeGraphMemory:
             raise BadInput(
                 f"triples are a list of Triple(subject, relation, object), not {describe_value(triples)}"
             )
-        self.store.add([self._extractor.renamed(triple) for triple in triples])
+        self.store.add([self._extractor.rename_relation(triple) for triple in triples])
 
     def query(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """Return the triples with enough confidence that contain any of the keywords, best first.
 
         See `TripleStore.search`.
         """
-        return _filled(lambda wanted: self.store.search(keywords, wanted), top_k, self._is_sure)
+        return _fetch_accepted(lambda limit: self.store.search(keywords, limit), top_k, self._is_confident)
 
     def build_context(
         self, keywords: Sequence[str] | None = None, *, without: AbstractSet[Triple] = frozenset()
@@ -98,23 +98,23 @@ class KnowledgeGraphMemory:
         to `max_context_triples`. Without, the triples that were added last. Triples in `without` are left
         out.
         """
-        return context_of(
+        return format_context(
             self.store,
             keywords,
             self.max_context_triples,
-            lambda triple: self._is_sure(triple) and triple not in without,
+            lambda triple: self._is_confident(triple) and triple not in without,
         )
 
-    def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
+    def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
         """Store what was extracted from a message of a conversation, with its turn and time."""
-        learnt = tuple(with_origin(found.triples, source_turn=told.number, created_at=told.at))
+        learnt = tuple(with_origin(extraction.triples, source_turn=turn.number, created_at=turn.at))
         new = tuple(triple for triple in learnt if not self.store.query(*triple.identity))
         if learnt:
             self.update(learnt)
         return TurnOutcome(learnt, new)
 
-    def context_for(
-        self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
+    def turn_context(
+        self, turn: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
         """Return the context for a model that answers a message.
 
@@ -141,7 +141,7 @@ class KnowledgeGraphMemory:
             "extraction": self.extraction,
             "extraction_model": self.extraction_model if isinstance(self.extraction_model, str) else None,
             "aliases": dict(self.aliases),
-            "triples": [_as_json(triple) for triple in self.store.all()],
+            "triples": [_triple_to_json(triple) for triple in self.store.all()],
         }
 
     @classmethod
@@ -154,87 +154,91 @@ class KnowledgeGraphMemory:
         settings = {name: value for name, value in data.items() if name != "triples"}
         if unknown := sorted(set(map(str, settings)) - set(_SETTINGS)):
             raise UnknownName("setting of a memory", unknown[0], _SETTINGS)
-        triples = [_from_json(each) for each in data.get("triples", ())]
-        made = cls(store, provider, **settings)
+        triples = [_triple_from_json(triple) for triple in data.get("triples", ())]
+        memory = cls(store, provider, **settings)
         store.add(triples)
-        return made
+        return memory
 
     def __repr__(self) -> str:
         return f"<KnowledgeGraphMemory of {self.store!r}>"
 
-    def _is_sure(self, triple: Triple) -> bool:
+    def _is_confident(self, triple: Triple) -> bool:
         return triple.confidence >= self.min_confidence
 
 
 _SETTINGS = ("max_context_triples", "min_confidence", "extraction", "extraction_model", "aliases")
 
 
-def context_of(
-    store: ReadTriples,
+def format_context(
+    store: ReadableTriples,
     keywords: Sequence[str] | None,
-    most: int,
-    fits: Callable[[Triple], bool],
-    remark: Callable[[Triple], str] = lambda _: "",
+    limit: int,
+    accepts: Callable[[Triple], bool],
+    describe: Callable[[Triple], str] = lambda _: "",
 ) -> str:
     """Format at most `most` triples that fit, one line each, with confidence and a remark.
 
     See `KnowledgeGraphMemory.build_context`.
     """
     if keywords is None:
-        kept = _filled(lambda wanted: newest_of(store, wanted)[::-1], most, fits)[::-1]
+        selected = _fetch_accepted(lambda wanted: newest_triples(store, wanted)[::-1], limit, accepts)[::-1]
     else:
-        found = dict.fromkeys(_filled(lambda wanted: store.search(keywords, wanted), most, fits))
+        found = dict.fromkeys(_fetch_accepted(lambda wanted: store.search(keywords, wanted), limit, accepts))
         for triple in list(found):
-            if len(found) < most:
-                found |= dict.fromkeys(filter(fits, store.query(subject=triple.object)))
-        kept = list(found)[:most]
+            if len(found) < limit:
+                found |= dict.fromkeys(filter(accepts, store.query(subject=triple.object)))
+        selected = list(found)[:limit]
     return (
-        "\n".join([KNOWN_RELATIONSHIPS, *(_line(triple, remark(triple)) for triple in kept)]) if kept else ""
+        "\n".join([RELATIONSHIPS_HEADING, *(_format_triple(triple, describe(triple)) for triple in selected)])
+        if selected
+        else ""
     )
 
 
-def _filled(ask: Callable[[int], list[Triple]], most: int, fits: Callable[[Triple], bool]) -> list[Triple]:
+def _fetch_accepted(
+    fetch: Callable[[int], list[Triple]], limit: int, accepts: Callable[[Triple], bool]
+) -> list[Triple]:
     """Return the first `most` triples that fit.
 
     More are requested until there are enough that fit, since filtering the first ones may leave too few.
     """
-    require_count(most, 0, "top_k")
-    wanted = most
+    require_count(limit, 0, "top_k")
+    requested = limit
     while True:
-        found = ask(wanted)
-        kept = list(filter(fits, found))
-        if len(kept) >= most or len(found) < wanted:
-            return kept[:most]
-        wanted *= 8
+        found = fetch(requested)
+        accepted = list(filter(accepts, found))
+        if len(accepted) >= limit or len(found) < requested:
+            return accepted[:limit]
+        requested *= 8
 
 
-def _line(triple: Triple, remark: str) -> str:
+def _format_triple(triple: Triple, remark: str) -> str:
     """Format a triple on one line.
 
     Whatever its texts contain, they cannot imitate the beginning of a line of the context.
     """
-    said = " ".join(printable_line(" ".join(part.split())) for part in triple.identity)
-    return f"- {said} ({triple.confidence:.2f}{remark})"
+    parts = " ".join(printable_line(" ".join(part.split())) for part in triple.identity)
+    return f"- {parts} ({triple.confidence:.2f}{remark})"
 
 
-def _as_json(triple: Triple) -> dict[str, Json]:
+def _triple_to_json(triple: Triple) -> dict[str, Json]:
     created = triple.created_at
-    told = dict(zip(("subject", "relation", "object"), triple.identity, strict=True))
-    return told | {
+    parts = dict(zip(("subject", "relation", "object"), triple.identity, strict=True))
+    return parts | {
         "confidence": triple.confidence,
         "source_turn": triple.source_turn,
         "created_at": created and created.isoformat(timespec="microseconds"),
     }
 
 
-def _from_json(told: Json) -> Triple:
+def _triple_from_json(data: Json) -> Triple:
     try:
-        created = told["created_at"]
+        created = data["created_at"]
         time = None if created is None else datetime.fromisoformat(created)
         return Triple(
-            told["subject"], told["relation"], told["object"], told["confidence"], told["source_turn"], time
+            data["subject"], data["relation"], data["object"], data["confidence"], data["source_turn"], time
         )
     except (KeyError, TypeError, ValueError):
         raise BadInput(
-            f"a triple of a memory has the six fields that to_dict() gives; {describe_value(told)} has not"
+            f"a triple of a memory has the six fields that to_dict() gives; {describe_value(data)} has not"
         ) from None

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
 from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
-from kgot_lab.memory.sqlite import LONGEST_WAIT
-from kgot_lab.memory.tables import CLAIMS_LAYOUT, SCRUBBED, STANDINGS, TO_SCRUB, ClaimRow, Layout
+from kgot_lab.memory.sqlite import BUSY_TIMEOUT
+from kgot_lab.memory.tables import CLAIMS_LAYOUT, COUNT_UNSCRUBBED, MARK_SCRUBBED, STANDINGS, ClaimRow, Layout
 from kgot_lab.stores.postgres.connection import Circle, PostgresLink, driver
 from kgot_lab.stores.postgres.tables import fit_namespace, mark_of_schema, named, quoted, refuse_unfit_server
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 CLAIMS_NAMESPACE = "kgot_claims"
-_ERASED_FROM = ("facts", "claims", "premises", "versions", "answers", "answer_facts", "fact_keys")
-# Without statistics of texts (see `_made`) the server assumes that everything is rare: tables are joined in
+_SCRUBBED_TABLES = ("facts", "claims", "premises", "versions", "answers", "answer_facts", "fact_keys")
+# Without statistics of texts (see `_mark_created`) the server assumes that everything is rare: tables are joined in
 # the order in which they are named (join_collapse_limit), and standings are looked up claim by claim
 # (OFFSET).
-_STANDINGS_OF_EACH = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
-_TEXT = 'TEXT COLLATE "C"'  # ids and names in byte order, as in SQLite
-_NAMED = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
-_SETTINGS = f"""SET search_path = {{namespace}}, pg_temp; SET lock_timeout = {round(LONGEST_WAIT * 1000)};
+_STANDINGS_LATERAL_JOIN = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
+_TEXT_TYPE = 'TEXT COLLATE "C"'  # ids and names in byte order, as in SQLite
+_NAMED_PARAMETER = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
+_SETTINGS = f"""SET search_path = {{namespace}}, pg_temp; SET lock_timeout = {round(BUSY_TIMEOUT * 1000)};
 SET client_min_messages = warning; SET standard_conforming_strings = on;
 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"""
@@ -60,7 +60,7 @@ class PostgresTables:
         self._changing = False
         self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._circle = Circle()
-        self._link = PostgresLink(self._where, self._greet, self._circle)
+        self._link = PostgresLink(self._checked_url, self._prepare_connection, self._circle)
         tell_of_forks(self)
         self.rows("SELECT 1")  # reports errors of the server and the schema at once
 
@@ -68,24 +68,24 @@ class PostgresTables:
         return f"<{type(self).__name__} {self.namespace}>"
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
-        given = {
+        parameters = {
             name: list(value) if isinstance(value, tuple | set) else value
             for name, value in (values or {}).items()
         }
         with self._transaction(self.alone) as connection:
-            self._waiting.append((_in_postgres(self.worded(statement)), given))
+            self._waiting.append((_to_postgres_parameters(self.rewrite_statement(statement)), parameters))
             if self._changing and not statement.lstrip().startswith(("SELECT", "WITH")):
                 return []  # sent with the next question or the end of the change, since every exchange with a server takes time
-            return self._sent(connection)
+            return self._send_waiting(connection)
 
-    def _sent(self, connection: Connection) -> list[ClaimRow]:
+    def _send_waiting(self, connection: Connection) -> list[ClaimRow]:
         """Send the waiting statements in one round trip and return the rows of the last one."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return []
-        together = len(waiting) > 1 and driver().Pipeline.is_supported()
-        with connection.pipeline() if together else nullcontext():
-            cursors = [connection.execute(*each) for each in waiting]
+        is_pipelined = len(waiting) > 1 and driver().Pipeline.is_supported()
+        with connection.pipeline() if is_pipelined else nullcontext():
+            cursors = [connection.execute(*statement) for statement in waiting]
         return cursors[-1].fetchall() if cursors[-1].description else []
 
     @contextmanager
@@ -99,7 +99,7 @@ class PostgresTables:
             outer, self._changing = self._changing, True
             try:
                 yield
-                self._sent(connection)
+                self._send_waiting(connection)
             finally:
                 self._changing = outer
 
@@ -109,26 +109,29 @@ class PostgresTables:
             if self._within is not None:
                 yield self._within
                 return
-            with self._told(), self._link.transaction(begin) if begin else self._link.outside() as connection:
+            with (
+                self._convert_errors(),
+                self._link.transaction(begin) if begin else self._link.outside() as connection,
+            ):
                 self._within = connection
                 try:
                     yield connection
                 finally:
                     self._within, self._waiting = None, []
-                self._refuse_over()
+                self._require_open()
 
     def close(self) -> None:
         self._over = self._over or BadInput(f"{self!r} was closed: open it again")
         self._link.close()
 
-    def worded(self, statement: str) -> str:
+    def rewrite_statement(self, statement: str) -> str:
         """Return a statement in the form that this server executes fastest."""
         return statement
 
-    def role(self, connection: Connection) -> str | None:
+    def find_role(self, connection: Connection) -> str | None:
         """Return the role that statements run as, or None for that of the URL.
 
-        Called within the transaction of `_greet`.
+        Called within the transaction of `_prepare_connection`.
         """
         return None
 
@@ -139,107 +142,111 @@ class PostgresTables:
 
     # --- internal ---
 
-    def _refuse_over(self) -> None:
+    def _require_open(self) -> None:
         if self._over is not None:
             raise type(self._over)(str(self._over))
 
-    def _where(self) -> str:
-        self._refuse_over()
+    def _checked_url(self) -> str:
+        self._require_open()
         return self._url
 
-    def _greet(self, connection: Connection) -> None:
+    def _prepare_connection(self, connection: Connection) -> None:
         refuse_unfit_server(connection)
         with connection.transaction():
             mark = mark_of_schema(connection, self.namespace)
             if mark is None:
-                self._make(connection)
-            elif mark != self._mark(self.layout.version):
-                self._bring_up(connection, mark)
-            role = self.role(connection)
+                self._create_schema(connection)
+            elif mark != self._version_mark(self.layout.version):
+                self._migrate(connection, mark)
+            role = self.find_role(connection)
         connection.execute(named(self.settings, namespace=self.namespace))
         if role is not None:
             connection.execute(named("SET ROLE {role}", role=role))
 
-    def _mark(self, version: int) -> str:
+    def _version_mark(self, version: int) -> str:
         return f"{self.layout.mark}{version}"
 
-    def _make(self, connection: Connection) -> None:
+    def _create_schema(self, connection: Connection) -> None:
         connection.execute(named("CREATE SCHEMA {namespace}", namespace=self.namespace))
-        self._define(connection)
+        self._create_tables(connection)
 
-    def _define(self, connection: Connection) -> None:
+    def _create_tables(self, connection: Connection) -> None:
         connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
         for statement in (*self.layout.tables, *(table.postgres for table in self.layout.later)):
-            connection.execute(statement.replace("TEXT", _TEXT))
+            connection.execute(statement.replace("TEXT", _TEXT_TYPE))
         for statement in (*self.layout.indexes, *self.layout.postgres):
             connection.execute(statement)
-        self._made(connection)
+        self._mark_created(connection)
 
-    def _bring_up(self, connection: Connection, mark: str) -> None:
+    def _migrate(self, connection: Connection, mark: str) -> None:
         """Add the missing tables to a schema of an earlier version.
 
         Raises BadInput if it is no schema of an earlier version.
         """
-        first = 0 if self.layout.repeatable else 1
-        earlier = {self._mark(version): version for version in range(first, self.layout.version)}
+        first_version = 0 if self.layout.repeatable else 1
+        earlier = {
+            self._version_mark(version): version for version in range(first_version, self.layout.version)
+        }
         if mark not in earlier:
-            self._refuse_foreign(mark)
+            self._refuse_foreign_schema(mark)
         connection.execute(f"SELECT pg_advisory_xact_lock({self._lock})")
         if mark_of_schema(connection, self.namespace) != mark:  # another process was first
             return
         if earlier[mark] == 0:
-            self._define(connection)
+            self._create_tables(connection)
             return
         connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
         for table in self.layout.later[earlier[mark] - 1 :]:
-            connection.execute(table.postgres.replace("TEXT", _TEXT))
-            there = connection.execute(table.read).fetchall()
-            connection.cursor().executemany(table.insert("%s"), table.rows_of(there))  # sent together
-        self._made(connection)
+            connection.execute(table.postgres.replace("TEXT", _TEXT_TYPE))
+            rows = connection.execute(table.read).fetchall()
+            connection.cursor().executemany(
+                table.insert_statement("%s"), table.compute_rows(rows)
+            )  # sent together
+        self._mark_created(connection)
 
-    def _made(self, connection: Connection) -> None:
+    def _mark_created(self, connection: Connection) -> None:
         """Write the version to the schema's comment, now that all its tables exist."""
-        mark = f"'{self._mark(self.layout.version)}'"
+        mark = f"'{self._version_mark(self.layout.version)}'"
         connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + mark)
 
-    def _refuse_foreign(self, mark: str) -> None:
-        version, known = mark.removeprefix(self.layout.mark), self.layout.version
-        if version != mark and version.isdecimal() and int(version) > known:
-            newer = f"made by a newer version of this package (format {version}, known is {known})"
+    def _refuse_foreign_schema(self, mark: str) -> None:
+        version, known_version = mark.removeprefix(self.layout.mark), self.layout.version
+        if version != mark and version.isdecimal() and int(version) > known_version:
+            origin = f"made by a newer version of this package (format {version}, known is {known_version})"
             raise BadInput(
-                f"the schema {self.namespace!r} was {newer}, so it was not touched; update the package"
+                f"the schema {self.namespace!r} was {origin}, so it was not touched; update the package"
             )
         raise BadInput(
             f"the schema {self.namespace!r} is there and holds no {self.layout.name}, so it was not touched; give another namespace"
         )
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         """Replace an error of the server by one that says what to do."""
         psycopg = driver()
-        lost = ("UndefinedTable", "UndefinedColumn", "DataCorrupted", "IndexCorrupted")
+        damage_errors = ("UndefinedTable", "UndefinedColumn", "DataCorrupted", "IndexCorrupted")
         try:
             yield
         except psycopg.errors.LockNotAvailable:
-            said = (
-                f"another process has been writing to it, or reading what was erased, for {LONGEST_WAIT:g} s"
+            reason = (
+                f"another process has been writing to it, or reading what was erased, for {BUSY_TIMEOUT:g} s"
             )
-            raise StoreUnavailable(f"{self!r}: {said}; try again when it is done") from None
-        except tuple(getattr(psycopg.errors, name) for name in lost) as error:
+            raise StoreUnavailable(f"{self!r}: {reason}; try again when it is done") from None
+        except tuple(getattr(psycopg.errors, name) for name in damage_errors) as error:
             raise StoreDamaged(
-                f"{self!r} is damaged ({server_error_message(error)}): put a backup of its schema in its place"
+                f"{self!r} is damaged ({format_server_error(error)}): put a backup of its schema in its place"
             ) from None
         except psycopg.errors.ProgramLimitExceeded as error:
             raise BadInput(
-                f"{self!r}: {server_error_message(error)}: no text of more than a billion bytes"
+                f"{self!r}: {format_server_error(error)}: no text of more than a billion bytes"
             ) from None
         except psycopg.Error as error:
             raise StoreUnavailable(
-                f"{self!r}: PostgreSQL does not let it work: {server_error_message(error)}"
+                f"{self!r}: PostgreSQL does not let it work: {format_server_error(error)}"
             ) from None
 
 
-def server_error_message(error: psycopg.Error) -> str:
+def format_server_error(error: psycopg.Error) -> str:
     """Return the server's error message on one line.
 
     Its details are left out, since they may contain rows.
@@ -258,11 +265,11 @@ class PostgresClaims(PostgresTables):
     def __init__(self, url: str, *, namespace: str = CLAIMS_NAMESPACE) -> None:
         super().__init__(CLAIMS_LAYOUT, url, namespace=namespace)
         # what was to erase its bytes was stopped before it had, or is at it
-        if self.rows(TO_SCRUB) != [(0,)]:
+        if self.rows(COUNT_UNSCRUBBED) != [(0,)]:
             self.scrub()
 
-    def worded(self, statement: str) -> str:
-        return statement.replace(STANDINGS, _STANDINGS_OF_EACH)
+    def rewrite_statement(self, statement: str) -> str:
+        return statement.replace(STANDINGS, _STANDINGS_LATERAL_JOIN)
 
     def scrub(self) -> None:
         """Rewrite the tables without what was deleted, under an exclusive lock.
@@ -270,12 +277,12 @@ class PostgresClaims(PostgresTables):
         The server keeps the old bytes elsewhere: in its log until that is overwritten, in archives, replicas
         and backups. Raises StoreUnavailable while another transaction reads what was there before.
         """
-        with self._told(), self._link.outside() as connection:
+        with self._convert_errors(), self._link.outside() as connection:
             connection.execute(f"SELECT pg_advisory_lock({self._lock})")
             try:
-                for table in _ERASED_FROM:
+                for table in _SCRUBBED_TABLES:
                     self._rewrite_table(connection, table)
-                connection.execute(SCRUBBED)
+                connection.execute(MARK_SCRUBBED)
             finally:
                 with suppress(driver().Error):  # a connection that broke has let go of it
                     connection.execute(f"SELECT pg_advisory_unlock({self._lock})")
@@ -286,49 +293,49 @@ class PostgresClaims(PostgresTables):
         Rows that an older transaction of the database may still read are copied too, so this is repeated.
         Raises StoreUnavailable if such a transaction stays open too long.
         """
-        until, pause = time.monotonic() + LONGEST_WAIT, 0.02
-        while kept := _rows_left_by_vacuum(connection, table):
-            if time.monotonic() > until:
-                waited = f"an older transaction of its database has been open for {LONGEST_WAIT:g} s, and may read {kept} rows of {table}"
+        deadline, pause = time.monotonic() + BUSY_TIMEOUT, 0.02
+        while rows_left := _vacuum_table(connection, table):
+            if time.monotonic() > deadline:
+                reason = f"an older transaction of its database has been open for {BUSY_TIMEOUT:g} s, and may read {rows_left} rows of {table}"
                 raise StoreUnavailable(
-                    f"{self!r}: erased, but {waited}; their bytes go when this is opened again after it ended"
+                    f"{self!r}: erased, but {reason}; their bytes go when this is opened again after it ended"
                 )
             time.sleep(pause)
             pause *= 2
 
-    def _made(self, connection: Connection) -> None:
-        super()._made(connection)
-        texts = """SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+    def _mark_created(self, connection: Connection) -> None:
+        super()._mark_created(connection)
+        text_columns = """SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
           WHERE relnamespace = %s::regnamespace AND relkind = 'r'
             AND (atttypid = 'text'::regtype OR relname = 'fact_keys' AND attname = 'key')"""
-        for table, column in connection.execute(texts, (quoted(self.namespace),)).fetchall():
+        for table, column in connection.execute(text_columns, (quoted(self.namespace),)).fetchall():
             # otherwise erased texts stay in the server's statistics
             connection.execute(f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0")
 
 
-def _rows_left_by_vacuum(connection: Connection, table: str) -> int:
+def _vacuum_table(connection: Connection, table: str) -> int:
     """Rewrite a table and return how many deleted rows had to stay, as the server reports it.
 
     Raises StoreUnavailable if the server does not report it.
     """
-    kept: list[int] = []
+    row_counts: list[int] = []
 
-    def hear(said: psycopg.errors.Diagnostic) -> None:
+    def record_row_count(diagnostic: psycopg.errors.Diagnostic) -> None:
         # "3 dead row versions cannot be removed yet."
-        kept.extend(map(int, re.findall(r"\d+", said.message_detail or "")[:1]))
+        row_counts.extend(map(int, re.findall(r"\d+", diagnostic.message_detail or "")[:1]))
 
-    connection.add_notice_handler(hear)
+    connection.add_notice_handler(record_row_count)
     try:
         connection.execute(f"VACUUM (FULL, VERBOSE) {table}")
     finally:
-        connection.remove_notice_handler(hear)
-    if not kept:  # the server only warns
+        connection.remove_notice_handler(record_row_count)
+    if not row_counts:  # the server only warns
         raise StoreUnavailable(
             f"erased, but its bytes are still there: only the owner of the table {table} may write it anew (VACUUM FULL)"
         )
-    return sum(kept)
+    return sum(row_counts)
 
 
 @cache
-def _in_postgres(statement: str) -> str:
-    return _NAMED.sub(r"%(\1)s", statement)
+def _to_postgres_parameters(statement: str) -> str:
+    return _NAMED_PARAMETER.sub(r"%(\1)s", statement)

@@ -16,12 +16,12 @@ from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
 from kgot_lab.memory.triple_store import (
     Keyword,
-    checked_keywords,
-    checked_triples,
-    deletable,
-    folded_text,
-    require_pattern,
-    spaced_words,
+    check_keywords,
+    check_triples,
+    normalize_text,
+    pad_words,
+    require_deletion_pattern,
+    require_triple_pattern,
 )
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import name_tokens
@@ -29,44 +29,48 @@ from kgot_lab.types import Triple
 
 # SQLite files of memory: the search for damage before anything is written, and errors that say what to do.
 
-LONGEST_WAIT = 30.0  # seconds to wait for another process that is writing
-_CHECKED = 32_000_000  # bytes of a file that is searched for damage at each opening, in about a second
+BUSY_TIMEOUT = 30.0  # seconds to wait for another process that is writing
+_MAX_CHECKED_BYTES = (
+    32_000_000  # bytes of a file that is searched for damage at each opening, in about a second
+)
 
 
-def refuse_damaged(connection: sqlite3.Connection, path: Path | None) -> None:
+def refuse_damaged_file(connection: sqlite3.Connection, path: Path | None) -> None:
     """Raise StoreDamaged if the pages of a file that is not too large are inconsistent."""
     pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-    if pages * size <= _CHECKED:
-        said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if said != "ok":
-            raise _damaged(" ".join(said.split()), path)
+    if pages * size <= _MAX_CHECKED_BYTES:
+        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise _damage_error(" ".join(verdict.split()), path)
 
 
 def explain_sqlite_error(error: Exception, path: Path | None) -> LabError:
     """Return the error to raise for an SQLite error, which says what to do."""
-    where = path or "what is kept in memory"
-    if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    location = path or "what is kept in memory"
+    if _primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(
-            f"{where}: another process has been writing to it for {LONGEST_WAIT:g} s; try again when it is done"
+            f"{location}: another process has been writing to it for {BUSY_TIMEOUT:g} s; try again when it is done"
         )
-    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(
+    if _primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(
         error, UnicodeDecodeError
     ):
-        return _damaged(str(error), path)
-    if _code(error) == sqlite3.SQLITE_TOOBIG:
-        return BadInput(f"{where}: {error}: no text of more than a billion bytes")
-    return StoreUnavailable(f"{where}: {error}; see that its folder is there, can be written to and has room")
+        return _damage_error(str(error), path)
+    if _primary_code(error) == sqlite3.SQLITE_TOOBIG:
+        return BadInput(f"{location}: {error}: no text of more than a billion bytes")
+    return StoreUnavailable(
+        f"{location}: {error}; see that its folder is there, can be written to and has room"
+    )
 
 
-def _damaged(what: str, path: Path | None) -> StoreDamaged:
+def _damage_error(what: str, path: Path | None) -> StoreDamaged:
     return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: put a copy in its place")
 
 
-def _code(error: Exception) -> int:
+def _primary_code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-_MOST_ROWS = 2**62  # the largest limit that a database accepts
+_MAX_ROWS = 2**62  # the largest limit that a database accepts
 TRIPLE_TABLES = (
     """CREATE TABLE triples (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -83,16 +87,16 @@ TRIPLE_TABLES = (
     "CREATE INDEX idx_relation ON triples(relation)",
 )
 # Without an index of words a search reads every row. It stores no text (content=''), and gets the words as
-# `spaced_words` splits them, so that both stores find the same. The ascii tokenizer then splits only at the
+# `pad_words` splits them, so that both stores find the same. The ascii tokenizer then splits only at the
 # spaces. It changes in the transaction that changes the triples. Rows that another program adds are indexed
 # in this store's next transaction, by their ids, which AUTOINCREMENT never reuses.
 WORD_INDEX = """CREATE VIRTUAL TABLE IF NOT EXISTS triple_words
     USING fts5(subject, relation, object, content='', tokenize='ascii')"""
 _COLUMNS = ("id", "subject", "relation", "object", "confidence", "source_turn", "created_at")
-_READ = "subject, relation, object, confidence, source_turn, created_at"
-_NOT_INDEXED = "SELECT id, subject, relation, object FROM triples WHERE id > (SELECT coalesce(max(id), 0) FROM triple_words_docsize)"
-_INDEX = "INSERT INTO triple_words (rowid, subject, relation, object) VALUES (?, ?, ?, ?)"
-_UNINDEX = (
+_TRIPLE_COLUMNS = "subject, relation, object, confidence, source_turn, created_at"
+_SELECT_UNINDEXED = "SELECT id, subject, relation, object FROM triples WHERE id > (SELECT coalesce(max(id), 0) FROM triple_words_docsize)"
+_INSERT_WORDS = "INSERT INTO triple_words (rowid, subject, relation, object) VALUES (?, ?, ?, ?)"
+_DELETE_WORDS = (
     "INSERT INTO triple_words (triple_words, rowid, subject, relation, object) VALUES ('delete', ?, ?, ?, ?)"
 )
 
@@ -112,10 +116,10 @@ class SQLiteTripleStore:
         require_path(self.path)
         self._lock = RLock()
         self._away = ""  # why it can no longer be used
-        with self._plainly():
+        with self._convert_errors():
             if holds_something(self.path):
                 check_before_opening(self.path, lambda alone: _refuse_other_tables(alone, self.path))
-            self._connection = _opened(self.path)
+            self._connection = _connect(self.path)
         tell_of_forks(self)
 
     def add(self, triples: Iterable[Triple]) -> None:
@@ -124,12 +128,14 @@ class SQLiteTripleStore:
         An existing one changes nothing. Raises BadInput for an invalid triple.
         """
         rows = [
-            (*triple.identity, triple.confidence, triple.source_turn, _told(triple.created_at))
-            for triple in checked_triples(triples)
+            (*triple.identity, triple.confidence, triple.source_turn, _format_time(triple.created_at))
+            for triple in check_triples(triples)
         ]
-        with self._writing() as connection:
-            connection.executemany(f"INSERT OR IGNORE INTO triples ({_READ}) VALUES (?, ?, ?, ?, ?, ?)", rows)
-            _index_new(connection)
+        with self._transaction() as connection:
+            connection.executemany(
+                f"INSERT OR IGNORE INTO triples ({_TRIPLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", rows
+            )
+            _index_new_rows(connection)
 
     def query(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
@@ -138,9 +144,10 @@ class SQLiteTripleStore:
 
         None matches any text. Raises BadInput for an invalid part.
         """
-        given = require_pattern(subject, relation, object)
-        return self._triples(
-            f"SELECT {_READ} FROM triples {_where(given)} ORDER BY id", tuple(given.values())
+        pattern = require_triple_pattern(subject, relation, object)
+        return self._select_triples(
+            f"SELECT {_TRIPLE_COLUMNS} FROM triples {_where_clause(pattern)} ORDER BY id",
+            tuple(pattern.values()),
         )
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
@@ -150,15 +157,17 @@ class SQLiteTripleStore:
         keyword that begins within a word, such as "ovelac", scans all triples. Raises BadInput for invalid
         keywords.
         """
-        wanted = checked_keywords(keywords, top_k)
-        if not wanted:
+        checked = check_keywords(keywords, top_k)
+        if not checked:
             return []
-        asked = [_rows_with(keyword) for keyword in wanted]
-        found = f"SELECT id, count(*) AS matched FROM ({' UNION ALL '.join(part for part, _ in asked)}) GROUP BY id"
+        subqueries = [_keyword_query(keyword) for keyword in checked]
+        matches = f"SELECT id, count(*) AS matched FROM ({' UNION ALL '.join(part for part, _ in subqueries)}) GROUP BY id"
         order = "matched DESC, confidence DESC, created_at DESC, source_turn DESC, id"
-        statement = f"SELECT {_READ} FROM triples JOIN ({found}) USING (id) ORDER BY {order} LIMIT ?"
-        return self._triples(
-            statement, (*(value for _, values in asked for value in values), min(top_k, _MOST_ROWS))
+        statement = (
+            f"SELECT {_TRIPLE_COLUMNS} FROM triples JOIN ({matches}) USING (id) ORDER BY {order} LIMIT ?"
+        )
+        return self._select_triples(
+            statement, (*(value for _, values in subqueries for value in values), min(top_k, _MAX_ROWS))
         )
 
     def delete(
@@ -168,35 +177,37 @@ class SQLiteTripleStore:
 
         Raises BadInput without any part.
         """
-        given = deletable(subject, relation, object)
-        with self._writing() as connection:
-            _index_new(connection)  # a row that is not in the index could not be removed from it
-            those, values = f"FROM triples {_where(given)}", tuple(given.values())
-            gone = connection.execute(f"SELECT id, subject, relation, object {those}", values).fetchall()
-            connection.executemany(_UNINDEX, map(_worded, gone))
-            connection.execute(f"DELETE {those}", values)
-        return len(gone)
+        pattern = require_deletion_pattern(subject, relation, object)
+        with self._transaction() as connection:
+            _index_new_rows(connection)  # a row that is not in the index could not be removed from it
+            condition, values = f"FROM triples {_where_clause(pattern)}", tuple(pattern.values())
+            deleted = connection.execute(
+                f"SELECT id, subject, relation, object {condition}", values
+            ).fetchall()
+            connection.executemany(_DELETE_WORDS, map(_index_row, deleted))
+            connection.execute(f"DELETE {condition}", values)
+        return len(deleted)
 
     def all(self) -> list[Triple]:
         """Return every triple, in the order of adding."""
         return self.query()
 
-    def newest(self, most: int) -> list[Triple]:
+    def newest(self, limit: int) -> list[Triple]:
         """Return the last `most` triples that were added, in the order of adding."""
-        require_count(most, 0, "most")
-        return self._triples(
-            f"SELECT {_READ} FROM triples ORDER BY id DESC LIMIT ?", (min(most, _MOST_ROWS),)
+        require_count(limit, 0, "most")
+        return self._select_triples(
+            f"SELECT {_TRIPLE_COLUMNS} FROM triples ORDER BY id DESC LIMIT ?", (min(limit, _MAX_ROWS),)
         )[::-1]
 
     def clear(self) -> None:
         """Delete everything."""
-        with self._writing() as connection:
+        with self._transaction() as connection:
             connection.execute("DELETE FROM triples")
             connection.execute("INSERT INTO triple_words (triple_words) VALUES ('delete-all')")
 
     def count(self) -> int:
         """Return the number of triples."""
-        with self._using() as connection:
+        with self._connected() as connection:
             (number,) = connection.execute("SELECT count(*) FROM triples").fetchone()
         return int(number)
 
@@ -221,26 +232,26 @@ class SQLiteTripleStore:
     def __repr__(self) -> str:
         return f"<SQLiteTripleStore {self.path}{' (closed)' if self._away else ''}>"
 
-    def _triples(self, statement: str, values: Sequence[object]) -> list[Triple]:
-        with self._using() as connection:
-            return [_triple(row) for row in connection.execute(statement, values)]
+    def _select_triples(self, statement: str, values: Sequence[object]) -> list[Triple]:
+        with self._connected() as connection:
+            return [_triple_from_row(row) for row in connection.execute(statement, values)]
 
     @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
+    def _connected(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection, for exclusive use by this thread."""
         with self._lock:
             if self._away:
                 raise StoreUnavailable(f"{self.path}: {self._away}")
-            with self._plainly():
+            with self._convert_errors():
                 yield self._connection
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Open a write transaction that excludes other writers.
 
         Its changes are on disk at its end, or not made at all.
         """
-        with self._using() as connection:
+        with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -251,7 +262,7 @@ class SQLiteTripleStore:
                 raise
 
     @contextmanager
-    def _plainly(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         """Convert errors of SQLite to errors of this package."""
         try:
             yield
@@ -263,34 +274,34 @@ def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     columns = tuple(name for (_, name, *_) in connection.execute("PRAGMA table_info(triples)"))
     if tables and columns != _COLUMNS:
-        has = (
+        content = (
             f"a table of triples with other columns ({', '.join(columns)})"
             if columns
             else "no table of triples"
         )
         raise BadInput(
-            f"{path}: an SQLite file that something else made, with {has}, so it was not touched; give another path"
+            f"{path}: an SQLite file that something else made, with {content}, so it was not touched; give another path"
         )
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     """Connect to a file, creating its tables if it is new.
 
     Raises StoreDamaged or BadInput if its tables are not sound.
     """
-    connection = sqlite3.connect(path, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
     try:
-        connection.create_function("holds_text", 4, _holds_text, deterministic=True)
-        refuse_damaged(connection, path)
+        connection.create_function("holds_text", 4, _contains_text, deterministic=True)
+        refuse_damaged_file(connection, path)
         connection.execute("BEGIN IMMEDIATE")  # another process may be creating the tables too
         _refuse_other_tables(connection, path)
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in TRIPLE_TABLES:
                 connection.execute(statement)
         connection.execute(WORD_INDEX)
-        _index_new(connection)  # for a file that another program made with the same tables
+        _index_new_rows(connection)  # for a file that another program made with the same tables
         connection.execute("COMMIT")
-        _write_ahead(connection)
+        _enable_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
     except BaseException:
         connection.close()
@@ -298,84 +309,90 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
+def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Switch the file to a write-ahead log, so that readers and the writer do not wait for each other.
 
     SQLite needs exclusive access to do so.
     """
-    ends = time.monotonic() + LONGEST_WAIT
+    deadline = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
             return
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
+            if (
+                getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY
+                or time.monotonic() > deadline
+            ):
                 raise
             time.sleep(0.01)
 
 
-def _index_new(connection: sqlite3.Connection) -> None:
+def _index_new_rows(connection: sqlite3.Connection) -> None:
     """Add the rows to the word index that are not in it yet."""
-    connection.executemany(_INDEX, map(_worded, connection.execute(_NOT_INDEXED).fetchall()))
+    connection.executemany(_INSERT_WORDS, map(_index_row, connection.execute(_SELECT_UNINDEXED).fetchall()))
 
 
-def _worded(row: Sequence[Any]) -> tuple[Any, ...]:
-    return row[0], *map(spaced_words, row[1:])
+def _index_row(row: Sequence[Any]) -> tuple[Any, ...]:
+    return row[0], *map(pad_words, row[1:])
 
 
-def _where(given: Mapping[str, str]) -> str:
-    return f"WHERE {' AND '.join(f'{name} = ?' for name in given)}" if given else ""
+def _where_clause(pattern: Mapping[str, str]) -> str:
+    return f"WHERE {' AND '.join(f'{name} = ?' for name in pattern)}" if pattern else ""
 
 
-def _rows_with(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
+def _keyword_query(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
     """Return a query for the ids of the triples that contain a keyword, and its parameters."""
-    by_words = "SELECT rowid AS id FROM triple_words WHERE triple_words MATCH ?"
+    by_index = "SELECT rowid AS id FROM triple_words WHERE triple_words MATCH ?"
     if not keyword.quoted:
-        return by_words, (f'"{keyword.words.strip()}"',)
-    holding = "holds_text(?, subject, relation, object)"
-    if not (known := _whole_words(keyword.quoted)):
-        return f"SELECT id FROM triples WHERE {holding}", (keyword.quoted,)
-    return f"SELECT id FROM triples WHERE id IN ({by_words}) AND {holding}", (known, keyword.quoted)
+        return by_index, (f'"{keyword.words.strip()}"',)
+    contains_text = "holds_text(?, subject, relation, object)"
+    if not (index_query := _phrase_query(keyword.quoted)):
+        return f"SELECT id FROM triples WHERE {contains_text}", (keyword.quoted,)
+    return f"SELECT id FROM triples WHERE id IN ({by_index}) AND {contains_text}", (
+        index_query,
+        keyword.quoted,
+    )
 
 
-def _whole_words(quoted: str) -> str:
+def _phrase_query(quoted: str) -> str:
     """Return the index query for a quoted text.
 
     It contains the words after the first, which may begin earlier. The last may continue.
     """
     words = name_tokens(quoted)
-    begins = words[1:] if words and quoted.startswith(words[0]) else words
-    goes_on = " *" if words and quoted.endswith(words[-1]) else ""
-    return f'"{" ".join(begins)}"{goes_on}' if begins else ""
+    complete = words[1:] if words and quoted.startswith(words[0]) else words
+    suffix = " *" if words and quoted.endswith(words[-1]) else ""
+    return f'"{" ".join(complete)}"{suffix}' if complete else ""
 
 
-def _holds_text(quoted: str, *parts: str) -> bool:
-    return any(quoted in folded_text(part) for part in parts)
+def _contains_text(quoted: str, *parts: str) -> bool:
+    return any(quoted in normalize_text(part) for part in parts)
 
 
-def _told(created: datetime | None) -> str | None:
+def _format_time(time: datetime | None) -> str | None:
     """Format a time as text of fixed length, so that texts sort as times do."""
-    return None if created is None else created.isoformat(timespec="microseconds")
+    return None if time is None else time.isoformat(timespec="microseconds")
 
 
-def _triple(row: Sequence[Any]) -> Triple:
-    subject, relation, object, confidence, turn, created = row
+def _triple_from_row(row: Sequence[Any]) -> Triple:
+    subject, relation, object, confidence, turn, created_at = row
     return Triple(
-        subject, relation, object, 1.0 if confidence is None else confidence, turn, _read_time(created)
+        subject, relation, object, 1.0 if confidence is None else confidence, turn, _parse_time(created_at)
     )
 
 
-def _read_time(told: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     """Parse a stored time.
 
     One that another program wrote without a time zone is taken as UTC. Raises StoreDamaged if it is no time.
     """
-    if told is None:
+    if text is None:
         return None
     try:
-        created = datetime.fromisoformat(told)
+        time = datetime.fromisoformat(text)
     except (ValueError, TypeError):
         raise StoreDamaged(
-            f"a triple was created at {told!r}, which is no time; nothing was changed"
+            f"a triple was created at {text!r}, which is no time; nothing was changed"
         ) from None
-    return created if created.tzinfo else created.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

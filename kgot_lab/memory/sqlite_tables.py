@@ -20,15 +20,22 @@ from kgot_lab.errors import BadInput, StoreUnavailable, require
 from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
 from kgot_lab.memory.postgres_tables import PostgresTables
-from kgot_lab.memory.sqlite import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
-from kgot_lab.memory.tables import CLAIMS_LAYOUT, SCRUBBED, TO_SCRUB, ClaimRow, Layout, TableStorage
+from kgot_lab.memory.sqlite import BUSY_TIMEOUT, explain_sqlite_error, refuse_damaged_file
+from kgot_lab.memory.tables import (
+    CLAIMS_LAYOUT,
+    COUNT_UNSCRUBBED,
+    MARK_SCRUBBED,
+    ClaimRow,
+    Layout,
+    TableStorage,
+)
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.stores.opening import resolved
 
 # A file of tables: opening, recognition, and the search for damage before anything is written.
 
 
-def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
+def connect_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
     """Connect to a file of tables, creating it if there is none, or to a database in memory.
 
     Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable. The
@@ -37,14 +44,14 @@ def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
     if path is not None:
         require_path(path)
         if holds_something(path):
-            check_before_opening(path, lambda alone: _refuse_foreign_head(alone, path, layout))
+            check_before_opening(path, lambda alone: _refuse_foreign_file(alone, path, layout))
     connection: sqlite3.Connection | None = None
     try:
-        where = ":memory:" if path is None else path.absolute().as_uri() + "?mode=rwc"
+        uri = ":memory:" if path is None else path.absolute().as_uri() + "?mode=rwc"
         connection = sqlite3.connect(
-            where, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None
+            uri, BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, uri=path is not None
         )
-        _prepare(connection, path, layout)
+        _prepare_connection(connection, path, layout)
         return connection
     except BaseException as error:
         if connection is not None:
@@ -56,19 +63,19 @@ def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
         ) from None
 
 
-def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
-    if _number(connection, "application_id") != layout.application:
+def _refuse_foreign_file(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
+    if _read_pragma(connection, "application_id") != layout.application:
         raise BadInput(
             f"{path}: an SQLite file that something else made, so it was not touched; give another path"
         )
-    if (version := _number(connection, "user_version")) > layout.version:
-        newer = f"made by a newer version of this package (format {version}, known is {layout.version})"
-        raise BadInput(f"{path}: {newer}, so it was not touched; update the package")
+    if (version := _read_pragma(connection, "user_version")) > layout.version:
+        origin = f"made by a newer version of this package (format {version}, known is {layout.version})"
+        raise BadInput(f"{path}: {origin}, so it was not touched; update the package")
 
 
-def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
+def _prepare_connection(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
     """Search for damage, create the tables in a new file, and set the options of the connection."""
-    refuse_damaged(connection, path)
+    refuse_damaged_file(connection, path)
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         # before there is a log, so that the file's head identifies it from the beginning
@@ -76,44 +83,45 @@ def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) 
         with connection:
             # another process may have created them
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                _make(connection, layout)
-    _refuse_foreign_head(connection, path, layout)
-    if _number(connection, "user_version") < layout.version:
-        _bring_up(connection, layout)
+                _create_tables(connection, layout)
+    _refuse_foreign_file(connection, path, layout)
+    if _read_pragma(connection, "user_version") < layout.version:
+        _migrate(connection, layout)
     for setting in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536"):
         connection.execute(f"PRAGMA {setting}").fetchall()
 
 
-def _make(connection: sqlite3.Connection, layout: Layout) -> None:
-    head = (f"PRAGMA application_id = {layout.application}", f"PRAGMA user_version = {layout.version}")
-    later = [table.sqlite for table in layout.later]
-    for statement in (*layout.tables, *later, *layout.indexes, *layout.sqlite, *head):
+def _create_tables(connection: sqlite3.Connection, layout: Layout) -> None:
+    pragmas = (f"PRAGMA application_id = {layout.application}", f"PRAGMA user_version = {layout.version}")
+    added = [table.sqlite for table in layout.later]
+    for statement in (*layout.tables, *added, *layout.indexes, *layout.sqlite, *pragmas):
         connection.execute(statement)
 
 
-def _bring_up(connection: sqlite3.Connection, layout: Layout) -> None:
+def _migrate(connection: sqlite3.Connection, layout: Layout) -> None:
     """Add the missing tables to a file of an earlier version."""
     connection.execute("BEGIN IMMEDIATE")
     with connection:
-        version = _number(connection, "user_version")
+        version = _read_pragma(connection, "user_version")
         if version == 0 and layout.repeatable:
-            _make(connection, layout)
+            _create_tables(connection, layout)
             return
         for table in layout.later[version - 1 :]:  # none where another process was first
             connection.execute(table.sqlite)
             connection.executemany(
-                table.insert("?"), table.rows_of(connection.execute(table.read).fetchall())
+                table.insert_statement("?"),
+                table.compute_rows(connection.execute(table.read).fetchall()),
             )
         connection.execute(f"PRAGMA user_version = {layout.version}")
 
 
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
+def _read_pragma(connection: sqlite3.Connection, pragma: str) -> int:
     (number,) = connection.execute(f"PRAGMA {pragma}").fetchone()
     return int(number)
 
 
-_ANY = re.compile(r"= ANY\((:\w+)\)")
-_EACH = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")
+_ANY_OF_LIST = re.compile(r"= ANY\((:\w+)\)")
+_UNNEST = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")
 
 
 class SQLiteTables:
@@ -128,19 +136,19 @@ class SQLiteTables:
         self.path = None if path == ":memory:" else Path(path)
         self._lock = threading.RLock()
         self._foreign = False
-        self._connection = opened_tables(self.path, layout)
+        self._connection = connect_tables(self.path, layout)
         tell_of_forks(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} in {self.path or 'memory'}>"
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
-        given = {
+        parameters = {
             name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else value
             for name, value in (values or {}).items()
         }
-        with self._lock, self._told():
-            return self._connection.execute(_in_sqlite(statement), given).fetchall()
+        with self._lock, self._convert_errors():
+            return self._connection.execute(_to_sqlite(statement), parameters).fetchall()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -155,14 +163,14 @@ class SQLiteTables:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
         with self._lock:
-            with self._told():
+            with self._convert_errors():
                 outermost = not self._connection.in_transaction
                 if outermost:
                     self._connection.execute(begin)
             try:
                 yield
                 if outermost:
-                    with self._told():
+                    with self._convert_errors():
                         self._connection.execute("COMMIT")
             except BaseException:
                 if outermost and not self._foreign and self._connection.in_transaction:
@@ -180,7 +188,7 @@ class SQLiteTables:
         self._foreign = True
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         """Replace an SQLite error by one that says what to do."""
         if self._foreign:
             raise StoreUnavailable(f"{self.path or f'a memory of {self.layout.name}'} {ELSEWHERE}")
@@ -202,7 +210,7 @@ class SQLiteClaims(SQLiteTables):
 
     def __init__(self, path: Path | str = ":memory:") -> None:
         super().__init__(CLAIMS_LAYOUT, path)
-        if self.rows(TO_SCRUB) != [(0,)]:  # what was to erase its bytes was stopped before it had
+        if self.rows(COUNT_UNSCRUBBED) != [(0,)]:  # what was to erase its bytes was stopped before it had
             self.scrub()
 
     def scrub(self) -> None:
@@ -210,33 +218,35 @@ class SQLiteClaims(SQLiteTables):
 
         Raises StoreUnavailable while another process reads.
         """
-        with self._lock, self._told():
+        with self._lock, self._convert_errors():
             self._connection.execute("VACUUM")
             self._empty_log()
-            self._connection.execute(SCRUBBED)
+            self._connection.execute(MARK_SCRUBBED)
             self._empty_log()
 
     def _empty_log(self) -> None:
-        until = time.monotonic() + LONGEST_WAIT
+        deadline = time.monotonic() + BUSY_TIMEOUT
         while self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] and self.path:
-            if time.monotonic() > until:
-                wait = "its bytes leave the log when that is done and the file is opened again"
+            if time.monotonic() > deadline:
+                hint = "its bytes leave the log when that is done and the file is opened again"
                 raise StoreUnavailable(
-                    f"{self.path}: erased, but another process has been reading it for {LONGEST_WAIT:g} s; {wait}"
+                    f"{self.path}: erased, but another process has been reading it for {BUSY_TIMEOUT:g} s; {hint}"
                 )
             time.sleep(0.01)
 
 
 @cache
-def _in_sqlite(statement: str) -> str:
-    return _EACH.sub(r"json_each(\1) AS \2", _ANY.sub(r"IN (SELECT value FROM json_each(\1))", statement))
+def _to_sqlite(statement: str) -> str:
+    return _UNNEST.sub(
+        r"json_each(\1) AS \2", _ANY_OF_LIST.sub(r"IN (SELECT value FROM json_each(\1))", statement)
+    )
 
 
 # Open tables by the name of a file, in memory, or by the address of a PostgreSQL server.
 
-_Opened = TypeVar("_Opened", bound=TableStorage)
+_OpenedTables = TypeVar("_OpenedTables", bound=TableStorage)
 # as libpq takes it: host=… dbname=…
-_IN_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*=")
+_LIBPQ_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*=")
 
 
 def open_tables(
@@ -248,7 +258,7 @@ def open_tables(
     else. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
     """
     schema = "kgot_" + layout.name.replace(" ", "_") if namespace is None else namespace
-    return opened_at(
+    return open_at(
         place,
         layout.name,
         in_file=lambda: SQLiteTables(layout, place),
@@ -257,15 +267,15 @@ def open_tables(
     )
 
 
-def opened_at(
+def open_at(
     place: Path | str,
     what: str,
     *,
-    in_file: Callable[[], _Opened],
-    on_server: Callable[[str], _Opened],
+    in_file: Callable[[], _OpenedTables],
+    on_server: Callable[[str], _OpenedTables],
     namespace: str | None = None,
     example: str = "memory.db",
-) -> _Opened:
+) -> _OpenedTables:
     """Call `in_file` or `on_server`, depending on the kind of place, and return the result.
 
     Raises BadInput if the place is neither a file nor an address, and for a file with a namespace.
@@ -277,7 +287,7 @@ def opened_at(
         resolved(place)
         return on_server(place)
     # otherwise a file would be created whose name may be a password
-    if isinstance(place, str) and _IN_PAIRS.match(place):
+    if isinstance(place, str) and _LIBPQ_PAIRS.match(place):
         raise BadInput(
             f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs"
         )

@@ -8,20 +8,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
-from kgot_lab.memory.triple_store import LONGEST_TEXT, spaced_words
+from kgot_lab.memory.triple_store import MAX_TEXT_LENGTH, pad_words
 
 # Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
 # any length.
 
 
-def word_key(word: str) -> int:
-    """Return the key of the facts that contain a word, in the form of `spaced_words`."""
-    return _number("word", word)
+def fact_key_of_word(word: str) -> int:
+    """Return the key of the facts that contain a word, in the form of `pad_words`."""
+    return _signed_hash("word", word)
 
 
-def end_key(end: Literal["subject", "object"], name: str) -> int:
+def fact_key_of_end(end: Literal["subject", "object"], name: str) -> int:
     """Return the key of the facts whose subject or object is exactly a name."""
-    return _number(end, name)
+    return _signed_hash(end, name)
 
 
 def fact_keys(subject: str, relation: str, object: str) -> list[int]:
@@ -29,12 +29,18 @@ def fact_keys(subject: str, relation: str, object: str) -> list[int]:
 
     The words of a text longer than LONGEST_TEXT get no keys.
     """
-    told = [part for part in (subject, relation, object) if len(part) <= LONGEST_TEXT]
-    words = {word for part in told for word in spaced_words(part).split()}
-    return sorted({*map(word_key, words), end_key("subject", subject), end_key("object", object)})
+    indexed = [part for part in (subject, relation, object) if len(part) <= MAX_TEXT_LENGTH]
+    words = {word for part in indexed for word in pad_words(part).split()}
+    return sorted(
+        {
+            *map(fact_key_of_word, words),
+            fact_key_of_end("subject", subject),
+            fact_key_of_end("object", object),
+        }
+    )
 
 
-def _number(kind: str, text: str) -> int:
+def _signed_hash(kind: str, text: str) -> int:
     """Return a signed 64-bit hash of a text, as databases store integers.
 
     A collision costs one extra read, since the facts themselves are compared.
@@ -94,68 +100,64 @@ POSTGRES_INDEXES = (
     "CREATE INDEX facts_by_answer ON answer_facts USING hash (answer)",
 )
 
-_THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
+_KNOWN_THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
 STANDINGS = "CROSS JOIN versions s"  # CROSS: SQLite goes from claims
-_STANDING = f"{STANDINGS} WHERE s.kind = 'standing' AND s.key = c.id AND {_THEN.format('s')}"
-_UNDROPPED = (
-    f"NOT EXISTS (SELECT 1 FROM versions d WHERE d.kind = 'drop' AND d.key = c.id AND {_THEN.format('d')})"
-)
-_FACT = "f.subject, f.relation, f.object"
-_CLAIM = f"c.id, {_FACT}, c.source, c.span_start, c.span_end, c.span_text, c.said_by, c.kind, c.valid_from, c.valid_until"
+_STANDING_JOIN = f"{STANDINGS} WHERE s.kind = 'standing' AND s.key = c.id AND {_KNOWN_THEN.format('s')}"
+_NOT_DROPPED = f"NOT EXISTS (SELECT 1 FROM versions d WHERE d.kind = 'drop' AND d.key = c.id AND {_KNOWN_THEN.format('d')})"
+_FACT_COLUMNS = "f.subject, f.relation, f.object"
+_CLAIM_COLUMNS = f"c.id, {_FACT_COLUMNS}, c.source, c.span_start, c.span_end, c.span_text, c.said_by, c.kind, c.valid_from, c.valid_until"
 
 # --- what holds ---
 
-_DECIDING = f"c.id, {_FACT}, c.source, s.number, c.valid_from, c.valid_until, c.kind"
-_STANDS = f"FROM claims c JOIN facts f ON f.id = c.fact {_STANDING} AND s.value IN ('taken', 'accepted') AND {_UNDROPPED}"
-ALL_IN_FORCE = f"SELECT {_DECIDING} {_STANDS}"
+_DECIDING_COLUMNS = f"c.id, {_FACT_COLUMNS}, c.source, s.number, c.valid_from, c.valid_until, c.kind"
+_IN_FORCE_CLAIMS = f"FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN} AND s.value IN ('taken', 'accepted') AND {_NOT_DROPPED}"
+ALL_IN_FORCE = f"SELECT {_DECIDING_COLUMNS} {_IN_FORCE_CLAIMS}"
 IN_FORCE = f"{ALL_IN_FORCE} AND c.fact = ANY(:facts)"
-ALL_PREMISES = f"SELECT p.claim, {_FACT} FROM premises p JOIN facts f ON f.id = p.fact"
+ALL_PREMISES = f"SELECT p.claim, {_FACT_COLUMNS} FROM premises p JOIN facts f ON f.id = p.fact"
 PREMISES = f"{ALL_PREMISES} WHERE p.claim = ANY(:claims)"
-DERIVED = f"""SELECT DISTINCT {_FACT} FROM premises p JOIN claims c ON c.id = p.claim JOIN facts f ON f.id = c.fact
+FACTS_DERIVED = f"""SELECT DISTINCT {_FACT_COLUMNS} FROM premises p JOIN claims c ON c.id = p.claim JOIN facts f ON f.id = c.fact
   WHERE p.fact = ANY(:facts)"""
-QUEUED = f"""SELECT {_DECIDING} FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}
-  AND s.value = 'queued' AND {_UNDROPPED} ORDER BY c.id"""
-CLAIMS = f"SELECT {_CLAIM}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
-LEARNT_AT = f"""SELECT {_FACT}, h.at FROM versions v JOIN changes h ON h.id = v.opened JOIN claims c ON c.id = v.key
+CLAIMS_QUEUED = f"""SELECT {_DECIDING_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
+  AND s.value = 'queued' AND {_NOT_DROPPED} ORDER BY c.id"""
+CLAIMS = f"SELECT {_CLAIM_COLUMNS}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
+LEARNT_AT = f"""SELECT {_FACT_COLUMNS}, h.at FROM versions v JOIN changes h ON h.id = v.opened JOIN claims c ON c.id = v.key
   JOIN facts f ON f.id = c.fact WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened, c.id"""
-LEARNT_AT_OF = f"""SELECT {_FACT}, h.at FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened
+LEARNT_AT_BY_FACT = f"""SELECT {_FACT_COLUMNS}, h.at FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened
   WHERE s.kind = 'standing' AND s.key = c.id AND s.opened <= :known AND c.fact = ANY(:facts) ORDER BY s.opened, c.id"""
-MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_THEN.format('v')}"
-DECLARED = (
-    f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_THEN.format('v')} ORDER BY v.key"
-)
+MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_KNOWN_THEN.format('v')}"
+DECLARED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_KNOWN_THEN.format('v')} ORDER BY v.key"
 CLAIM_SOURCES = "SELECT DISTINCT source FROM claims ORDER BY source"
 RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d ON d.key = c.id
-  WHERE d.kind = 'drop' AND d.value = 'source' AND {_THEN.format("d")} ORDER BY c.source"""
-DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}
+  WHERE d.kind = 'drop' AND d.value = 'source' AND {_KNOWN_THEN.format("d")} ORDER BY c.source"""
+DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
   AND s.value IN ('accepted', 'rejected')"""
 
-DECIDED = f"""SELECT d.id, d.at, d.who, d.action, c.id, {_FACT}, v.value, v.number FROM changes d
+DECISIONS_LAST = f"""SELECT d.id, d.at, d.who, d.action, c.id, {_FACT_COLUMNS}, v.value, v.number FROM changes d
   JOIN versions v ON v.opened = d.id AND v.kind = 'standing' JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE d.action IN ('accept', 'reject', 'override', 'undo') ORDER BY d.id DESC, c.id LIMIT :most"""
 
 
-def facts_where(*parts: str) -> str:
+def select_facts(*parts: str) -> str:
     """Return the query for the facts with one of several names in each of these parts.
 
     A part is subject, relation or object.
     """
-    wanted = " AND ".join(f"f.{part} = ANY(:{part})" for part in parts)
-    return f"SELECT {_FACT} FROM facts f" + (wanted and f" WHERE {wanted}")
+    conditions = " AND ".join(f"f.{part} = ANY(:{part})" for part in parts)
+    return f"SELECT {_FACT_COLUMNS} FROM facts f" + (conditions and f" WHERE {conditions}")
 
 
-TOUCHING = f"""SELECT {_FACT} FROM facts f WHERE f.subject = ANY(:names)
-  UNION SELECT {_FACT} FROM facts f WHERE f.object = ANY(:names)"""
+FACTS_NAMING = f"""SELECT {_FACT_COLUMNS} FROM facts f WHERE f.subject = ANY(:names)
+  UNION SELECT {_FACT_COLUMNS} FROM facts f WHERE f.object = ANY(:names)"""
 
 
-def facts_with_keys(many: int) -> str:
-    """Return the query for the ids of the facts with each of `many` keys, latest first.
+def select_facts_by_key(count: int) -> str:
+    """Return the query for the ids of the facts with each of `count` keys, latest first.
 
     Its parameters are :key0 and so on, and :most, the number of ids for each.
     """
-    each = "SELECT {0} AS place, fact, learnt FROM fact_keys WHERE key = :key{0} ORDER BY learnt DESC, fact DESC LIMIT :most"
+    query = "SELECT {0} AS place, fact, learnt FROM fact_keys WHERE key = :key{0} ORDER BY learnt DESC, fact DESC LIMIT :most"
     return " UNION ALL ".join(
-        f"SELECT * FROM ({each.format(number)}) AS of{number}" for number in range(many)
+        f"SELECT * FROM ({query.format(number)}) AS of{number}" for number in range(count)
     )
 
 
@@ -165,18 +167,19 @@ FIRST_LEARNT = """SELECT f.id, f.subject, f.relation, f.object, coalesce(min(v.o
 # --- changes ---
 
 LAST_CHANGE = "SELECT id, at FROM changes ORDER BY id DESC LIMIT 1"
-LAST_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
+LAST_CHANGE_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
 NEW_CHANGE = "INSERT INTO changes (id, at, clock, who, action, undoes) VALUES (:id, :at, :clock, :who, :action, :undoes)"
 CHANGES = "SELECT id, at, clock, who, action, undoes, erased FROM changes ORDER BY id"
 CHANGED_SOURCES = """SELECT DISTINCT v.opened, c.source FROM changes x JOIN versions v ON v.opened = x.id AND v.kind = 'drop'
   JOIN claims c ON c.id = v.key WHERE x.action = 'retract source'"""
-CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT} FROM changes x JOIN versions v ON v.opened = x.id AND v.kind IN ('drop', 'standing')
+CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x
+  JOIN versions v ON v.opened = x.id AND v.kind IN ('drop', 'standing')
   JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE x.action IN ('retract fact', 'retract claim', 'accept', 'reject', 'override')"""
 CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
-UNDOING = "SELECT id FROM changes WHERE undoes = :change"
-OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"
-CLOSED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE closed = :change ORDER BY kind, key, value"
+CHANGES_UNDOING = "SELECT id FROM changes WHERE undoes = :change"
+VERSIONS_OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"
+VERSIONS_CLOSED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE closed = :change ORDER BY kind, key, value"
 OPEN_VALUES = (
     "SELECT value, number FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL ORDER BY value"
 )
@@ -199,32 +202,33 @@ NEW_CLAIM = """INSERT INTO claims
   (id, fact, source, span_start, span_end, span_text, said_by, kind, confidence, valid_from, valid_until)
   VALUES (:id, :fact, :source, :start, :end, :text, :said_by, :kind, :confidence, :valid_from, :valid_until)"""
 NEW_PREMISE = "INSERT INTO premises (claim, fact) VALUES (:claim, :fact)"
-CLAIM_THERE = "SELECT 1 FROM claims WHERE id = :claim"
-FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
-OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
+CLAIM_EXISTS = "SELECT 1 FROM claims WHERE id = :claim"
+CLAIMS_FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
+CLAIMS_OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
 CLAIMS_BY_ID = "SELECT c.id FROM claims c WHERE c.id = ANY(:claims) ORDER BY c.id"
-IDS_BEGINNING = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
-FACTS_BY_ID = f"SELECT {_FACT} FROM facts f WHERE f.id = ANY(:facts)"
+CLAIMS_BY_ID_PREFIX = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
+FACTS_BY_ID = f"SELECT {_FACT_COLUMNS} FROM facts f WHERE f.id = ANY(:facts)"
 FACTS_OF_CLAIMS = (
-    f"SELECT DISTINCT {_FACT} FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims)"
+    f"SELECT DISTINCT {_FACT_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims)"
 )
 
-FORGET_ANSWER = ("DELETE FROM answer_facts WHERE answer = :answer", "DELETE FROM answers WHERE id = :answer")
+DELETE_ANSWER = ("DELETE FROM answer_facts WHERE answer = :answer", "DELETE FROM answers WHERE id = :answer")
 NEW_ANSWER = "INSERT INTO answers (id, text, at) VALUES (:answer, :text, :at)"
 NEW_ANSWER_FACT = "INSERT INTO answer_facts (answer, fact) VALUES (:answer, :fact)"
 ANSWERS_ON = """SELECT a.id, a.text, a.at FROM answers a WHERE a.id IN
   (SELECT r.answer FROM answer_facts r WHERE r.fact = ANY(:facts)) ORDER BY a.id"""
-NOTED_ANSWERS = """SELECT a.id, a.text, a.at, f.subject, f.relation, f.object FROM answers a
+RECORDED_ANSWERS = """SELECT a.id, a.text, a.at, f.subject, f.relation, f.object FROM answers a
   JOIN answer_facts r ON r.answer = a.id JOIN facts f ON f.id = r.fact ORDER BY a.at, a.id, f.id"""
 
 # --- erasure ---
 
-CLAIMS_RESTING_ON = "SELECT DISTINCT p.claim FROM premises p WHERE p.fact = ANY(:facts)"
+CLAIMS_DERIVED_FROM = "SELECT DISTINCT p.claim FROM premises p WHERE p.fact = ANY(:facts)"
 COUNT_ERASED = """UPDATE changes SET erased = erased +
   (SELECT count(*) FROM versions v WHERE (v.opened = changes.id OR v.closed = changes.id) AND {which})
   WHERE id IN (SELECT v.opened FROM versions v WHERE {which} UNION SELECT v.closed FROM versions v WHERE {which})"""
-OF_CLAIMS = "v.kind IN ('standing', 'drop') AND v.key = ANY(:claims)"
-OF_NAMES = """v.kind = 'merged' AND (v.key = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.key OR f.object = v.key)
+VERSIONS_OF_CLAIMS = "v.kind IN ('standing', 'drop') AND v.key = ANY(:claims)"
+VERSIONS_OF_NAMES = """v.kind = 'merged' AND (
+  v.key = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.key OR f.object = v.key)
   OR v.value = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.value OR f.object = v.value))"""
 DELETE_VERSIONS = "DELETE FROM versions AS v WHERE {which}"
 DELETE_CLAIMS = (
@@ -241,13 +245,13 @@ DELETE_FACTS = """DELETE FROM facts WHERE id = ANY(:facts) AND id NOT IN (SELECT
 DELETE_FACT_KEYS = """DELETE FROM fact_keys WHERE key = ANY(:keys) AND fact = ANY(:facts)
   AND fact NOT IN (SELECT id FROM facts WHERE id = ANY(:facts))"""
 PREMISES_OF = "SELECT DISTINCT p.fact FROM premises p WHERE p.claim = ANY(:claims)"
-UNSCRUBBED = "INSERT INTO unscrubbed (change) VALUES (:change)"
-SCRUBBED = "DELETE FROM unscrubbed"
-TO_SCRUB = "SELECT count(*) FROM unscrubbed"
+MARK_UNSCRUBBED = "INSERT INTO unscrubbed (change) VALUES (:change)"
+MARK_SCRUBBED = "DELETE FROM unscrubbed"
+COUNT_UNSCRUBBED = "SELECT count(*) FROM unscrubbed"
 
 
 @dataclass(frozen=True)
-class LaterTable:
+class AddedTable:
     """A table that earlier versions did not have.
 
     `rows` computes its content from each row that `read` finds in an earlier version.
@@ -260,13 +264,13 @@ class LaterTable:
     rows: Callable[..., Iterable[tuple[Any, ...]]]
     columns: int
 
-    def insert(self, mark: str) -> str:
+    def insert_statement(self, mark: str) -> str:
         """Return the statement that adds a row, with the engine's placeholder for a value."""
         return f"INSERT INTO {self.name} VALUES ({', '.join([mark] * self.columns)})"
 
-    def rows_of(self, read: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+    def compute_rows(self, source_rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
         """Return its rows, computed from the rows that `read` found."""
-        return (made for row in read for made in self.rows(*row))
+        return (computed for row in source_rows for computed in self.rows(*row))
 
 
 @dataclass(frozen=True)
@@ -279,7 +283,7 @@ class Layout:
     indexes: tuple[str, ...] = ()
     sqlite: tuple[str, ...] = ()
     postgres: tuple[str, ...] = ()
-    later: tuple[LaterTable, ...] = ()  # one version each, in order
+    later: tuple[AddedTable, ...] = ()  # one version each, in order
     repeatable: bool = False  # run again, its statements change nothing: so they are where a place says that it is of version 0
 
     @property
@@ -296,12 +300,14 @@ class Layout:
         return f"{self.name} of kgot_lab, version "
 
 
-def _keys_of(id: str, subject: str, relation: str, object: str, learnt: int) -> Iterable[tuple[Any, ...]]:
+def _fact_key_rows(
+    id: str, subject: str, relation: str, object: str, learnt: int
+) -> Iterable[tuple[Any, ...]]:
     return [(key, learnt, id) for key in fact_keys(subject, relation, object)]
 
 
 # in SQLite the index is the table
-FACT_KEYS = LaterTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of, 3)
+FACT_KEYS = AddedTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _fact_key_rows, 3)
 CLAIMS_LAYOUT = Layout(
     "claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,)
 )  # "kglc"
@@ -330,7 +336,7 @@ class TableStorage(Protocol):
     def close(self) -> None: ...
 
 
-class InTables:
+class TableBacked:
     """An object stored in its own tables, which are closed with it and at the end of a `with` block."""
 
     storage: TableStorage

@@ -63,7 +63,7 @@ class TripleStore(Protocol):
         """Return the number of triples."""
 
 
-class ReadTriples(Protocol):
+class ReadableTriples(Protocol):
     """The part of a triple store that a context is built from."""
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
@@ -80,36 +80,36 @@ class ReadTriples(Protocol):
 
 
 @runtime_checkable
-class Newest(Protocol):
+class HasNewestTriples(Protocol):
     """A store that can return its newest triples without reading all."""
 
-    def newest(self, most: int) -> list[Triple]:
+    def newest(self, limit: int) -> list[Triple]:
         """Return the last `most` triples that were added, in the order of adding."""
 
 
-def newest_of(store: ReadTriples, most: int) -> list[Triple]:
+def newest_triples(store: ReadableTriples, limit: int) -> list[Triple]:
     """Return the last `most` triples that were added to a store, in the order of adding."""
-    if isinstance(store, Newest):
-        return store.newest(most)
-    return store.all()[-most:] if most else []
+    if isinstance(store, HasNewestTriples):
+        return store.newest(limit)
+    return store.all()[-limit:] if limit else []
 
 
 # The rules of both triple stores: valid triples, keywords, and the order of search results.
 
-LONGEST_TEXT = 10_000  # of a subject, relation or object: a longer one is a document
-MOST_KEYWORDS = 200  # of one search
-_MOST_TURN = 2**62  # the largest integer of a database
+MAX_TEXT_LENGTH = 10_000  # of a subject, relation or object: a longer one is a document
+MAX_KEYWORDS = 200  # of one search
+_MAX_TURN = 2**62  # the largest integer of a database
 _QUOTES = {'"': '"', "“": "”", "„": "“"}
 
 
-def checked_triple(triple: Triple) -> Triple:
+def check_triple(triple: Triple) -> Triple:
     """Return a triple as a store keeps it, with its time in UTC.
 
     A time without a zone is refused, since it is ambiguous. Raises BadInput, saying what is wrong.
     """
     require(triple, Triple, "a triple store keeps Triple(subject, relation, object)")
     for name, text in zip(("subject", "relation", "object"), triple.identity, strict=True):
-        require_part(text, name)
+        require_triple_part(text, name)
         if not text.strip():
             raise BadInput(f"the {name} of a triple is empty: {triple!r}"[:300])
     confidence, turn, created = triple.confidence, triple.source_turn, triple.created_at
@@ -124,14 +124,14 @@ def checked_triple(triple: Triple) -> Triple:
         )
     if turn is not None:
         require_count(turn, 0, "the source_turn of a triple")
-        if turn > _MOST_TURN:
-            raise BadInput(f"the source_turn of a triple is at most {_MOST_TURN}")
+        if turn > _MAX_TURN:
+            raise BadInput(f"the source_turn of a triple is at most {_MAX_TURN}")
     return replace(
-        triple, confidence=float(confidence), created_at=None if created is None else _in_utc(created)
+        triple, confidence=float(confidence), created_at=None if created is None else to_utc(created)
     )
 
 
-def checked_triples(triples: Iterable[Triple]) -> list[Triple]:
+def check_triples(triples: Iterable[Triple]) -> list[Triple]:
     """Return triples as a store keeps them.
 
     Raises BadInput before any of them is stored.
@@ -140,16 +140,16 @@ def checked_triples(triples: Iterable[Triple]) -> list[Triple]:
         raise BadInput(
             f"triples are a list of Triple(subject, relation, object), not {describe_value(triples)}"
         )
-    return [checked_triple(triple) for triple in triples]
+    return [check_triple(triple) for triple in triples]
 
 
-def require_part(text: object, name: str) -> None:
+def require_triple_part(text: object, name: str) -> None:
     """Raise BadInput unless a value is a text that can be a part of a triple."""
     require(text, str, f"the {name} of a triple is a text")
     assert isinstance(text, str)
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_TEXT_LENGTH:
         raise BadInput(
-            f"the {name} of a triple has {len(text):,} characters; {LONGEST_TEXT:,} are the most: keep long texts as documents"
+            f"the {name} of a triple has {len(text):,} characters; {MAX_TEXT_LENGTH:,} are the most: keep long texts as documents"
         )
     try:
         text.encode()
@@ -159,34 +159,34 @@ def require_part(text: object, name: str) -> None:
         ) from None
 
 
-def require_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
+def require_triple_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
     """Return the given parts of a query by name.
 
     Raises BadInput for an invalid part.
     """
-    given = {
+    parts = {
         name: text
         for name, text in (("subject", subject), ("relation", relation), ("object", object))
         if text is not None
     }
-    for name, text in given.items():
-        require_part(text, name)
-    return given
+    for name, text in parts.items():
+        require_triple_part(text, name)
+    return parts
 
 
-def deletable(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
+def require_deletion_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
     """Return the given parts of a deletion by name.
 
     Raises BadInput if there are none, since that would delete everything.
     """
-    if not (given := require_pattern(subject, relation, object)):
+    if not (parts := require_triple_pattern(subject, relation, object)):
         raise BadInput(
             "delete() without a subject, relation or object would delete everything: call clear() for that"
         )
-    return given
+    return parts
 
 
-def _in_utc(time: datetime) -> datetime:
+def to_utc(time: datetime) -> datetime:
     require(time, datetime, "the created_at of a triple is a datetime")
     if time.utcoffset() is None:
         raise BadInput(
@@ -201,14 +201,14 @@ def _in_utc(time: datetime) -> datetime:
 # --- keywords ---
 
 
-def folded_text(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Normalize a text for comparison: composed characters (NFC), case folded."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
-def spaced_words(text: str) -> str:
+def pad_words(text: str) -> str:
     """Return the words of a text in their form for comparison, with a space around each."""
-    return f" {' '.join(name_tokens(folded_text(text)))} "
+    return f" {' '.join(name_tokens(normalize_text(text)))} "
 
 
 @dataclass(frozen=True)
@@ -218,15 +218,15 @@ class Keyword:
     words: str  # with a space around each
     quoted: str = ""
 
-    def found_in(self, folded: str, words: str) -> bool:
+    def is_in(self, normalized: str, words: str) -> bool:
         """Return whether a text contains the keyword.
 
-        The text is given in the forms of `folded_text` and `spaced_words`.
+        The text is given in the forms of `normalize_text` and `pad_words`.
         """
-        return self.quoted in folded if self.quoted else self.words in words
+        return self.quoted in normalized if self.quoted else self.words in words
 
 
-def checked_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
+def check_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
     """Return the distinct keywords of a search, without those that contain no word.
 
     Raises BadInput for anything but a list of texts, and for too many.
@@ -236,22 +236,22 @@ def checked_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
             f'keywords are a list of texts, such as ["Alice", "Acme Corp"], not {describe_value(keywords)}'
         )
     require_count(top_k, 0, "top_k")
-    found: dict[Keyword, None] = {}
+    distinct: dict[Keyword, None] = {}
     for keyword in keywords:
         require(keyword, str, "a keyword is a text")
         inner = keyword.strip()
         if len(inner) > 2 and inner[0] in _QUOTES and inner[-1] == _QUOTES[inner[0]]:
-            made = Keyword(spaced_words(inner[1:-1]), folded_text(inner[1:-1]))
+            parsed = Keyword(pad_words(inner[1:-1]), normalize_text(inner[1:-1]))
         else:
-            made = Keyword(spaced_words(inner))
-        if made.quoted or made.words.strip():
-            found[made] = None
-    if len(found) > MOST_KEYWORDS:
-        raise BadInput(f"a search takes {MOST_KEYWORDS} keywords at most, not {len(found):,}")
-    return list(found)
+            parsed = Keyword(pad_words(inner))
+        if parsed.quoted or parsed.words.strip():
+            distinct[parsed] = None
+    if len(distinct) > MAX_KEYWORDS:
+        raise BadInput(f"a search takes {MAX_KEYWORDS} keywords at most, not {len(distinct):,}")
+    return list(distinct)
 
 
-def ranking_key(matched: int, triple: Triple) -> tuple[int, float, bool, datetime, int]:
+def search_rank(matched: int, triple: Triple) -> tuple[int, float, bool, datetime, int]:
     """Return the sort key of a search result, greater is better.
 
     It consists of the number of keywords matched, confidence, and recency. Ties keep the order of adding.
@@ -264,20 +264,20 @@ def ranking_key(matched: int, triple: Triple) -> tuple[int, float, bool, datetim
 # Triples in the memory of this process, for experiments and for up to some ten thousand triples.
 
 
-class _Kept(NamedTuple):
+class _StoredTriple(NamedTuple):
     triple: Triple
-    # each as `folded_text` and as `spaced_words`: a search looks at every triple
+    # each as `normalize_text` and as `pad_words`: a search looks at every triple
     parts: tuple[tuple[str, str], ...]
 
-    def holds(self, keyword: Keyword) -> bool:
-        return any(keyword.found_in(folded, words) for folded, words in self.parts)
+    def contains(self, keyword: Keyword) -> bool:
+        return any(keyword.is_in(normalized, words) for normalized, words in self.parts)
 
 
 class InMemoryTripleStore:
     """A triple store without a file, which several threads may use."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, str, str], _Kept] = {}
+        self._kept: dict[tuple[str, str, str], _StoredTriple] = {}
         self._lock = RLock()
 
     def add(self, triples: Iterable[Triple]) -> None:
@@ -285,12 +285,12 @@ class InMemoryTripleStore:
 
         An existing one changes nothing. Raises BadInput for an invalid triple.
         """
-        checked = checked_triples(triples)
+        checked = check_triples(triples)
         with self._lock:
             for triple in checked:
                 if triple.identity not in self._kept:
-                    parts = tuple((folded_text(part), spaced_words(part)) for part in triple.identity)
-                    self._kept[triple.identity] = _Kept(triple, parts)
+                    parts = tuple((normalize_text(part), pad_words(part)) for part in triple.identity)
+                    self._kept[triple.identity] = _StoredTriple(triple, parts)
 
     def query(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
@@ -299,7 +299,7 @@ class InMemoryTripleStore:
 
         None matches any text. Raises BadInput for an invalid part.
         """
-        return self._with(require_pattern(subject, relation, object))
+        return self._matching(require_triple_pattern(subject, relation, object))
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """Return the triples that contain any of the keywords.
@@ -307,13 +307,13 @@ class InMemoryTripleStore:
         Those with most keywords come first, then those of higher confidence, then the more recent. Raises
         BadInput for invalid keywords.
         """
-        wanted = checked_keywords(keywords, top_k)
+        checked = check_keywords(keywords, top_k)
         with self._lock:
-            counts = [(sum(map(kept.holds, wanted)), kept.triple) for kept in self._kept.values()]
-        found = sorted(
-            (each for each in counts if each[0]), key=lambda each: ranking_key(*each), reverse=True
+            counts = [(sum(map(stored.contains, checked)), stored.triple) for stored in self._kept.values()]
+        ranked = sorted(
+            (match for match in counts if match[0]), key=lambda match: search_rank(*match), reverse=True
         )
-        return [triple for _, triple in found[:top_k]]
+        return [triple for _, triple in ranked[:top_k]]
 
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
@@ -322,20 +322,20 @@ class InMemoryTripleStore:
 
         Raises BadInput without any part.
         """
-        given = deletable(subject, relation, object)
+        pattern = require_deletion_pattern(subject, relation, object)
         with self._lock:
-            gone = self._with(given)
-            for triple in gone:
+            deleted = self._matching(pattern)
+            for triple in deleted:
                 del self._kept[triple.identity]
-            return len(gone)
+            return len(deleted)
 
     def all(self) -> list[Triple]:
         """Return every triple, in the order of adding."""
-        return self._with({})
+        return self._matching({})
 
-    def newest(self, most: int) -> list[Triple]:
+    def newest(self, limit: int) -> list[Triple]:
         """Return the last `most` triples that were added, in the order of adding."""
-        return self.all()[-most:] if most else []
+        return self.all()[-limit:] if limit else []
 
     def clear(self) -> None:
         """Delete everything."""
@@ -349,9 +349,11 @@ class InMemoryTripleStore:
     def __repr__(self) -> str:
         return f"<InMemoryTripleStore: {format_count(self.count(), 'triple')}>"
 
-    def _with(self, given: Mapping[str, str]) -> list[Triple]:
+    def _matching(self, pattern: Mapping[str, str]) -> list[Triple]:
         with self._lock:
-            kept = [each.triple for each in self._kept.values()]
+            triples = [stored.triple for stored in self._kept.values()]
         return [
-            triple for triple in kept if all(getattr(triple, name) == text for name, text in given.items())
+            triple
+            for triple in triples
+            if all(getattr(triple, name) == text for name, text in pattern.items())
         ]

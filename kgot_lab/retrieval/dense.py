@@ -112,7 +112,7 @@ class _SearchOptions:
 
     def __post_init__(self) -> None:
         if self.keep is not None:
-            require_count(self.keep, 1, "keep", "it is how many hits a lane keeps")
+            require_count(self.keep, 1, "keep", "it is how many hits a retriever keeps")
 
 
 def _embed_texts(texts: list[str], embedder: Embedder) -> Matrix:
@@ -126,13 +126,13 @@ def _embed_texts(texts: list[str], embedder: Embedder) -> Matrix:
     return matrix
 
 
-def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _SearchOptions) -> Stage:
+def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, options: _SearchOptions) -> Stage:
     """Build a stage that ranks sorted ids by the cosine of their vector, or of their best one."""
-    keep, starts = lane.keep, lane.starts
+    keep, starts = options.keep, options.starts
     large = (
         keep is not None
         and starts is None
-        and not lane.exact
+        and not options.exact
         and len(ids) >= SIGN_BITS_FROM
         and CAN_COUNT_BITS
     )
@@ -158,4 +158,4 @@ def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, lane: _Sea
         order = argsort_descending(cosines)[:keep]  # the ids are sorted, so ties are by id
         return Ranking(ranking.query, HitColumns(ids, looked[order], cosines[order]))
 
-    return Stage(lane.name if keep is None else f"{lane.name} % {keep}", step)
+    return Stage(options.name if keep is None else f"{options.name} % {keep}", step)

@@ -18,7 +18,7 @@ from kgot_lab.graph.property_graph import Csr, csr
 from kgot_lab.retrieval.fusion import fused_ranking, rows_and_scores, scale_by_maximum, scale_by_range
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import normalise_nfc
+from kgot_lab.text.words import LEADING_STOP_WORDS, NAME_STOP_WORDS, normalise_nfc
 from kgot_lab.types import Document, Edge, Node, Ranking, Triple, checked_documents, full_text
 
 # Names in a text: titles of documents, and runs of capitalised words. No model or dictionary is needed.
@@ -34,11 +34,6 @@ CAPITALISED_RUN = re.compile(
     rf"[{CAPITAL_LETTERS}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_LINKING_WORDS}\s+){{0,2}}[{CAPITAL_LETTERS}0-9][\w.&'’-]*)*"
 )
 NAME_SPLIT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
-NAME_STOP_WORDS = frozenset(
-    "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
-    "they their i you we not no one two first new are has have had did does do".split()
-)
-LEADING_STOP_WORDS = NAME_STOP_WORDS - frozenset("new first one two no".split())  # New York is not York
 
 
 def normalise_name(name: str) -> str:

@@ -33,14 +33,14 @@ def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     scaled, weights = SCALES[scale], [weight for weight, _ in retrievers]
 
     def step(ranking: Ranking) -> Ranking:
-        results = [lane(ranking) for _, lane in retrievers]
+        results = [retriever(ranking) for _, retriever in retrievers]
         ids, lists = merge_rankings(results)
         scores = np.zeros(len(ids))
         for weight, (rows, found) in zip(weights, lists, strict=True):
             scores[rows] += weight * scaled(found)
         return fused_ranking(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
 
-    names = [f"{weight:g} {lane.name}" for weight, lane in retrievers] + [f"scale={scale}"] * (
+    names = [f"{weight:g} {retriever.name}" for weight, retriever in retrievers] + [f"scale={scale}"] * (
         scale != "range"
     )
     return Stage(f"weighted({', '.join(names)})", step)
@@ -86,21 +86,21 @@ def strongest(*stages: Stage) -> Stage:
     return Stage(f"strongest({', '.join(stage.name for stage in stages)})", step)
 
 
-def _check_weighted(lanes: Sequence[object]) -> None:
+def _check_weighted(pairs: Sequence[object]) -> None:
     """Raise BadInput unless these are pairs of a weight and a stage, with at least one weight above 0."""
-    for lane in lanes:
-        if not (isinstance(lane, tuple | list) and len(lane) == 2 and isinstance(lane[1], Stage)):
+    for pair in pairs:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[1], Stage)):
             raise BadInput(
-                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(lane)}"
+                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(pair)}"
             )
-        weight = lane[0]
+        weight = pair[0]
         if (
             isinstance(weight, bool)
             or not isinstance(weight, int | float | np.number)
             or not (math.isfinite(weight) and weight >= 0)
         ):
             raise BadInput(f"weighted() takes weights of 0 or more, which {describe_value(weight)} is not")
-    if not any(lane[0] > 0 for lane in lanes if isinstance(lane, tuple | list)):
+    if not any(pair[0] > 0 for pair in pairs if isinstance(pair, tuple | list)):
         raise BadInput("weighted() takes at least one pair (weight, stage) with a weight above 0")
 
 
@@ -217,12 +217,14 @@ def _checked_rows(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     """Return the rows and scores of a ranking after checking that it can be fused."""
     scores = ranking_scores(ranking)
     if rows.size and np.bincount(rows).max() > 1:
-        raise BadInput(f"lane {ranking.system!r} found a document twice; the ids of a ranking must be unique")
+        raise BadInput(
+            f"retriever {ranking.system!r} found a document twice; the ids of a ranking must be unique"
+        )
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         id, score = ranking.hits[int(bad[0])]
         raise BadInput(
-            f"lane {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused"
+            f"retriever {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused"
         )
     return rows, scores
 
@@ -274,7 +276,7 @@ WEIGHT_PRESETS: Mapping[str, Weights] = {
 }
 
 
-def normalised_weights(weights: str | Weights, *lanes: str) -> Weights:
+def normalised_weights(weights: str | Weights, *names: str) -> Weights:
     """Return the weights of some retrievers by a preset or by custom weights, normalised to a sum of 1.
 
     Retrievers that are not named get 0. Custom weights may have any sum. If none is missing from a preset,
@@ -286,10 +288,10 @@ def normalised_weights(weights: str | Weights, *lanes: str) -> Weights:
     all = asdict(weights if isinstance(weights, Weights) else WEIGHT_PRESETS[weights])
     for name, weight in all.items():
         require_amount(weight, f"the weight of {name}")
-    given = {name: weight if name in lanes else 0.0 for name, weight in all.items()}
+    given = {name: weight if name in names else 0.0 for name, weight in all.items()}
     if not any(given.values()):
         raise BadInput(
-            f"hybrid({weights!r}) takes at least one lane that weighs more than 0 in {Weights(**all)}"
+            f"hybrid({weights!r}) takes at least one retriever that weighs more than 0 in {Weights(**all)}"
         )
     # no division if nothing is missing, so that a full preset is exact
     total = 1.0 if given == all and math.isclose(sum(all.values()), 1.0) else sum(given.values())
@@ -310,9 +312,15 @@ def hybrid(
     not run. `preset` may also be custom Weights. Raises UnknownName for an unknown preset, and BadInput as
     `normalised_weights` does.
     """
-    lanes = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
-    share = asdict(normalised_weights(preset, *(name for name, lane in lanes.items() if lane is not None)))
+    retrievers = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
+    share = asdict(
+        normalised_weights(preset, *(name for name, stage in retrievers.items() if stage is not None))
+    )
     return weighted(
-        *((share[name], lane) for name, lane in lanes.items() if lane is not None and share[name] > 0),
+        *(
+            (share[name], stage)
+            for name, stage in retrievers.items()
+            if stage is not None and share[name] > 0
+        ),
         scale="maximum",
     )

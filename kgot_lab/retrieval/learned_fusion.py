@@ -49,7 +49,7 @@ class LearnedFusion:
             or len(set(self.lanes)) < len(self.lanes)
         ):
             raise BadInput(
-                f"the lanes of a learned fusion are one name or more, each once, not {describe_value(self.lanes)}"
+                f"the retrievers of a learned fusion are one name or more, each once, not {describe_value(self.lanes)}"
             )
         for name in ("scores", "ranks"):
             if len(getattr(self, name)) != len(self.lanes):
@@ -61,7 +61,7 @@ class LearnedFusion:
                 raise BadInput(
                     f"the weights of a learned fusion are finite numbers, not {describe_value(weight)}"
                 )
-        require_count(self.pool, 1, "pool", "it is how many hits of each lane are looked at")
+        require_count(self.pool, 1, "pool", "it is how many hits of each retriever are used")
         require_count(self.queries, 1, "queries", "it is on how many a fusion was learnt")
 
     def as_json(self) -> dict[str, Json]:
@@ -102,7 +102,7 @@ def learned(retrievers: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
     _check_retrievers(retrievers)
     if missing := [name for name in fusion.lanes if name not in retrievers]:
         raise BadInput(
-            f"the fusion was learnt with {', '.join(missing)}, which is not among the lanes {', '.join(retrievers)}"
+            f"the fusion was learnt with {', '.join(missing)}, which is not among the retrievers {', '.join(retrievers)}"
         )
     stages = [retrievers[name] for name in fusion.lanes]
     weights = np.array([*fusion.scores, *fusion.ranks])
@@ -130,17 +130,19 @@ def learn_fusion(
     are relevant. Each document in the first `pool` of any retriever is an example, relevant or not. Raises
     BadInput without a retriever, without a query, or if no retriever finds anything relevant.
     """
-    require_count(pool, 1, "pool", "it is how many hits of each lane are looked at")
+    require_count(pool, 1, "pool", "it is how many hits of each retriever are used")
     _check_retrievers(retrievers)
     require(relevant, Mapping, "relevant has the ids of documents for the id of each query")
     queries = tuple(queries)
     for query in queries:
         require(query, Query, "a fusion is learnt from queries with ids, as in [Query('who?', 'q1')]")
     if not retrievers or not queries:
-        raise BadInput("a fusion is learnt from one lane or more, and from queries whose answers are known")
+        raise BadInput(
+            "a fusion is learnt from one retriever or more, and from queries whose answers are known"
+        )
     tables, answers = list[_Floats](), list[_Floats]()
     for query in queries:
-        ids, features = pooled_features([lane.search(query) for lane in retrievers.values()], pool)
+        ids, features = pooled_features([retriever.search(query) for retriever in retrievers.values()], pool)
         right = _relevant_ids(relevant.get(query.id, ()), query)
         tables.append(features)
         answers.append(np.array([id in right for id in ids], np.float64))
@@ -152,10 +154,10 @@ def learn_fusion(
     )
 
 
-def _check_retrievers(lanes: object) -> None:
-    require(lanes, Mapping, 'lanes are stages by their names, as in {"words": bm25(documents)}')
-    for stage in lanes.values():  # type: ignore[attr-defined]
-        require(stage, Stage, "a lane is a stage")
+def _check_retrievers(retrievers: object) -> None:
+    require(retrievers, Mapping, 'retrievers are stages by their names, as in {"words": bm25(documents)}')
+    for stage in retrievers.values():  # type: ignore[attr-defined]
+        require(stage, Stage, "a retriever is a stage")
 
 
 def _relevant_ids(relevant: object, query: Query) -> set[str]:
@@ -266,11 +268,11 @@ class Selection:
         return tuple(trial.lane for trial in self.trials if trial.verdict == REFUSED)
 
     def __repr__(self) -> str:
-        wide = max(len("lane"), *(len(trial.lane) for trial in self.trials))
+        wide = max(len("retriever"), *(len(trial.lane) for trial in self.trials))
         lines = [
             f"<Selection: {len(self.selected)} of {len(self.trials)} retrievers selected, margin {self.margin:g}: {self.stage.name}>"
         ]
-        lines.append(f"  {'lane':{wide}}  alone  without   with  verdict")
+        lines.append(f"  {'retriever':{wide}}  alone  without   with  verdict")
         for trial in self.trials:
             fusion = (
                 f"{'-':>7}  {'-':>5}"
@@ -302,8 +304,8 @@ def select_retrievers(
         or not isinstance(margin, int | float)
         or not (math.isfinite(margin) and margin >= 0)
     ):
-        raise BadInput(f"the margin of a gate must be a number of 0 or more, not {margin!r}")
-    alone = {name: _finite_quality(quality, lane) for name, lane in named.items()}
+        raise BadInput(f"the margin of the selection must be a number of 0 or more, not {margin!r}")
+    alone = {name: _finite_quality(quality, stage) for name, stage in named.items()}
     first, *others = sorted(named, key=lambda name: (-alone[name], name))
     stage, level, inside = named[first], alone[first], [named[first]]
     trials = [Trial(first, level, level, level, _FIRST)]
@@ -317,17 +319,19 @@ def select_retrievers(
     return Selection(stage, tuple(trials), margin)
 
 
-def _retrievers_by_name(lanes: Mapping[str, Stage] | Sequence[Stage]) -> dict[str, Stage]:
-    named = dict(lanes) if isinstance(lanes, Mapping) else {lane.name: lane for lane in lanes}
+def _retrievers_by_name(retrievers: Mapping[str, Stage] | Sequence[Stage]) -> dict[str, Stage]:
+    named = (
+        dict(retrievers) if isinstance(retrievers, Mapping) else {stage.name: stage for stage in retrievers}
+    )
     if not named:
-        raise BadInput("a gate takes at least one lane")
-    if len(named) < len(lanes):
-        raise BadInput("two lanes have the same name; give the gate a dictionary with a name for each")
+        raise BadInput("the selection takes at least one retriever")
+    if len(named) < len(retrievers):
+        raise BadInput("two retrievers have the same name; give a dictionary with a name for each")
     return named
 
 
 def _finite_quality(quality: Callable[[Stage], float], stage: Stage) -> float:
     value = float(quality(stage))
     if not math.isfinite(value):
-        raise BadInput(f"the quality of {stage.name!r} is {value}; a gate needs a finite number")
+        raise BadInput(f"the quality of {stage.name!r} is {value}; the selection needs a finite number")
     return value

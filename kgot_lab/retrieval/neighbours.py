@@ -45,11 +45,11 @@ def boost(
     """
     if not (math.isfinite(weight) and weight >= 0):
         raise BadInput(f"the weight of a boost is a number of 0 or more, not {weight}")
-    lane = _boost_stage(graph, types, outgoing, incoming)
+    boost_stage = _boost_stage(graph, types, outgoing, incoming)
     keep = _checked_seeds(seeds)
 
     def step(ranking: Ranking) -> Ranking:
-        near = lane(best(ranking, keep))
+        near = boost_stage(best(ranking, keep))
         ids, ((rows, earlier), (boosted, boosts)) = merge_rankings([ranking, near])
         scores = np.zeros(len(ids))
         scores[rows] = scale_by_range(earlier)
@@ -84,7 +84,7 @@ def boosted_neighbours(
     largest. With `types`, only edges of these types count. Loops are ignored. A seed is found only if another
     seed is linked to it. Raises BadInput as `boost` does.
     """
-    lane = _boost_stage(graph, types, outgoing, incoming)
+    boost_stage = _boost_stage(graph, types, outgoing, incoming)
     keep = _checked_seeds(seeds)
     name = _stage_name(
         "around",
@@ -94,7 +94,7 @@ def boosted_neighbours(
         incoming=(incoming, INCOMING_BOOST),
         seeds=(seeds, BOOST_SEEDS),
     )
-    return Stage(name, lambda ranking: lane(best(start(ranking), keep)))
+    return Stage(name, lambda ranking: boost_stage(best(start(ranking), keep)))
 
 
 def jaccard(

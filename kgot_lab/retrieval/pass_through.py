@@ -86,9 +86,9 @@ def traverse(
         if walk.rest:
             ids = list(dict.fromkeys(chain(ids, filter(terrain.described_ids.__contains__, close.ids))))
         walked = Ranking(ranking.query, _found_by_rank(list(paths)), "walk", paths=paths)
-        lanes = (near, close, walked) if similarity else (near, walked)
+        inputs = (near, close, walked) if similarity else (near, walked)
         return Ranking(
-            ranking.query, _found_by_rank(ids), lanes=tuple((1.0, lane) for lane in lanes), paths=paths
+            ranking.query, _found_by_rank(ids), lanes=tuple((1.0, ranked) for ranked in inputs), paths=paths
         )
 
     verb = "pass-through" if through_hubs else "neighbours"

@@ -5,21 +5,24 @@ from __future__ import annotations
 from kgot_lab.errors import BadInput, LabError, NoSandbox, SandboxError, UnknownName
 from kgot_lab.sandbox.launchers import KINDS, LANGUAGES
 from kgot_lab.sandbox.process import Launch, Sandbox
+from kgot_lab.types import STATEMENT_SECONDS
 
-_HINT = (
+_INSTALL_HINT = (
     "no sandbox works on this machine, and a statement written by a model is never run without one. Install one of these: "
     "apt install bubblewrap (Linux), pip install 'kgot_lab[local]' (Linux, no root), or Docker (Linux, macOS, Windows)."
 )
 
-_NO_MEMORY = "no sandbox could be started for want of memory: free some, or raise the limit (ulimit -v)."
-_SHORTAGES = {  # messages of a system, in lower case, that has a sandbox which cannot be started now
+_OUT_OF_MEMORY_HINT = (
+    "no sandbox could be started for want of memory: free some, or raise the limit (ulimit -v)."
+)
+_SHORTAGE_HINTS = {  # messages of a system, in lower case, that has a sandbox which cannot be started now
     "too many open files": "no sandbox could be started, because this process may open no more files: raise the limit (ulimit -n 1024).",
     **dict.fromkeys(
         (
             "cannot allocate", "could not allocate", "unable to allocate", "reserve enough space", "insufficient memory", "out of memory",
             "outofmemory", "memoryerror", "more memory than it may have", "initialization of vm",
         ),
-        _NO_MEMORY,
+        _OUT_OF_MEMORY_HINT,
     ),
 }  # fmt: skip
 
@@ -28,7 +31,7 @@ def open_sandbox(
     kind: str = "auto",
     *,
     language: str = "python",
-    seconds: float = 5.0,
+    seconds: float = STATEMENT_SECONDS,
     memory_mb: int = 512,
     unsafe: bool = False,
 ) -> Sandbox:
@@ -42,27 +45,32 @@ def open_sandbox(
         raise UnknownName("sandbox", kind, (*KINDS, "auto"))
     if language not in LANGUAGES:
         raise UnknownName("language", language, LANGUAGES)
-    spoken = LANGUAGES[language]
-    spoken.shown()
+    language_spec = LANGUAGES[language]
+    language_spec.visible_paths()
     if kind == "unsafe" and not unsafe:
         raise BadInput(
             "the unsafe sandbox lets a model's code read your files; if you want that, pass unsafe=True"
         )
-    tried = []
+    failures = []
     for name in [name for name in KINDS if unsafe or name != "unsafe"] if kind == "auto" else [kind]:
-        for launch in KINDS[name](spoken, memory_mb):
+        for launch in KINDS[name](language_spec, memory_mb):
             sandbox = Sandbox(launch, seconds=seconds, memory_mb=memory_mb)
             try:
-                if sandbox.read(spoken.probe):
+                if sandbox.read(language_spec.probe):
                     return sandbox
                 raise SandboxError("it finds nothing")
             except LabError as error:
                 sandbox.close()
-                tried.append(f"{launch.kind} ({launch.command[0]}): {error}")
+                failures.append(f"{launch.kind} ({launch.command[0]}): {error}")
     hint = next(
-        (told for words, told in _SHORTAGES.items() if any(words in trial.lower() for trial in tried)), _HINT
+        (
+            shortage_hint
+            for pattern, shortage_hint in _SHORTAGE_HINTS.items()
+            if any(pattern in failure.lower() for failure in failures)
+        ),
+        _INSTALL_HINT,
     )
-    raise NoSandbox("\n".join([hint, *(f"Tried {trial}" for trial in tried)]))
+    raise NoSandbox("\n".join([hint, *(f"Tried {failure}" for failure in failures)]))
 
 
 def probe() -> str:
@@ -81,7 +89,7 @@ class Calculator:
     does not isolate.
     """
 
-    def __init__(self, *, unsafe: bool = False, seconds: float = 5.0):
+    def __init__(self, *, unsafe: bool = False, seconds: float = STATEMENT_SECONDS):
         self._unsafe, self.seconds = unsafe, seconds
         self._sandbox: Sandbox | None = None
 
@@ -90,9 +98,9 @@ class Calculator:
 
         `seconds` replaces the time limit for this call. Raises QueryFailed if the code fails, or NoSandbox.
         """
-        return self.opened().compute(code, seconds=seconds)
+        return self.open_once().compute(code, seconds=seconds)
 
-    def opened(self) -> Sandbox:
+    def open_once(self) -> Sandbox:
         """Return the sandbox, starting it at the first call.
 
         Raises NoSandbox if none works.

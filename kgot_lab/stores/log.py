@@ -23,7 +23,7 @@ from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.graph.changes import Identity, Truth
 from kgot_lab.io.files import read_regular
 from kgot_lab.io.processes import hold, tell_of_forks
-from kgot_lab.sandbox.replies import account_of, removal_of
+from kgot_lab.sandbox.replies import encode_element, encode_removal
 from kgot_lab.stores.hash_chain import (
     CHAINED,
     FRESH,
@@ -265,14 +265,14 @@ def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dic
 
 def _record(diff: Diff) -> dict[str, Json]:
     nodes = [
-        *map(removal_of, diff.removed_nodes),
-        *map(account_of, diff.added_nodes),
-        *(account_of(after) for _, after in diff.changed_nodes),
+        *map(encode_removal, diff.removed_nodes),
+        *map(encode_element, diff.added_nodes),
+        *(encode_element(after) for _, after in diff.changed_nodes),
     ]
     edges = [
-        *map(removal_of, diff.removed_edges),
-        *map(account_of, diff.added_edges),
-        *(account_of(after) for _, after in diff.changed_edges),
+        *map(encode_removal, diff.removed_edges),
+        *map(encode_element, diff.added_edges),
+        *(encode_element(after) for _, after in diff.changed_edges),
     ]
     return {"nodes": nodes, "edges": edges}
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.changes import Identity, Truth, same_value
-from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.statements import path_query, require_statement
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -447,7 +447,7 @@ SELECT {_QUOTED} FROM paths ORDER BY worth DESC, {order} LIMIT {most}"""
 def _fact_paths(near: str, far: str) -> str:
     """Build the SELECT for the paths that follow a fact from one of its ends to the other."""
     return f"""SELECT starts.id, '', {_texts("fact")}, fact.type, fact.source, fact.target, '',
-  b.title, b.place, b.sentence, b.origin, {FACT_WORTH} + b.worth
+  b.title, b.place, b.sentence, b.origin, {FACT_SCORE} + b.worth
   FROM starts JOIN edges fact ON fact.{near} = starts.id JOIN told b ON b.title = fact.{far}
   WHERE fact.type NOT IN ('{SAYS_SENTENCE}', '{MENTIONS_NAME}') AND b.title <> starts.id"""
 

@@ -50,13 +50,25 @@ _UNSPACED_SCRIPTS = (  # Thai to Khmer, Japanese, Chinese; Korean too, whose par
 )
 _UNSPACED = re.compile(f"[{_UNSPACED_SCRIPTS}]|[^{_UNSPACED_SCRIPTS}]+")
 _SEARCH_WORD = re.compile(r"\b\w\w+\b")
-SEARCH_STOP_WORDS = frozenset(
+# Stop words. Each list is part of a published method or of published figures, so they differ.
+
+SEARCH_STOP_WORDS = frozenset(  # Lucene's, which bm25s also uses: not searched by lexical retrieval
     "a an and are as at be but by for if in into is it no not of on or such "
     "that the their then there these they this to was will with".split()
-)  # Lucene's, which bm25s also uses
-CONTENT_STOP_WORDS = frozenset(
+)
+CONTENT_STOP_WORDS = frozenset(  # not compared as the content of a text
     "a an and are as at be been but by did do does for from had has have he her his how i in is it its of on or s she that the their "
     "them then there they this to was were what when where which who whom whose why will with".split()
+)
+NAME_STOP_WORDS = frozenset(  # no name of a document by themselves, and no context of a name
+    "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
+    "they their i you we not no one two first new are has have had did does do".split()
+)
+LEADING_STOP_WORDS = NAME_STOP_WORDS - frozenset(
+    "new first one two no".split()
+)  # dropped before a name; New York is not York
+COMPARED_STOP_WORDS = frozenset(  # left out of the two things that a question compares
+    "a an the that those one of is are was were do does did has have had be been".split()
 )
 
 

@@ -252,7 +252,7 @@ def _python(at_hand: AtHand) -> Tool:
     if at_hand.computer is None:
         raise BadInput("no sandbox to run Python in is given")
     if isinstance(at_hand.computer, Calculator):
-        at_hand.computer.opened()  # otherwise it would fail in the middle of a run; the sandbox stays open for the first call
+        at_hand.computer.open_once()  # otherwise it would fail in the middle of a run; the sandbox stays open for the first call
     return python(at_hand.computer)
 
 

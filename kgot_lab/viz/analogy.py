@@ -18,16 +18,19 @@ from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, SPECI
 from kgot_lab.similarity.delta import Verified as Said
 from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.analogy_picture import Likeness, PictureRow, Section, Unit, picture
+from kgot_lab.viz.analogy_picture import PictureRow, Section, TextComparison, Unit, comparison_picture
 from kgot_lab.viz.static.drawing import StaticPicture
-from kgot_lab.viz.static.markup import Markup, folded, image, joined, shortened
+from kgot_lab.viz.static.markup import Markup, collapsible, concat, image_element, shorten
 from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # The structure view: two texts, their skeletons and alignment, and the delta of the edge between them.
 
 # The comparison of two texts: the verdict in words, and their aligned sentences and events.
 
-_WHOLE, SKELETON = 14, 8  # maximum lines of a text that is not split into sentences, and of a skeleton
+_MAX_TEXT_LINES, MAX_SKELETON_LINES = (
+    14,
+    8,
+)  # maximum lines of a text that is not split into sentences, and of a skeleton
 _BANDS = {
     NEGATIVE: "the texts are more alike than their skeletons",
     LOW: "the skeletons are hardly more alike than the texts",
@@ -64,11 +67,11 @@ class Rules:
     kept: StoredAlignment | None = None
 
 
-def comparison(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Likeness:
+def compare_sides(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> TextComparison:
     """Compare two texts and collect the verdict, its reasons, the aligned rows and the role mapping."""
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
     sign, headline = _headline(pair, rules)
-    return Likeness(
+    return TextComparison(
         (sides[0].title, sides[1].title),
         sign,
         headline,
@@ -78,24 +81,26 @@ def comparison(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Li
         (rules.thresholds.skeleton, rules.thresholds.delta),
         tuple(_sections(pair, sides, rules)),
         alignment.roles.counterparts if alignment else (),
-        _about_roles(alignment.roles) if alignment else "",
+        _describe_roles(alignment.roles) if alignment else "",
     )
 
 
-def likeness_in_words(told: Likeness) -> str:
+def describe_comparison(comparison: TextComparison) -> str:
     """Describe a comparison in a few sentences, as the picture's text alternative."""
     pairs = (
         f"{sum(row.similarity is not None for row in part.rows)} of {len(part.rows)} rows in pairs"
-        for part in told.sections
+        for part in comparison.sections
     )
     parts = "; ".join(
-        f"{part.name.lower()}: {counted}" for part, counted in zip(told.sections, pairs, strict=True)
+        f"{part.name.lower()}: {counted}" for part, counted in zip(comparison.sections, pairs, strict=True)
     )
-    one, other = (shortened(title, 80) for title in told.titles)
-    return f"{one} and {other}: {told.headline}. {' '.join(told.reasons)} {parts.capitalize()}."
+    first, second = (shorten(title, 80) for title in comparison.titles)
+    return (
+        f"{first} and {second}: {comparison.headline}. {' '.join(comparison.reasons)} {parts.capitalize()}."
+    )
 
 
-def signed_delta(number: float) -> str:
+def format_delta(number: float) -> str:
     """Format a number with its sign and three decimal places."""
     return f"{round(number, DIGITS) + 0.0:+.3f}".replace("-", "\u2212")
 
@@ -122,38 +127,42 @@ def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
 
 def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
     """Yield the reasons for the verdict: the band, the thresholds, the length and the verifier's finding."""
-    yield f"Delta {signed_delta(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
-    yield _measured(pair, rules)
+    yield f"Delta {format_delta(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
+    yield _compare_with_thresholds(pair, rules)
     if short := rules.thresholds.too_short(pair):
         yield f"They are {short}: unrelated sentences as short as these often reach the thresholds."
     if pair.alignment is None:
         yield "No verifier was asked here, so nothing has looked at the course of events."
     elif pair.veto:
-        yield f"The verifier refuses it: {pair.veto}. Measured: {_runs(pair.alignment)}."
+        yield f"The verifier refuses it: {pair.veto}. Measured: {_format_verifier_scores(pair.alignment)}."
     else:
-        yield f"The verifier lets it stand. Measured: {_runs(pair.alignment)}."
+        yield f"The verifier lets it stand. Measured: {_format_verifier_scores(pair.alignment)}."
     if rules.kept is not None and rules.kept != pair.alignment and bool(rules.kept.veto) != bool(pair.veto):
         yield f"The edge itself keeps another verdict: {rules.kept.veto or 'it stands'}."
 
 
-def _measured(pair: Pair, rules: Rules) -> str:
+def _compare_with_thresholds(pair: Pair, rules: Rules) -> str:
     """Compare the similarities of a pair with the thresholds, in one sentence."""
-    least, by = rules.thresholds.skeleton, rules.thresholds.delta
-    low = []
-    if round(pair.skeleton, DIGITS) < least:
-        low.append(f"the skeletons are not alike enough ({_decimals(pair.skeleton)} of at least {least:g})")
-    low += [f"the delta is too small ({signed_delta(pair.delta)} of at least {by:+g})"] * (pair.delta < by)
-    if low:
-        return f"By the thresholds {rules.whence}, {' and '.join(low)}.".replace("-", "\u2212")
-    reached = f"skeletons {_decimals(pair.skeleton)} of at least {least:g}, delta {signed_delta(pair.delta)} of at least {by:+g}"
-    return f"Both thresholds {rules.whence} are reached: {reached}.".replace("-", "\u2212")
+    min_skeleton, min_delta = rules.thresholds.skeleton, rules.thresholds.delta
+    failures = []
+    if round(pair.skeleton, DIGITS) < min_skeleton:
+        failures.append(
+            f"the skeletons are not alike enough ({_decimals(pair.skeleton)} of at least {min_skeleton:g})"
+        )
+    failures += [f"the delta is too small ({format_delta(pair.delta)} of at least {min_delta:+g})"] * (
+        pair.delta < min_delta
+    )
+    if failures:
+        return f"By the thresholds {rules.whence}, {' and '.join(failures)}.".replace("-", "\u2212")
+    values = f"skeletons {_decimals(pair.skeleton)} of at least {min_skeleton:g}, delta {format_delta(pair.delta)} of at least {min_delta:+g}"
+    return f"Both thresholds {rules.whence} are reached: {values}.".replace("-", "\u2212")
 
 
-def _runs(found: Said) -> str:
+def _format_verifier_scores(found: Said) -> str:
     """Format the verifier's score, and for an Alignment also its backward score and Kendall's tau."""
     if not isinstance(found, Alignment):
         return f"score {_decimals(found.score)}"
-    return f"score {_decimals(found.score)}, read backwards {_decimals(found.backward)}, order (Kendall's tau) {signed_delta(found.order)}"
+    return f"score {_decimals(found.score)}, read backwards {_decimals(found.backward)}, order (Kendall's tau) {format_delta(found.order)}"
 
 
 def _decimals(number: float) -> str:
@@ -170,24 +179,28 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
     if the alignment has any.
     """
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
-    told = alignment is not None and bool(alignment.events)
+    has_events = alignment is not None and bool(alignment.events)
     weak = f"the thicker the line, the more alike; dashed: below {rules.limits.partner:.2f}, no partner"
     if alignment is None:
-        whole = PictureRow(_whole_text(sides[0].text), _whole_text(sides[1].text))
+        whole = PictureRow(_text_unit(sides[0].text), _text_unit(sides[1].text))
         note = "an aligner would lay them side by side: give aligner="
-        yield Section("Texts", (whole,), note, lines=_WHOLE)
+        yield Section("Texts", (whole,), note, lines=_MAX_TEXT_LINES)
     else:
-        note, least = ("the thicker the line, the more alike", -1.0) if told else (weak, rules.limits.partner)
+        note, least = (
+            ("the thicker the line, the more alike", -1.0) if has_events else (weak, rules.limits.partner)
+        )
         yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), note, least)
-    skeletons = PictureRow(_skeleton(sides[0]), _skeleton(sides[1]), pair.skeleton, places=3)
+    skeletons = PictureRow(_skeleton_unit(sides[0]), _skeleton_unit(sides[1]), pair.skeleton, places=3)
     below = "dashed: below the threshold" * (round(pair.skeleton, DIGITS) < rules.thresholds.skeleton)
-    yield Section("Skeletons", (skeletons,), below, rules.thresholds.skeleton if below else -1.0, SKELETON)
-    if alignment is not None and told:
+    yield Section(
+        "Skeletons", (skeletons,), below, rules.thresholds.skeleton if below else -1.0, MAX_SKELETON_LINES
+    )
+    if alignment is not None and has_events:
         ours, theirs = (
             [Unit(event.phrase, event.denied) for event in text.events]
             for text in (alignment.source, alignment.target)
         )
-        rows = _side_by_side(ours, theirs, alignment.events)
+        rows = _align_rows(ours, theirs, alignment.events)
         yield Section("Events", rows, f"… stands for a pronoun or a clause; {weak}", rules.limits.partner)
 
 
@@ -200,53 +213,53 @@ def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
     texts = alignment.source, alignment.target
     ours, theirs = ([place for place, each in enumerate(text.sentences) if each.masked] for text in texts)
     matches = [Match(ours[each.source], theirs[each.target], each.similarity) for each in alignment.sentences]
-    return _side_by_side(_sentences(texts[0]), _sentences(texts[1]), matches)
+    return _align_rows(_sentence_units(texts[0]), _sentence_units(texts[1]), matches)
 
 
-def _side_by_side(
+def _align_rows(
     ours: Sequence[Unit], theirs: Sequence[Unit], matches: Iterable[Match]
 ) -> tuple[PictureRow, ...]:
     """Return a row for each match and for each unmatched unit, in the order of both texts."""
     rows, left, right = [], 0, 0
     for match in (*matches, None):
-        ends = (match.source, match.target) if match else (len(ours), len(theirs))
-        rows += [PictureRow(left=unit) for unit in ours[left : ends[0]]]
-        rows += [PictureRow(right=unit) for unit in theirs[right : ends[1]]]
+        positions = (match.source, match.target) if match else (len(ours), len(theirs))
+        rows += [PictureRow(left=unit) for unit in ours[left : positions[0]]]
+        rows += [PictureRow(right=unit) for unit in theirs[right : positions[1]]]
         if match:
             rows.append(PictureRow(ours[match.source], theirs[match.target], match.similarity))
-        left, right = ends[0] + 1, ends[1] + 1
+        left, right = positions[0] + 1, positions[1] + 1
     return tuple(rows)
 
 
-def _sentences(text: Analysis) -> list[Unit]:
+def _sentence_units(text: Analysis) -> list[Unit]:
     if not text.sentences:
-        return [_whole_text(text.text)]
+        return [_text_unit(text.text)]
     bare = "nothing to compare is left without its nouns"
     return [Unit(sentence.text, sentence.denied, bare * (not sentence.masked)) for sentence in text.sentences]
 
 
-def _whole_text(text: str) -> Unit:
+def _text_unit(text: str) -> Unit:
     return Unit(text) if text.strip() else Unit("", note="this text is blank")
 
 
-def _skeleton(side: TextSide) -> Unit:
+def _skeleton_unit(side: TextSide) -> Unit:
     if not side.skeleton.strip():
         return Unit("", note="no skeleton is at hand: give skeletons=")
     return Unit(side.skeleton, note=f"leaked from the text: {', '.join(side.leaks)}" if side.leaks else "")
 
 
-def _about_roles(roles: RoleMap) -> str:
+def _describe_roles(roles: RoleMap) -> str:
     """Summarize the mapping of nouns: agreement one to one, votes and identical nouns."""
     if not roles.votes:
         return "no role is filled by a noun in both texts"
-    said = f"{roles.consistency:.0%} of {roles.votes} shared roles agree one to one; {roles.same} filled by the same noun"
-    return said + "; dashed: against one to one" * (roles.consistency < 1)
+    summary = f"{roles.consistency:.0%} of {roles.votes} shared roles agree one to one; {roles.same} filled by the same noun"
+    return summary + "; dashed: against one to one" * (roles.consistency < 1)
 
 
 Texts = Mapping[str, str]
 _YES_NO = {True: "yes", False: "no"}
-_WIDE = 48  # characters per column in plain text
-NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
+_COLUMN_WIDTH = 48  # characters per column in plain text
+WRONG_TYPE = "a structure view shows a Pair of compare_texts, a delta edge"
 
 
 def structure(
@@ -269,8 +282,8 @@ def structure(
     Raises BadInput if an edge lacks one of the two similarities, if an id has no text, or if there are no
     edges.
     """
-    known, names = _known(texts)
-    source = _Source(_in_order(what), known, names, skeletons or {}, (aligner, thresholds))
+    texts_by_id, names = _texts_and_names(texts)
+    source = _ViewSource(_sorted_edges(what), texts_by_id, names, skeletons or {}, (aligner, thresholds))
     return source.view(what if isinstance(what, Pair) else 1)
 
 
@@ -282,8 +295,8 @@ class StructureView(StaticPicture):
     texts: tuple[str, str]
     svg: Markup
     alt: str  # description of the picture in words
-    _told: Likeness = field(compare=False)
-    _source: _Source = field(compare=False)
+    _comparison: TextComparison = field(compare=False)
+    _source: _ViewSource = field(compare=False)
 
     def of(self, which: Edge | Pair | int) -> StructureView:
         """Return the view of another edge or pair, or of the edge with this number in `choices`.
@@ -297,7 +310,7 @@ class StructureView(StaticPicture):
         edges, name = self._source.edges, self._source.name
         rows = []
         for number, edge in enumerate(edges[:limit], 1):
-            delta, veto = signed_delta(_pair(edge).delta), str(edge.properties.get("veto") or "")
+            delta, veto = format_delta(_edge_pair(edge).delta), str(edge.properties.get("veto") or "")
             rows.append((str(number), name(edge.source), name(edge.target), delta, veto))
         return Table((sheet(("number", "one", "other", "delta", "veto"), rows, "Edges", len(edges)),))
 
@@ -306,28 +319,36 @@ class StructureView(StaticPicture):
 
         No text is truncated.
         """
-        told, (one, other) = self._told, self._told.titles
-        said = [
-            ("verdict", told.headline), *(("why", reason) for reason in told.reasons),
-            ("texts, cosine", f"{told.raw:.3f}"), ("skeletons, cosine", f"{told.skeleton:.3f}"),
-            ("delta", signed_delta(self.pair.delta)), ("band", self.pair.band),
+        comparison, (one, other) = self._comparison, self._comparison.titles
+        verdict_rows = [
+            ("verdict", comparison.headline), *(("why", reason) for reason in comparison.reasons),
+            ("texts, cosine", f"{comparison.raw:.3f}"), ("skeletons, cosine", f"{comparison.skeleton:.3f}"),
+            ("delta", format_delta(self.pair.delta)), ("band", self.pair.band),
         ]  # fmt: skip
         sheets = [
-            _full_sheet("The verdict", ("", "in words"), said),
-            _full_sheet("The texts", told.titles, [self.texts]),
+            _full_sheet("The verdict", ("", "in words"), verdict_rows),
+            _full_sheet("The texts", comparison.titles, [self.texts]),
         ]
         columns = (one, "similarity", other, "remarks")
-        for part in told.sections:
-            sheets.append(_full_sheet(part.name, columns, [_cells(row, part) for row in part.rows]))
-        if told.roles:
-            who = [(each.source, f"{each.times:,}", each.target, _YES_NO[each.agrees]) for each in told.roles]
-            sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), who))
+        for part in comparison.sections:
+            sheets.append(_full_sheet(part.name, columns, [_row_cells(row, part) for row in part.rows]))
+        if comparison.roles:
+            role_rows = [
+                (
+                    counterpart.source,
+                    f"{counterpart.times:,}",
+                    counterpart.target,
+                    _YES_NO[counterpart.agrees],
+                )
+                for counterpart in comparison.roles
+            ]
+            sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), role_rows))
         return Table(tuple(sheets))
 
     def html(self) -> Markup:
         """Return the picture and, collapsed below it, the tables, as an HTML fragment."""
-        tables = folded("The same as tables, with every text in full", self.table().html)
-        return joined([image(self.svg, self.alt), tables])
+        tables = collapsible("The same as tables, with every text in full", self.table().html)
+        return concat([image_element(self.svg, self.alt), tables])
 
     def __repr__(self) -> str:
         count = len(self._source.edges)
@@ -338,7 +359,7 @@ class StructureView(StaticPicture):
 
 
 @dataclass(frozen=True)
-class _Source:
+class _ViewSource:
     """The data for views: edges to choose from, texts, names, skeletons, and the aligner and thresholds."""
 
     edges: tuple[Edge, ...]
@@ -349,18 +370,20 @@ class _Source:
 
     def view(self, which: Edge | Pair | int) -> StructureView:
         """Return the view of a pair, of an edge, or of the edge with a number."""
-        shown = self._numbered(which) if isinstance(which, int) else which
-        if not isinstance(shown, Pair | Edge):
-            raise BadInput(f"{NEITHER}, not {type(shown).__name__}")
-        pair = _sound(shown if isinstance(shown, Pair) else _pair(shown))
-        sides = self._side(shown, pair, 0), self._side(shown, pair, 1)
+        subject = self._numbered(which) if isinstance(which, int) else which
+        if not isinstance(subject, Pair | Edge):
+            raise BadInput(f"{WRONG_TYPE}, not {type(subject).__name__}")
+        pair = _check_cosines(subject if isinstance(subject, Pair) else _edge_pair(subject))
+        sides = self._side(subject, pair, 0), self._side(subject, pair, 1)
         pair = replace(pair, skeletons=(sides[0].skeleton, sides[1].skeleton))
-        kept = pair.alignment if isinstance(pair.alignment, StoredAlignment) else None
-        if self.judge[0] is not None and (pair.alignment is None or kept is not None):
+        stored = pair.alignment if isinstance(pair.alignment, StoredAlignment) else None
+        if self.judge[0] is not None and (pair.alignment is None or stored is not None):
             pair = replace(pair, alignment=self.judge[0].align(sides[0].text, sides[1].text))
-        told = comparison(pair, sides, self._rules(shown, kept))
-        alt = likeness_in_words(told)
-        return StructureView(pair, (sides[0].text, sides[1].text), picture(told, alt), alt, told, self)
+        comparison = compare_sides(pair, sides, self._rules(subject, stored))
+        alt = describe_comparison(comparison)
+        return StructureView(
+            pair, (sides[0].text, sides[1].text), comparison_picture(comparison, alt), alt, comparison, self
+        )
 
     def name(self, id: str) -> str:
         """Return the display name of the text with this id, or the id."""
@@ -373,14 +396,14 @@ class _Source:
             )
         return self.edges[number - 1]
 
-    def _side(self, shown: Edge | Pair, pair: Pair, place: int) -> TextSide:
+    def _side(self, subject: Edge | Pair, pair: Pair, index: int) -> TextSide:
         """Collect the title, text, skeleton and leaked words of one of the two texts."""
-        title, text = self._text(shown, (pair.source, pair.target)[place], place)
+        title, text = self._text(subject, (pair.source, pair.target)[index], index)
         leaks = getattr(self.skeletons, "leaks", {})
-        skeleton = pair.skeletons[place] or self.skeletons.get(text, "")
+        skeleton = pair.skeletons[index] or self.skeletons.get(text, "")
         return TextSide(title, text, skeleton, tuple(leaks.get(text, ())))
 
-    def _text(self, shown: Edge | Pair, id: str, place: int) -> tuple[str, str]:
+    def _text(self, subject: Edge | Pair, id: str, index: int) -> tuple[str, str]:
         """Return the title and text of an id.
 
         The ends of a Pair may be the texts themselves. Raises BadInput if the text of an edge's end is
@@ -388,29 +411,33 @@ class _Source:
         """
         if self.texts is not None and id in self.texts:
             return self.name(id), self.texts[id]
-        if isinstance(shown, Edge):
-            among = f"it is not among the {len(self.texts or ()):,} given"
-            told = "none was given" if self.texts is None else among
+        if isinstance(subject, Edge):
+            count_note = f"it is not among the {len(self.texts or ()):,} given"
+            problem = "none was given" if self.texts is None else count_note
             raise BadInput(
-                f"the text of {id[:80]!r} is needed, and {told}: give texts=graph, the graph that the edges are of, or texts={{id: text}}"
+                f"the text of {id[:80]!r} is needed, and {problem}: give texts=graph, the graph that the edges are of, or texts={{id: text}}"
             )
-        named = next((self.name(key) for key, text in (self.texts or {}).items() if text == id), "")
-        read = getattr(getattr(shown.alignment, ("source", "target")[place], None), "text", id)
+        title = next((self.name(key) for key, text in (self.texts or {}).items() if text == id), "")
+        analysed = getattr(getattr(subject.alignment, ("source", "target")[index], None), "text", id)
         return (
-            (named or ("First text", "Second text")[place], id)
-            if read == replace_surrogates(id)
-            else (id, read)
+            (title or ("First text", "Second text")[index], id)
+            if analysed == replace_surrogates(id)
+            else (id, analysed)
         )
 
-    def _rules(self, shown: Edge | Pair, kept: StoredAlignment | None) -> Rules:
+    def _rules(self, subject: Edge | Pair, stored: StoredAlignment | None) -> Rules:
         aligner, thresholds = self.judge
-        own = _thresholds(shown.properties.get("thresholds")) if isinstance(shown, Edge) else None
-        whence = "given" if thresholds else "kept with the edge" if own else "of the specification"
+        edge_thresholds = (
+            _stored_thresholds(subject.properties.get("thresholds")) if isinstance(subject, Edge) else None
+        )
+        whence = (
+            "given" if thresholds else "kept with the edge" if edge_thresholds else "of the specification"
+        )
         limits = getattr(aligner, "limits", None) or Cutoffs()
-        return Rules(thresholds or own or SPECIFIED, whence, limits, kept)
+        return Rules(thresholds or edge_thresholds or SPECIFIED, whence, limits, stored)
 
 
-def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
+def _texts_and_names(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
     """Return the texts by id, and the names of the nodes that have one."""
     if texts is None or isinstance(texts, Mapping):
         return texts, {}
@@ -420,43 +447,43 @@ def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
     return described(texts), names
 
 
-def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
+def _sorted_edges(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
     """Return the edges to choose from, by decreasing delta, vetoed edges last.
 
     Raises BadInput if there are none, or if one is not an Edge.
     """
     if isinstance(what, Pair):
         return ()
-    several = what if isinstance(what, Iterable) and not isinstance(what, str) else [what]
-    edges = [*several, *(what.vetoed if isinstance(what, FoundEdges) else ())]
-    if odd := [edge for edge in edges if not isinstance(edge, Edge)]:
-        raise BadInput(f"{NEITHER} or several, not {type(odd[0]).__name__}")
+    candidates = what if isinstance(what, Iterable) and not isinstance(what, str) else [what]
+    edges = [*candidates, *(what.vetoed if isinstance(what, FoundEdges) else ())]
+    if wrong := [edge for edge in edges if not isinstance(edge, Edge)]:
+        raise BadInput(f"{WRONG_TYPE} or several, not {type(wrong[0]).__name__}")
     if not edges:
         raise BadInput(
             "there is no edge to show: compare_texts(one, other, skeletons, embedder) makes a Pair of any two texts"
         )
 
     def order(edge: Edge) -> tuple[bool, float, str, str]:
-        return bool(edge.properties.get("veto")), -_pair(edge).delta, edge.source, edge.target
+        return bool(edge.properties.get("veto")), -_edge_pair(edge).delta, edge.source, edge.target
 
     return tuple(sorted(edges, key=order))
 
 
-def _pair(edge: Edge) -> Pair:
+def _edge_pair(edge: Edge) -> Pair:
     """Build a Pair from the properties of an edge.
 
     Raises BadInput if the edge does not hold both similarities.
     """
-    said = edge.properties
-    raw, skeleton = (_number_of(edge, name) for name in ("raw", "skeleton"))
-    ends = str(said.get("source_skeleton") or ""), str(said.get("target_skeleton") or "")
-    kept = None
-    if "alignment_score" in said:
-        kept = StoredAlignment(_number_of(edge, "alignment_score"), str(said.get("veto") or ""))
-    return Pair(edge.source, edge.target, raw, skeleton, ends, kept)
+    properties = edge.properties
+    raw, skeleton = (_number_property(edge, name) for name in ("raw", "skeleton"))
+    ends = str(properties.get("source_skeleton") or ""), str(properties.get("target_skeleton") or "")
+    stored = None
+    if "alignment_score" in properties:
+        stored = StoredAlignment(_number_property(edge, "alignment_score"), str(properties.get("veto") or ""))
+    return Pair(edge.source, edge.target, raw, skeleton, ends, stored)
 
 
-def _number_of(edge: Edge, name: str) -> float:
+def _number_property(edge: Edge, name: str) -> float:
     value = edge.properties.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         ends = f"{edge.source[:80]!r} to {edge.target[:80]!r}"
@@ -466,7 +493,7 @@ def _number_of(edge: Edge, name: str) -> float:
     return float(value)
 
 
-def _sound(pair: Pair) -> Pair:
+def _check_cosines(pair: Pair) -> Pair:
     """Return the pair if its similarities are cosines.
 
     Raises BadInput if one lies outside -1 to 1.
@@ -478,41 +505,43 @@ def _sound(pair: Pair) -> Pair:
     return pair
 
 
-def _thresholds(kept: Json) -> Thresholds | None:
+def _stored_thresholds(stored: Json) -> Thresholds | None:
     """Return the thresholds that are stored with an edge, or None."""
-    match kept:
+    match stored:
         case {"skeleton": int() | float() as skeleton, "delta": int() | float() as delta}:
-            words = kept.get("words", 0)  # edges of earlier versions have no minimum
+            words = stored.get("words", 0)  # edges of earlier versions have no minimum
             return Thresholds(skeleton, delta, words if isinstance(words, int) else 0)
     return None
 
 
-def _cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
+def _row_cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
     """Format a row as four cells: left text, similarity, right text and remarks."""
     sides = [(side, unit) for side, unit in (("left", row.left), ("right", row.right)) if unit]
     remarks = [f"{side} denies something" for side, unit in sides if unit.denied]
     remarks += [f"{side}: {unit.note}" for side, unit in sides if unit.note]
     remarks += [f"below {part.least:g}"] * (row.similarity is not None and row.similarity < part.least)
-    ours, theirs = (unit.text if unit else "" for unit in (row.left, row.right))
-    return ours, row.between, theirs, "; ".join(remarks)
+    left_text, right_text = (unit.text if unit else "" for unit in (row.left, row.right))
+    return left_text, row.between, right_text, "; ".join(remarks)
 
 
-_NOTHING_CUT = sys.maxsize
+_NO_LIMIT = sys.maxsize
 
 
-class _Whole(Sheet):
+class _FullSheet(Sheet):
     """A table without truncated cells."""
 
     @property
     def html(self) -> Markup:
         """The table in HTML."""
-        return Markup(self.grid(_NOTHING_CUT).html)
+        return Markup(self.grid(_NO_LIMIT).html)
 
     @property
     def text(self) -> str:
         """The table in plain text, with long cells on several lines."""
         whole = (self.columns, *self.rows)
-        grid = [[wrap(printable_line(" ".join(cell.split())), _WIDE) for cell in row] for row in whole]
+        grid = [
+            [wrap(printable_line(" ".join(cell.split())), _COLUMN_WIDTH) for cell in row] for row in whole
+        ]
         columns = zip(*grid, strict=True)
         widths = [max((len(line) for cell in column for line in cell), default=0) for column in columns]
         lines = (line for row in grid for line in zip_longest(*row, fillvalue=""))
@@ -522,4 +551,4 @@ class _Whole(Sheet):
 
 
 def _full_sheet(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Sheet:
-    return _Whole(tuple(columns), tuple(map(tuple, rows)), len(rows), name)
+    return _FullSheet(tuple(columns), tuple(map(tuple, rows)), len(rows), name)

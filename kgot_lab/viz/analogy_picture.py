@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 from kgot_lab.analogy.linguistic import Counterpart
 from kgot_lab.similarity.delta import BANDS, STEPS, band
-from kgot_lab.viz.static.drawing import HALO, draw_circle, draw_path, draw_rect, fitted, paper
-from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width
+from kgot_lab.viz.static.drawing import HALO, draw_circle, draw_path, draw_rect, fit_lines, svg_root
+from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, shorten, text_width
 
 # The gauge of a pair: both similarities and their difference on one axis, with the bands of the delta.
 
 _INK, _MUTED = "#222", "#595959"
 # Okabe and Ito; the last two are dark enough for text
-_TEXTS, SKELETONS, MORE, LESS = ("#56B4E9", "#E69F00", "#007A59", "#B34D00")
+_TEXTS_COLOUR, SKELETONS, MORE, LESS = ("#56B4E9", "#E69F00", "#007A59", "#B34D00")
 TINTS = ("#FFFFFF", "#F0F0F0", "#E0E0E0", "#CDCDCD")  # colours of the bands, from negative to high
-_BAR, AXIS = 15.0, 128.0
-_LANES = {"texts": 0.0, "skeletons": 27.0, "delta": 71.0}
-STRIP = _LANES["delta"] + 22
+_BAR_HEIGHT, AXIS_TOP = 15.0, 128.0
+_BAR_TOPS = {"texts": 0.0, "skeletons": 27.0, "delta": 71.0}
+STRIP_TOP = _BAR_TOPS["delta"] + 22
 
 
 @dataclass(frozen=True)
@@ -50,124 +50,137 @@ def gauge(
     its skeletons lies.
     """
     axis = Axis(max(-1.0, min(0.0, math.floor(10 * min(raw, skeleton) - 1) / 10)), *sides)
-    (least, by), low = thresholds, _LANES["skeletons"]
-    delta = f"and a delta of {'+' * (by >= 0)}{_short(by)} or more"
+    (least, by), low = thresholds, _BAR_TOPS["skeletons"]
+    delta = f"and a delta of {'+' * (by >= 0)}{_format_number(by)} or more"
     parts = [
-        *_scale(axis),
-        *(_guide(axis, lane, value) for lane, value in (("texts", raw), ("skeletons", skeleton))),
-        _bar(axis, "texts", raw, _TEXTS),
-        _bar(axis, "skeletons", skeleton, SKELETONS),
-        _threshold(axis, least, (low - 4, low + _BAR + 5), f"an edge needs {_short(least)} or more"),
-        _threshold(axis, raw + by, (STRIP - 3, STRIP + 20), delta),
-        *_bands(axis, raw, skeleton),
-        *_delta(axis, raw, skeleton),
+        *_draw_axis(axis),
+        *(
+            _draw_guide(axis, bar_name, value)
+            for bar_name, value in (("texts", raw), ("skeletons", skeleton))
+        ),
+        _draw_bar(axis, "texts", raw, _TEXTS_COLOUR),
+        _draw_bar(axis, "skeletons", skeleton, SKELETONS),
+        _draw_threshold(
+            axis, least, (low - 4, low + _BAR_HEIGHT + 5), f"an edge needs {_format_number(least)} or more"
+        ),
+        _draw_threshold(axis, raw + by, (STRIP_TOP - 3, STRIP_TOP + 20), delta),
+        *_draw_bands(axis, raw, skeleton),
+        *_draw_delta(axis, raw, skeleton),
     ]
-    return joined(parts), AXIS + 22
+    return concat(parts), AXIS_TOP + 22
 
 
-def _short(number: float) -> str:
+def _format_number(number: float) -> str:
     """Format a number with at most three decimal places."""
     return f"{round(number, 3):g}"
 
 
-def _said(text: str, x: float, y: float, size: float = 12.0, **look: object) -> Markup:
-    return element("text", text, x=x, y=y, font_size=size, **{"fill": _INK, **look})
+def _draw_label(text: str, x: float, y: float, size: float = 12.0, **attributes: object) -> Markup:
+    return element("text", text, x=x, y=y, font_size=size, **{"fill": _INK, **attributes})
 
 
-def _scale(axis: Axis) -> list[Markup]:
+def _draw_axis(axis: Axis) -> list[Markup]:
     """Draw the axis with a label at every 0.2 and a faint vertical line at every 0.1."""
     tenths = range(round(10 * axis.low), 11)
-    made = [_said("cosine", axis.left - 22, AXIS + 16, 11.0, text_anchor="end", fill=_MUTED)]
+    elements = [_draw_label("cosine", axis.left - 22, AXIS_TOP + 16, 11.0, text_anchor="end", fill=_MUTED)]
     for tenth in tenths:
         x = axis.at(tenth / 10)
-        made.append(draw_path(f"M{x:.1f} -4V{AXIS}", "#999" if tenth == 0 else "#EEE"))
+        elements.append(draw_path(f"M{x:.1f} -4V{AXIS_TOP}", "#999" if tenth == 0 else "#EEE"))
         if tenth % 2 == 0:
             number = f"{tenth / 10:g}".replace("-", "\u2212")
-            made.append(_said(number, x, AXIS + 16, 11.0, text_anchor="middle", fill=_MUTED))
-    return [*made, draw_path(f"M{axis.left:.1f} {AXIS}H{axis.right:.1f}", "#999")]
+            elements.append(_draw_label(number, x, AXIS_TOP + 16, 11.0, text_anchor="middle", fill=_MUTED))
+    return [*elements, draw_path(f"M{axis.left:.1f} {AXIS_TOP}H{axis.right:.1f}", "#999")]
 
 
-def _guide(axis: Axis, lane: str, value: float) -> Markup:
+def _draw_guide(axis: Axis, bar_name: str, value: float) -> Markup:
     """Draw a dotted line from the end of a bar down to the bands."""
-    return draw_path(f"M{axis.at(value):.1f} {_LANES[lane] + _BAR}V{STRIP}", "#777", stroke_dasharray="2 3")
+    return draw_path(
+        f"M{axis.at(value):.1f} {_BAR_TOPS[bar_name] + _BAR_HEIGHT}V{STRIP_TOP}",
+        "#777",
+        stroke_dasharray="2 3",
+    )
 
 
-def _bar(axis: Axis, lane: str, value: float, colour: str) -> Markup:
+def _draw_bar(axis: Axis, bar_name: str, value: float, colour: str) -> Markup:
     """Draw a bar from 0 to a value, with its name on the left and the number on the right."""
-    y, (start, end) = _LANES[lane], sorted((axis.at(0), axis.at(value)))
-    bar = draw_rect(start, y, max(end - start, 1.5), _BAR, colour, stroke="#333", stroke_width=0.8)
-    name = _said(lane, axis.left - 10, y + 12, text_anchor="end")
-    number = _halo(f"{value:.3f}".replace("-", "\u2212"), end + 6, y + 12, font_weight="bold")
-    return joined([name, bar, number])
+    y, (start, end) = _BAR_TOPS[bar_name], sorted((axis.at(0), axis.at(value)))
+    bar = draw_rect(start, y, max(end - start, 1.5), _BAR_HEIGHT, colour, stroke="#333", stroke_width=0.8)
+    name = _draw_label(bar_name, axis.left - 10, y + 12, text_anchor="end")
+    number = _draw_halo_label(f"{value:.3f}".replace("-", "\u2212"), end + 6, y + 12, font_weight="bold")
+    return concat([name, bar, number])
 
 
-def _halo(text: str, x: float, y: float, size: float = 12.0, **look: object) -> Markup:
+def _draw_halo_label(text: str, x: float, y: float, size: float = 12.0, **attributes: object) -> Markup:
     """Draw text with a halo, so that it is readable on top of a line."""
-    return _said(text, x, y, size, **HALO, **look)
+    return _draw_label(text, x, y, size, **HALO, **attributes)
 
 
-def _threshold(axis: Axis, cosine: float, reach: tuple[float, float], words: str) -> Markup:
+def _draw_threshold(axis: Axis, cosine: float, y_range: tuple[float, float], label: str) -> Markup:
     """Draw a threshold on the axis with its meaning below it, or nothing if it is off the axis."""
     if not axis.holds(cosine):
         return Markup("")
-    x, (top, bottom) = axis.at(cosine), reach
+    x, (top, bottom) = axis.at(cosine), y_range
     mark = draw_path(f"M{x:.1f} {top:.1f}V{bottom:.1f}", "#000", 2, stroke_dasharray="3 2")
-    half = text_width(words, 11) / 2
+    half = text_width(label, 11) / 2
     middle = min(max(x, axis.left + half), axis.right + 60 - half)
-    said = words.replace("-", "\u2212")
-    return joined([mark, _halo(said, middle, bottom + 11, 11.0, text_anchor="middle", fill=_MUTED)])
+    text = label.replace("-", "\u2212")
+    return concat(
+        [mark, _draw_halo_label(text, middle, bottom + 11, 11.0, text_anchor="middle", fill=_MUTED)]
+    )
 
 
-def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
+def _draw_bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     """Draw the bands of the delta as a strip that begins at the similarity of the texts.
 
     The band of the pair has a dark frame and a bold name.
     """
     ends = [axis.low, *(raw + step for step in STEPS), 1.0]
-    own, strips = band(skeleton - raw), []
+    pair_band, strips = band(skeleton - raw), []
     for name, tint, start, end in zip(BANDS, TINTS, ends, ends[1:], strict=False):
         x, width = axis.at(start), axis.at(end) - axis.at(start)
         frame = dict(
-            zip(("stroke", "stroke_width"), (_INK, 2) if name == own else ("#AAA", 0.8), strict=True)
+            zip(("stroke", "stroke_width"), (_INK, 2) if name == pair_band else ("#AAA", 0.8), strict=True)
         )
         if width > 1:
-            strip = [draw_rect(x, STRIP, width, 16.0, tint, **frame)]
+            strip = [draw_rect(x, STRIP_TOP, width, 16.0, tint, **frame)]
             if text_width(name, 11) + 4 <= width:
-                look = {"font_weight": "bold"} if name == own else {}
-                strip.append(_said(name, x + width / 2, STRIP + 12, 11.0, text_anchor="middle", **look))
-            strips.append((name == own, joined(strip)))
+                look = {"font_weight": "bold"} if name == pair_band else {}
+                strip.append(
+                    _draw_label(name, x + width / 2, STRIP_TOP + 12, 11.0, text_anchor="middle", **look)
+                )
+            strips.append((name == pair_band, concat(strip)))
     # the highlighted frame is drawn over its neighbours'
     return [strip for _, strip in sorted(strips, key=lambda each: each[0])]
 
 
-def _delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
+def _draw_delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     """Draw an arrow from the similarity of the texts to that of the skeletons, with the difference."""
-    start, end, y = axis.at(raw), axis.at(skeleton), _LANES["delta"] + 8
+    start, end, y = axis.at(raw), axis.at(skeleton), _BAR_TOPS["delta"] + 8
     delta = round(skeleton - raw, 6) + 0.0
-    colour, way = (MORE, 1) if delta >= 0 else (LESS, -1)
+    colour, direction = (MORE, 1) if delta >= 0 else (LESS, -1)
     head = min(9.0, abs(end - start))
-    tip = f"M{end:.1f} {y:.1f}L{end - way * head:.1f} {y - 5:.1f}V{y + 5:.1f}Z"
-    shaft = draw_path(f"M{start:.1f} {y:.1f}H{end - way * head:.1f}", colour, 3)
-    words = f"{delta:+.3f}".replace("-", "\u2212")
-    number = _halo(words, max(start, end) + 7, y + 4, font_weight="bold", fill=colour)
-    name = _said("delta", axis.left - 10, y + 4, text_anchor="end")
+    tip = f"M{end:.1f} {y:.1f}L{end - direction * head:.1f} {y - 5:.1f}V{y + 5:.1f}Z"
+    shaft = draw_path(f"M{start:.1f} {y:.1f}H{end - direction * head:.1f}", colour, 3)
+    label = f"{delta:+.3f}".replace("-", "\u2212")
+    number = _draw_halo_label(label, max(start, end) + 7, y + 4, font_weight="bold", fill=colour)
+    name = _draw_label("delta", axis.left - 10, y + 4, text_anchor="end")
     return [name, shaft, element("path", d=tip, fill=colour), number]
 
 
-_WIDTH, _EDGE, GUTTER = 860.0, 20.0, 124.0
-COLUMN = (_WIDTH - 2 * _EDGE - GUTTER) / 2
-_LEFT, RIGHT = _EDGE, _WIDTH - _EDGE - COLUMN  # where the two columns begin
+_WIDTH, _MARGIN, GUTTER = 860.0, 20.0, 124.0
+COLUMN = (_WIDTH - 2 * _MARGIN - GUTTER) / 2
+_LEFT, RIGHT = _MARGIN, _WIDTH - _MARGIN - COLUMN  # where the two columns begin
 FONT, LEADING, PADDING, _GAP = 13.0, 17.0, 8.0, 6.0
-_ROWS = 8  # rows drawn per section; the table has all of them
-LINES = 5  # lines per unit
+_MAX_ROWS = 8  # rows drawn per section; the table has all of them
+MAX_LINES = 5  # lines per unit
 # Okabe and Ito's blue; their vermilion and green, dark enough for text
-_JOINS, DENIES, STANDS = ("#0072B2", "#9C4400", "#00614A")
+_MATCH_COLOUR, DENIAL_COLOUR, ACCEPTED_COLOUR = ("#0072B2", "#9C4400", "#00614A")
 FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
 
 _Look = Mapping[str, object]
 _PLAIN: _Look = {}
-DENIAL: _Look = {"fill": DENIES, "font_weight": "bold", "font_size": 12.0}
-ASIDE: _Look = {"fill": _MUTED, "font_style": "italic", "font_size": 12.0}
+DENIAL_STYLE: _Look = {"fill": DENIAL_COLOUR, "font_weight": "bold", "font_size": 12.0}
+NOTE_STYLE: _Look = {"fill": _MUTED, "font_style": "italic", "font_size": 12.0}
 
 
 @dataclass(frozen=True)
@@ -219,11 +232,11 @@ class Section:
     rows: tuple[PictureRow, ...]
     note: str = ""
     least: float = -1.0
-    lines: int = LINES
+    lines: int = MAX_LINES
 
 
 @dataclass(frozen=True)
-class Likeness:
+class TextComparison:
     """The comparison of two texts, from which the picture and the tables are made."""
 
     titles: tuple[str, str]
@@ -246,58 +259,62 @@ class PicturePart:
     height: float
 
 
-def picture(told: Likeness, alt: str) -> Markup:
+def comparison_picture(comparison: TextComparison, alt: str) -> Markup:
     """Draw a comparison as a self-contained SVG.
 
     What does not fit is counted in it.
     """
-    placed, y = [], 16.0
-    sections = (part for section in told.sections for part in _section(section))
-    for part in (*_head(told), *sections, *_roles(told)):
-        placed.append(element("g", part.drawn, transform=f"translate(0 {y:.1f})"))
+    groups, y = [], 16.0
+    sections = (part for section in comparison.sections for part in _section_parts(section))
+    for part in (*_head_parts(comparison), *sections, *_role_parts(comparison)):
+        groups.append(element("g", part.drawn, transform=f"translate(0 {y:.1f})"))
         y += part.height
     background = draw_rect(0.5, 0.5, _WIDTH - 1, y + 5, "#fff", rx=4, stroke="#DDD")
-    one, other = (shortened(title, 80) for title in told.titles)
-    title = f"{one} and {other}: {told.headline}"
-    return keyed(paper(title, _WIDTH, y + 6, background, *placed, desc=alt, fonts=FACES))
+    one, other = (shorten(title, 80) for title in comparison.titles)
+    title = f"{one} and {other}: {comparison.headline}"
+    return add_picture_key(svg_root(title, _WIDTH, y + 6, background, *groups, desc=alt, fonts=FACES))
 
 
 # --- text ---
 
 
-def _more(left_out: int) -> list[str]:
+def _omitted_note(left_out: int) -> list[str]:
     return [f"({left_out:,} more characters)"] if left_out else []
 
 
-def _text(text: str, x: float, y: float, **look: object) -> Markup:
-    return element("text", text, x=x, y=y, **{"font_size": FONT, "fill": _INK, **look})
+def _draw_text(text: str, x: float, y: float, **attributes: object) -> Markup:
+    return element("text", text, x=x, y=y, **{"font_size": FONT, "fill": _INK, **attributes})
 
 
 # --- head ---
 
 
-def _head(told: Likeness) -> Iterator[PicturePart]:
+def _head_parts(comparison: TextComparison) -> Iterator[PicturePart]:
     """Yield the verdict, its reasons, the gauge and the column titles."""
-    lines, _ = fitted(told.headline, _WIDTH - 2 * _EDGE - 30, 17, 2)
+    lines, _ = fit_lines(comparison.headline, _WIDTH - 2 * _MARGIN - 30, 17, 2)
     look = {"font_size": 17.0, "font_weight": "bold"}
-    title = [_text(line, _LEFT + 30, 16 + 21 * number, **look) for number, line in enumerate(lines)]
-    yield PicturePart(joined([_sign(told.sign, _LEFT + 11, 10), *title]), 21 * len(lines) + 8)
-    for reason in told.reasons:
-        lines, left_out = fitted(reason, _WIDTH - 2 * _EDGE - 30, FONT, 4)
-        lines = [*lines, *_more(left_out)]
-        drawn = joined(_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines))
+    title = [_draw_text(line, _LEFT + 30, 16 + 21 * number, **look) for number, line in enumerate(lines)]
+    yield PicturePart(concat([_draw_sign(comparison.sign, _LEFT + 11, 10), *title]), 21 * len(lines) + 8)
+    for reason in comparison.reasons:
+        lines, left_out = fit_lines(reason, _WIDTH - 2 * _MARGIN - 30, FONT, 4)
+        lines = [*lines, *_omitted_note(left_out)]
+        drawn = concat(
+            _draw_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines)
+        )
         yield PicturePart(drawn, LEADING * len(lines) + 3)
-    drawn, height = gauge(told.raw, told.skeleton, told.thresholds, (_LEFT + 84, _WIDTH - _EDGE - 64))
+    drawn, height = gauge(
+        comparison.raw, comparison.skeleton, comparison.thresholds, (_LEFT + 84, _WIDTH - _MARGIN - 64)
+    )
     yield PicturePart(element("g", drawn, transform="translate(0 16)"), height + 28)
-    yield _titles(told.titles, told.raw)
+    yield _draw_titles(comparison.titles, comparison.raw)
 
 
-def _sign(sign: str, x: float, y: float) -> Markup:
+def _draw_sign(sign: str, x: float, y: float) -> Markup:
     """Draw a tick, a cross or an open ring with a dash.
 
     It is drawn as paths, so no font needs these glyphs.
     """
-    signs = {"yes": ("M-5 0.5L-1.5 4L5 -4", STANDS), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIES)}
+    signs = {"yes": ("M-5 0.5L-1.5 4L5 -4", ACCEPTED_COLOUR), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIAL_COLOUR)}
     path, colour = signs.get(sign, ("M-4 0H4", _MUTED))
     filled = sign in ("yes", "no")
     ring = draw_circle(0, 0, 10, colour if filled else "#fff", stroke=colour, stroke_width=2)
@@ -306,152 +323,167 @@ def _sign(sign: str, x: float, y: float) -> Markup:
     return element("g", ring, stroke, transform=f"translate({x:.1f} {y:.1f})")
 
 
-def _titles(titles: tuple[str, str], raw: float) -> PicturePart:
+def _draw_titles(titles: tuple[str, str], raw: float) -> PicturePart:
     """Draw the titles of the two columns and the similarity of the whole texts."""
-    both = [fitted(title, COLUMN, 14, 2)[0] for title in titles]
+    both = [fit_lines(title, COLUMN, 14, 2)[0] for title in titles]
     most = max(map(len, both))
     drawn = [
-        _text(line, x, 14 + 18 * number, font_size=14.0, font_weight="bold")
+        _draw_text(line, x, 14 + 18 * number, font_size=14.0, font_weight="bold")
         for lines, x in zip(both, (_LEFT, RIGHT), strict=True)
         for number, line in enumerate(lines)
     ]
-    rule = draw_path(f"M{_LEFT:.1f} -8H{_WIDTH - _EDGE:.1f}", "#DDD")
-    caption = _text("as whole texts", _WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=_MUTED)
-    joint = _joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14)
-    return PicturePart(joined([rule, *drawn, *joint, caption]), 18 * max(most, 2) + 4)
+    rule = draw_path(f"M{_LEFT:.1f} -8H{_WIDTH - _MARGIN:.1f}", "#DDD")
+    caption = _draw_text("as whole texts", _WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=_MUTED)
+    joint = _draw_joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14)
+    return PicturePart(concat([rule, *drawn, *joint, caption]), 18 * max(most, 2) + 4)
 
 
 # --- rows ---
 
 
-def _section(section: Section) -> Iterator[PicturePart]:
+def _section_parts(section: Section) -> Iterator[PicturePart]:
     """Yield the heading, the first rows and the count of the rows that are not drawn."""
-    yield _heading(section.name, section.note)
-    for row in section.rows[:_ROWS]:
-        yield _row(row, section)
-    if left_out := section.rows[_ROWS:]:
-        yield _aside(
-            f"… and {len(left_out):,} more rows that are not drawn: {_counted(left_out)}. The table has them all."
+    yield _draw_heading(section.name, section.note)
+    for row in section.rows[:_MAX_ROWS]:
+        yield _draw_row(row, section)
+    if left_out := section.rows[_MAX_ROWS:]:
+        yield _draw_note(
+            f"… and {len(left_out):,} more rows that are not drawn: {_count_rows(left_out)}. The table has them all."
         )
     yield PicturePart(Markup(""), 8)
 
 
-def _heading(name: str, note: str) -> PicturePart:
-    small = _text(note, _WIDTH - _EDGE, 13, font_size=11.0, text_anchor="end", fill=_MUTED)
-    return PicturePart(joined([_text(name, _LEFT, 13, font_weight="bold", fill=_MUTED), small]), 21)
+def _draw_heading(name: str, note: str) -> PicturePart:
+    small = _draw_text(note, _WIDTH - _MARGIN, 13, font_size=11.0, text_anchor="end", fill=_MUTED)
+    return PicturePart(concat([_draw_text(name, _LEFT, 13, font_weight="bold", fill=_MUTED), small]), 21)
 
 
-def _aside(words: str) -> PicturePart:
-    lines, _ = fitted(words, _WIDTH - 2 * _EDGE, 12, 3)
+def _draw_note(text: str) -> PicturePart:
+    lines, _ = fit_lines(text, _WIDTH - 2 * _MARGIN, 12, 3)
     return PicturePart(
-        joined(_text(line, _LEFT, 12 + 16 * number, **ASIDE) for number, line in enumerate(lines)),
+        concat(_draw_text(line, _LEFT, 12 + 16 * number, **NOTE_STYLE) for number, line in enumerate(lines)),
         16 * len(lines) + 4,
     )
 
 
-def _counted(rows: Sequence[PictureRow]) -> str:
+def _count_rows(rows: Sequence[PictureRow]) -> str:
     """Count the rows that are paired, alone on the left and alone on the right."""
-    ours, theirs = sum(row.right is None for row in rows), sum(row.left is None for row in rows)
-    named = (
-        (len(rows) - ours - theirs, "in pairs"),
-        (ours, "alone on the left"),
-        (theirs, "alone on the right"),
+    left_only, right_only = sum(row.right is None for row in rows), sum(row.left is None for row in rows)
+    counts = (
+        (len(rows) - left_only - right_only, "in pairs"),
+        (left_only, "alone on the left"),
+        (right_only, "alone on the right"),
     )
-    return ", ".join(f"{count:,} {what}" for count, what in named if count)
+    return ", ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
-def _row(row: PictureRow, section: Section) -> PicturePart:
+def _draw_row(row: PictureRow, section: Section) -> PicturePart:
     """Draw a row: boxes of equal height and the joint between them."""
     boxes = [
-        (list(_lines(unit, section.lines)), x)
+        (list(_box_lines(unit, section.lines)), x)
         for unit, x in ((row.left, _LEFT), (row.right, RIGHT))
         if unit is not None
     ]
     height = LEADING * max(len(lines) for lines, _ in boxes) + 2 * PADDING - 3
-    alone = len(boxes) == 1
+    is_alone = len(boxes) == 1
     return PicturePart(
-        joined(
-            [*_joint(row, section.least, height / 2), *(_box(lines, x, height, alone) for lines, x in boxes)]
+        concat(
+            [
+                *_draw_joint(row, section.least, height / 2),
+                *(_draw_box(lines, x, height, is_alone) for lines, x in boxes),
+            ]
         ),
         height + _GAP,
     )
 
 
-def _lines(unit: Unit, most: int) -> Iterator[tuple[str, _Look]]:
+def _box_lines(unit: Unit, max_lines: int) -> Iterator[tuple[str, _Look]]:
     """Yield the lines of a box, each with its text attributes."""
-    lines, left_out = fitted(unit.text, COLUMN - 2 * PADDING, FONT, most)
+    lines, left_out = fit_lines(unit.text, COLUMN - 2 * PADDING, FONT, max_lines)
     yield from ((line, _PLAIN) for line in lines)
-    yield from ((line, ASIDE) for line in _more(left_out))
+    yield from ((line, NOTE_STYLE) for line in _omitted_note(left_out))
     if unit.denied:
-        yield "¬ this denies something", DENIAL
-    lines, left_out = fitted(unit.note, COLUMN - 2 * PADDING, 12, 2)
-    yield from ((line, ASIDE) for line in (*lines, *_more(left_out)))
+        yield "¬ this denies something", DENIAL_STYLE
+    lines, left_out = fit_lines(unit.note, COLUMN - 2 * PADDING, 12, 2)
+    yield from ((line, NOTE_STYLE) for line in (*lines, *_omitted_note(left_out)))
 
 
-def _box(lines: Sequence[tuple[str, _Look]], x: float, height: float, alone: bool) -> Markup:
+def _draw_box(lines: Sequence[tuple[str, _Look]], x: float, height: float, is_alone: bool) -> Markup:
     """Draw lines of text in a frame, dashed if the unit has no counterpart."""
     frame = (
         {"fill": "#fff", "stroke": "#888", "stroke_dasharray": "4 3"}
-        if alone
+        if is_alone
         else {"fill": "#F3F5F7", "stroke": "#B5BCC4"}
     )
-    words = [
-        _text(line, x + PADDING, PADDING + 10 + LEADING * number, **look)
+    texts = [
+        _draw_text(line, x + PADDING, PADDING + 10 + LEADING * number, **look)
         for number, (line, look) in enumerate(lines)
     ]
-    return joined([draw_rect(x, 0.5, COLUMN, height - 1, rx=5, **frame), *words])
+    return concat([draw_rect(x, 0.5, COLUMN, height - 1, rx=5, **frame), *texts])
 
 
-def _joint(row: PictureRow, least: float, y: float, short: float = 0) -> list[Markup]:
+def _draw_joint(row: PictureRow, min_similarity: float, y: float, inset: float = 0) -> list[Markup]:
     """Draw the line between two units with their similarity on it, or a note if one is alone.
 
-    The line is thicker for a higher similarity, and dashed below `least`. It ends `short` of both columns.
+    The line is thicker for a higher similarity, and dashed below `min_similarity`. It ends `inset` of both columns.
     """
     if row.similarity is None:
-        return [_text(row.between, _WIDTH / 2, y + 4, text_anchor="middle", **ASIDE)]
-    if row.similarity < least:
+        return [_draw_text(row.between, _WIDTH / 2, y + 4, text_anchor="middle", **NOTE_STYLE)]
+    if row.similarity < min_similarity:
         look = {"stroke": "#777", "stroke_width": 1.5, "stroke_dasharray": "3 3"}
     else:
         look = {
-            "stroke": DENIES if row.clash else _JOINS,
+            "stroke": DENIAL_COLOUR if row.clash else _MATCH_COLOUR,
             "stroke_width": 1.5 + 6 * max(row.similarity, 0) ** 2,
         }
-    line = element("path", d=f"M{_LEFT + COLUMN + short:.1f} {y:.1f}H{RIGHT - short:.1f}", **look)
+    line = element("path", d=f"M{_LEFT + COLUMN + inset:.1f} {y:.1f}H{RIGHT - inset:.1f}", **look)
     half = 22 if row.places == 2 else 27
-    pill = draw_rect(_WIDTH / 2 - half, y - 10, 2 * half, 20, "#fff", rx=10, stroke=look["stroke"])
-    parts = [line, pill, _text(row.between, _WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold")]
+    label_box = draw_rect(_WIDTH / 2 - half, y - 10, 2 * half, 20, "#fff", rx=10, stroke=look["stroke"])
+    parts = [
+        line,
+        label_box,
+        _draw_text(row.between, _WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold"),
+    ]
     if row.clash:
-        parts.append(_text("≠ one denies", _WIDTH / 2, y + 24, text_anchor="middle", **DENIAL))
+        parts.append(_draw_text("≠ one denies", _WIDTH / 2, y + 24, text_anchor="middle", **DENIAL_STYLE))
     return parts
 
 
-def _roles(told: Likeness) -> Iterator[PicturePart]:
+def _role_parts(comparison: TextComparison) -> Iterator[PicturePart]:
     """Yield a row for each two nouns that fill the same role, with the number of times."""
-    if not told.roles_note:
+    if not comparison.roles_note:
         return
-    yield _heading("Who plays whom", told.roles_note)
-    for each in told.roles[:_ROWS]:
-        colour, dashes = (_JOINS, None) if each.agrees else ("#777", "3 3")
-        look = {"stroke": colour, "stroke_width": min(1.5 + each.times, 6), "stroke_dasharray": dashes}
+    yield _draw_heading("Who plays whom", comparison.roles_note)
+    for counterpart in comparison.roles[:_MAX_ROWS]:
+        colour, dashes = (_MATCH_COLOUR, None) if counterpart.agrees else ("#777", "3 3")
+        look = {"stroke": colour, "stroke_width": min(1.5 + counterpart.times, 6), "stroke_dasharray": dashes}
         line = element("path", d=f"M{_LEFT + COLUMN + 4:.1f} 9H{RIGHT - 4:.1f}", **look)
         pill = draw_rect(_WIDTH / 2 - 22, -1, 44, 20, "#fff", rx=10, stroke=colour)
-        number = _text(
-            f"{each.times:,} ×" if each.agrees else f"({each.times:,} ×)",
+        number = _draw_text(
+            f"{counterpart.times:,} ×" if counterpart.agrees else f"({counterpart.times:,} ×)",
             _WIDTH / 2,
             13.5,
             text_anchor="middle",
         )
-        ours = _text(_noun(each.source), _LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold")
+        source_label = _draw_text(
+            _fit_noun(counterpart.source), _LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold"
+        )
         yield PicturePart(
-            joined(
-                [ours, line, pill, number, _text(_noun(each.target), RIGHT + 2, 13.5, font_weight="bold")]
+            concat(
+                [
+                    source_label,
+                    line,
+                    pill,
+                    number,
+                    _draw_text(_fit_noun(counterpart.target), RIGHT + 2, 13.5, font_weight="bold"),
+                ]
             ),
             24,
         )
-    if left_out := told.roles[_ROWS:]:
-        yield _aside(f"… and {len(left_out):,} more that are not drawn. The table has them all.")
+    if left_out := comparison.roles[_MAX_ROWS:]:
+        yield _draw_note(f"… and {len(left_out):,} more that are not drawn. The table has them all.")
 
 
-def _noun(noun: str) -> str:
-    lines, left_out = fitted(noun, COLUMN, FONT, 1)
-    return " ".join([*lines, *_more(left_out)])
+def _fit_noun(noun: str) -> str:
+    lines, left_out = fit_lines(noun, COLUMN, FONT, 1)
+    return " ".join([*lines, *_omitted_note(left_out)])

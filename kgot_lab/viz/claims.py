@@ -12,25 +12,33 @@ from typing import Any
 from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, format_span, format_time, triple_key
+from kgot_lab.memory.claims.claim import (
+    ChangeEffect,
+    Claim,
+    QueuedClaim,
+    ReviewDecision,
+    format_period,
+    format_time,
+    triple_key,
+)
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.ledger import Reviewer, Weighed
+from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
-from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, place, style
+from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, placeholder, style
 from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, html_document
-from kgot_lab.viz.side_by_side import in_columns
-from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
-from kgot_lab.viz.static.table import LEFT, Table, sheet
+from kgot_lab.viz.side_by_side import comparison_table
+from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
+from kgot_lab.viz.static.table import ALIGN_LEFT, Table, sheet
 
 # Output where no live view can be drawn: tables and pictures in HTML, with the key by which a live view finds
 # what it replaces.
 
 
 @dataclass(frozen=True)
-class WrittenDown:
+class StaticOutput:
     """Self-contained HTML, and the same content as tables for plain text."""
 
     html: Markup = field(repr=False)
@@ -43,11 +51,11 @@ class WrittenDown:
         return repr(self.tables)
 
 
-def written_down(tables: Table, *parts: Markup) -> WrittenDown:
+def static_output(tables: Table, *parts: Markup) -> StaticOutput:
     """Join HTML fragments under a key made from their content, with the same content as tables."""
-    inner = joined(parts)
+    inner = concat(parts)
     key = hashlib.sha256(inner.encode()).hexdigest()[:12]
-    return WrittenDown(element("div", inner, data_picture=key), tables)
+    return StaticOutput(element("div", inner, data_picture=key), tables)
 
 
 def format_claim(fact: Triple) -> str:
@@ -58,7 +66,7 @@ def format_claim(fact: Triple) -> str:
 # The graph before and after a change of the claims: facts that fell or began to hold, and the answers that
 # rested on them.
 
-_CELL_FACTS = 12  # facts or answers per cell
+_MAX_CELL_FACTS = 12  # facts or answers per cell
 _WIDTH, _HEIGHT = 420, 400
 
 
@@ -69,7 +77,7 @@ class BeforeAfter:
     The first picture marks what is about to fall, the second what begins to hold.
     """
 
-    fallen: Fallen
+    fallen: ChangeEffect
     said: str  # the change, its time and its author
     held: tuple[int, int]  # number of facts that held before and after
     pictured: tuple[Picture, Picture] = field(repr=False)
@@ -81,36 +89,45 @@ class BeforeAfter:
         """
         lists = {"fell": self.fallen.facts, "began to hold": self.fallen.risen}
         sheets = [
-            sheet(("fact",), ((format_claim(each),) for each in facts[:limit]), name, len(facts))
+            sheet(("fact",), ((format_claim(fact),) for fact in facts[:limit]), name, len(facts))
             for name, facts in lists.items()
             if facts
         ]
         if answers := self.fallen.answers:
-            told = ((answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit])
-            sheets.append(sheet(("answer", "text", "given (UTC)"), told, "rested on what fell", len(answers)))
+            rows = ((answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit])
+            sheets.append(sheet(("answer", "text", "given (UTC)"), rows, "rested on what fell", len(answers)))
         return Table(tuple(sheets) or (sheet(("in words",), [(str(self.fallen),)], self.said),))
 
     def _repr_html_(self) -> str:
-        told = self.fallen
-        answers = [f"{answer.text} ({answer.id}, {answer.at:%Y-%m-%d %H:%M} UTC)" for answer in told.answers]
-        rose = _listed(f"{format_count(len(told.risen), 'fact')} began to hold", _facts(told.risen))
+        changes = self.fallen
+        answers = [
+            f"{answer.text} ({answer.id}, {answer.at:%Y-%m-%d %H:%M} UTC)" for answer in changes.answers
+        ]
+        risen_list = _list_section(
+            f"{format_count(len(changes.risen), 'fact')} began to hold", _format_facts(changes.risen)
+        )
         rows = [
             ("graph", [Markup(picture._repr_html_()) for picture in self.pictured]),
             ("facts that hold", [Markup(f"{count:,}") for count in self.held]),
             (
                 "what changed",
-                [_listed(f"{format_count(len(told.facts), 'fact')} fell", _facts(told.facts)), rose],
+                [
+                    _list_section(
+                        f"{format_count(len(changes.facts), 'fact')} fell", _format_facts(changes.facts)
+                    ),
+                    risen_list,
+                ],
             ),
-            ("entities", [_listed("named by no fact after it", told.entities), Markup()]),
-            ("answers", [_listed("rested on what fell", answers), Markup()]),
+            ("entities", [_list_section("named by no fact after it", changes.entities), Markup()]),
+            ("answers", [_list_section("rested on what fell", answers), Markup()]),
         ]
-        return in_columns(self.said, ["before", "after"], [row for row in rows if any(row[1])])
+        return comparison_table(self.said, ["before", "after"], [row for row in rows if any(row[1])])
 
     def __repr__(self) -> str:
-        return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_CELL_FACTS)!r}"
+        return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_MAX_CELL_FACTS)!r}"
 
 
-def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> BeforeAfter:
+def before_and_after(claims: Claims, change: ChangeEffect, *, limit: int = 12) -> BeforeAfter:
     """Show the graph before and after a retraction, its undo or a decision.
 
     `change` is the report that the operation returned. At most `limit` of the changed facts are drawn, and as
@@ -118,11 +135,13 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
     `claims` has no such change.
     """
     require(claims, Claims, "what is shown before and after a change is a memory of Claims")
-    require(change, Fallen, "a change is shown by the report that retract_…, undo or a decision returned")
+    require(
+        change, ChangeEffect, "a change is shown by the report that retract_…, undo or a decision returned"
+    )
     require_count(limit, 1, "limit")
     if change.change is None:
         raise BadInput("this report is of a change that changed nothing: there is no before and after")
-    logged = next((each for each in claims.log() if each.id == change.change), None)
+    logged = next((entry for entry in claims.log() if entry.id == change.change), None)
     if logged is None:
         raise BadInput(
             f"these claims have no change {change.change}: give the memory that returned the report"
@@ -130,79 +149,85 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
     before, after = (
         Beliefs(claims.storage, known, now=claims.now).facts() for known in (logged.id - 1, logged.id)
     )
-    who = f" by {logged.by}" * bool(logged.by)
+    author = f" by {logged.by}" * bool(logged.by)
     undone = f" of change {logged.undoes}" if logged.undoes else ""
-    pictured, drawn = _pictured(change, {*before} & {*after}, limit)
-    said = f"Change {logged.id}: {logged.action}{undone}{who}, {logged.at:%Y-%m-%d %H:%M} UTC. {str(change).capitalize()}.{drawn}"
-    return BeforeAfter(change, said, (len(before), len(after)), pictured)
+    pictures, drawn_note = _draw_changes(change, {*before} & {*after}, limit)
+    description = f"Change {logged.id}: {logged.action}{undone}{author}, {logged.at:%Y-%m-%d %H:%M} UTC. {str(change).capitalize()}.{drawn_note}"
+    return BeforeAfter(change, description, (len(before), len(after)), pictures)
 
 
-def _pictured(change: Fallen, kept: Collection[Triple], limit: int) -> tuple[tuple[Picture, Picture], str]:
+def _draw_changes(
+    change: ChangeEffect, unchanged: Collection[Triple], limit: int
+) -> tuple[tuple[Picture, Picture], str]:
     """Draw the changed facts and their neighbours twice, with the same positions.
 
     Also returns a sentence that says how many are not drawn, or an empty one.
     """
-    fell, rose = _varied(change.facts)[:limit], _varied(change.risen)[:limit]
-    ends = {end for fact in (*fell, *rose) for end in (fact.subject, fact.object)}
-    near = _varied(
-        sorted((fact for fact in kept if ends & {fact.subject, fact.object}), key=lambda fact: fact.identity)
+    fell, risen = _interleave_by_subject(change.facts)[:limit], _interleave_by_subject(change.risen)[:limit]
+    ends = {end for fact in (*fell, *risen) for end in (fact.subject, fact.object)}
+    neighbouring = _interleave_by_subject(
+        sorted(
+            (fact for fact in unchanged if ends & {fact.subject, fact.object}), key=lambda fact: fact.identity
+        )
     )
-    beside = sorted(near, key=lambda fact: -len(ends & {fact.subject, fact.object}))[:limit]
-    lasting = ends & {end for fact in kept for end in (fact.subject, fact.object)}
-    common = PropertyGraph.of(map(Node, sorted(lasting)), _edges(beside), dangling="add")
-    gone = Diff(removed_nodes=_bare(fell, lasting), removed_edges=_edges(fell))
-    come = Diff(added_nodes=_bare(rose, lasting), added_edges=_edges(rose))
-    places = svg(PropertyGraph.from_triples([*fell, *rose, *beside]), width=_WIDTH, height=_HEIGHT).positions
+    drawn_neighbours = sorted(neighbouring, key=lambda fact: -len(ends & {fact.subject, fact.object}))[:limit]
+    lasting_ends = ends & {end for fact in unchanged for end in (fact.subject, fact.object)}
+    common = PropertyGraph.of(map(Node, sorted(lasting_ends)), _fact_edges(drawn_neighbours), dangling="add")
+    removal = Diff(removed_nodes=_new_nodes(fell, lasting_ends), removed_edges=_fact_edges(fell))
+    addition = Diff(added_nodes=_new_nodes(risen, lasting_ends), added_edges=_fact_edges(risen))
+    positions = svg(
+        PropertyGraph.from_triples([*fell, *risen, *drawn_neighbours]), width=_WIDTH, height=_HEIGHT
+    ).positions
 
     def drawn(graph: PropertyGraph, mark: Diff) -> Picture:
-        return svg(graph, highlight=mark if mark else None, positions=places, width=_WIDTH, height=_HEIGHT)
+        return svg(graph, highlight=mark if mark else None, positions=positions, width=_WIDTH, height=_HEIGHT)
 
-    later = PropertyGraph.of(common.nodes, [*common.edges, *_edges(rose)], dangling="add")
-    pictures = drawn(common, gone), drawn(later, come)
-    shown, changed = len(fell) + len(rose), len(change.facts) + len(change.risen)
-    if shown == changed and len(beside) == len(near):
+    later = PropertyGraph.of(common.nodes, [*common.edges, *_fact_edges(risen)], dangling="add")
+    pictures = drawn(common, removal), drawn(later, addition)
+    shown, changed = len(fell) + len(risen), len(change.facts) + len(change.risen)
+    if shown == changed and len(drawn_neighbours) == len(neighbouring):
         return pictures, ""
-    said = f" Drawn: {shown:,} of {changed:,} that changed, {len(beside):,} of {len(near):,} beside them."
-    return pictures, said
+    note = f" Drawn: {shown:,} of {changed:,} that changed, {len(drawn_neighbours):,} of {len(neighbouring):,} beside them."
+    return pictures, note
 
 
-def _varied(facts: Sequence[Triple]) -> list[Triple]:
+def _interleave_by_subject(facts: Sequence[Triple]) -> list[Triple]:
     """Reorder facts round-robin by subject: the first fact of each, then the second, and so on."""
-    turns: Counter[str] = Counter()
-    turn: dict[Triple, int] = {}
+    counts: Counter[str] = Counter()
+    round_of: dict[Triple, int] = {}
     for fact in facts:
-        turn[fact] = turns[fact.subject]
-        turns[fact.subject] += 1
-    return sorted(facts, key=turn.__getitem__)
+        round_of[fact] = counts[fact.subject]
+        counts[fact.subject] += 1
+    return sorted(facts, key=round_of.__getitem__)
 
 
-def _bare(facts: Sequence[Triple], lasting: Collection[str]) -> tuple[Node, ...]:
+def _new_nodes(facts: Sequence[Triple], existing: Collection[str]) -> tuple[Node, ...]:
     """Return the ends of some facts as nodes, except those in the graph both before and after."""
     ends = dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object))
-    return tuple(Node(end) for end in ends if end not in lasting)
+    return tuple(Node(end) for end in ends if end not in existing)
 
 
-def _edges(facts: Sequence[Triple]) -> tuple[Edge, ...]:
+def _fact_edges(facts: Sequence[Triple]) -> tuple[Edge, ...]:
     return tuple(Edge(*fact.identity) for fact in facts)
 
 
-def _facts(facts: Sequence[Triple]) -> list[str]:
-    return list(map(format_claim, _varied(facts)))
+def _format_facts(facts: Sequence[Triple]) -> list[str]:
+    return list(map(format_claim, _interleave_by_subject(facts)))
 
 
-def _listed(what: str, lines: Sequence[str]) -> Markup:
+def _list_section(heading: str, lines: Sequence[str]) -> Markup:
     """Format lines under a heading, with a count of the rest, or nothing if there are none."""
     if not lines:
         return Markup()
-    return element("div", element("div", what), items(_first_of(lines, _CELL_FACTS)))
+    return element("div", element("div", heading), bullet_list(_first_lines(lines, _MAX_CELL_FACTS)))
 
 
 # The graph over valid time: a slider over the times at which facts begin or cease to be valid. It also works
 # on a page without Python.
 
 _SIZE, _SMALL = (720, 420), (360, 320)
-_CAPTION_FACTS = 8  # facts per caption
-_STILL_PICTURES = 3  # pictures where no live view can be drawn
+_MAX_CAPTION_FACTS = 8  # facts per caption
+_MAX_STATIC_PICTURES = 3  # pictures where no live view can be drawn
 
 
 @dataclass(frozen=True)
@@ -225,7 +250,7 @@ class Moment:
     def caption(self) -> str:
         """The number of valid facts and what began and ended, in a sentence."""
         changes = [
-            f"{did}: {_first_facts(facts)}"
+            f"{did}: {_format_first_facts(facts)}"
             for did, facts in (("Began", self.began), ("Ended", self.ended))
             if facts
         ]
@@ -245,17 +270,24 @@ class OverTime(LiveOutput):
     def __init__(self, moments: Sequence[Moment], all_times: int) -> None:
         self.moments = tuple(moments)
         # index of the moment in view
-        self.at = next((number for number, each in enumerate(moments) if each.facts), 0)
+        self.at = next((number for number, moment in enumerate(moments) if moment.facts), 0)
         drawn = len(moments) - 1
         self.note = f"{drawn} of {all_times} times at which something changes" * (drawn < all_times)
-        shown = [{"name": each.name, "caption": each.caption, "svg": each.picture.svg} for each in moments]
-        data = {"view": "times", "states": shown, "start": self.at, "note": self.note}
-        self.live = Live(self._still(), data, self._heard)
+        states = [
+            {"name": moment.name, "caption": moment.caption, "svg": moment.picture.svg} for moment in moments
+        ]
+        data = {"view": "times", "states": states, "start": self.at, "note": self.note}
+        self.live = Live(self._static_view(), data, self._handle_message)
 
     def table(self) -> Table:
         """Return a table of the moments: when, how many facts are valid, what began and what ended."""
         rows = (
-            (each.name, f"{len(each.facts):,}", _first_facts(each.began), _first_facts(each.ended))
+            (
+                each.name,
+                f"{len(each.facts):,}",
+                _format_first_facts(each.began),
+                _format_first_facts(each.ended),
+            )
             for each in self.moments
         )
         return Table((sheet(("valid", "facts", "began", "ended"), rows, "Over valid time"),))
@@ -263,26 +295,26 @@ class OverTime(LiveOutput):
     def page(self, title: str = "What is true when") -> Page:
         """Return the slider as a page that works from disk, with a table for readers without JavaScript."""
         tables = element("section", element("h2", "The same as a table"), self.table().html)
-        body = element("main", element("h1", title), NEEDS_SCRIPT, place(self.live.data), tables)
+        body = element("main", element("h1", title), NEEDS_SCRIPT, placeholder(self.live.data), tables)
         return Page(title, html_document(title, STYLE + style(), body, script=page_script()))
 
-    def _still(self) -> WrittenDown:
+    def _static_view(self) -> StaticOutput:
         """Return an early, a middle and the last moment as pictures, and all moments as a table.
 
         It is shown where no live view can be drawn.
         """
-        some = [each for each in self.moments if each.picture.nodes]
-        chosen = [some[number] for number in _spread(len(some), _STILL_PICTURES)]
-        heads = (element("th", each.name, scope="col", style=LEFT) for each in chosen)
-        pictures = (element("td", Markup(each.small._repr_html_()), style=LEFT) for each in chosen)
+        non_empty = [moment for moment in self.moments if moment.picture.nodes]
+        chosen = [non_empty[number] for number in _spread_indices(len(non_empty), _MAX_STATIC_PICTURES)]
+        heads = (element("th", moment.name, scope="col", style=ALIGN_LEFT) for moment in chosen)
+        pictures = (element("td", Markup(moment.small._repr_html_()), style=ALIGN_LEFT) for moment in chosen)
         head, body = element("thead", element("tr", *heads)), element("tbody", element("tr", *pictures))
         drawn = element("table", head, body, style="table-layout:fixed;width:100%")
-        return written_down(self.table(), drawn, self.table().html)
+        return static_output(self.table(), drawn, self.table().html)
 
     def __repr__(self) -> str:
         return f"<OverTime: {format_count(len(self.moments), 'moment')}>\n{self.table()!r}"
 
-    def _heard(self, message: object) -> dict[str, str]:
+    def _handle_message(self, message: object) -> dict[str, str]:
         match message:
             case {"at": int(at)} if 0 <= at < len(self.moments):
                 self.at = at
@@ -298,53 +330,53 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
     with the latest beginning is drawn. Raises BadInput if nothing begins or ends.
     """
     require(beliefs, Beliefs, "what is shown over time is a memory of Claims, or its as_of(known)")
-    names = _names(about)
+    names = _name_set(about)
     for name, number in (("most", most), ("limit", limit)):
         require_count(number, 1, name)
-    times = beliefs.turning_points(_about(beliefs, names) if names else None)
+    times = beliefs.turning_points(_facts_about(beliefs, names) if names else None)
     if not times:
         raise BadInput(
             "no claim in force says since when or until when it is true: valid_from and valid_until of a Claim do"
         )
-    shown: list[datetime | None] = [None, *(times[number] for number in _spread(len(times), most))]
-    facts = [_valid(beliefs, time or times[0] - timedelta(microseconds=1), names) for time in shown]
-    ever: set[Triple] = {fact for each in facts for fact in each}
-    ordered = sorted(ever, key=triple_key)
-    everything = PropertyGraph.from_triples(ordered)
-    positions = svg(everything, width=_SIZE[0], height=_SIZE[1], limit=10 * limit).positions
+    shown: list[datetime | None] = [None, *(times[number] for number in _spread_indices(len(times), most))]
+    facts = [_valid_facts(beliefs, time or times[0] - timedelta(microseconds=1), names) for time in shown]
+    all_facts: set[Triple] = {fact for fact_set in facts for fact in fact_set}
+    ordered = sorted(all_facts, key=triple_key)
+    whole_graph = PropertyGraph.from_triples(ordered)
+    positions = svg(whole_graph, width=_SIZE[0], height=_SIZE[1], limit=10 * limit).positions
     moments: list[Moment] = []
     for time, now in zip(shown, facts, strict=True):
         before = moments[-1].facts if moments else now
         if moments and now == before:
             continue
-        began = tuple(each for each in now if each not in set(before))
-        ended = tuple(each for each in before if each not in set(now))
-        diff = Diff(added_edges=_edges(began), removed_edges=_edges(ended))
+        began = tuple(fact_set for fact_set in now if fact_set not in set(before))
+        ended = tuple(fact_set for fact_set in before if fact_set not in set(now))
+        diff = Diff(added_edges=_fact_edges(began), removed_edges=_fact_edges(ended))
         graph, changed = PropertyGraph.from_triples(now), diff if diff else None
-        drawn, small = (
+        picture, small = (
             svg(graph, positions=positions, width=width, height=height, highlight=changed, limit=limit)
             for width, height in (_SIZE, _SMALL)
         )
-        moments.append(Moment(time, now, began, ended, drawn, small))
+        moments.append(Moment(time, now, began, ended, picture, small))
     return OverTime(moments, len(times))
 
 
-def _valid(beliefs: Beliefs, at: datetime, names: frozenset[str]) -> tuple[Triple, ...]:
+def _valid_facts(beliefs: Beliefs, at: datetime, names: frozenset[str]) -> tuple[Triple, ...]:
     """Return the facts valid at a time, only the current one for relations declared "single"."""
-    facts = _about(beliefs.as_of(valid=at), names)
-    rivals: dict[tuple[str, str], list[Triple]] = defaultdict(list)
+    facts = _facts_about(beliefs.as_of(valid=at), names)
+    alternatives: dict[tuple[str, str], list[Triple]] = defaultdict(list)
     declared = beliefs.declared()
     for fact in facts:
         if declared.get(fact.relation) == "single":
-            rivals[fact.subject, fact.relation].append(fact)
+            alternatives[fact.subject, fact.relation].append(fact)
     retired = set[Triple]()
-    for (subject, relation), several in rivals.items():
+    for (subject, relation), several in alternatives.items():
         if len(several) > 1:
             retired |= set(several) - set(beliefs.current(subject, relation, at).facts)
     return tuple(fact for fact in facts if fact not in retired)
 
 
-def _about(beliefs: Beliefs, names: frozenset[str]) -> tuple[Triple, ...]:
+def _facts_about(beliefs: Beliefs, names: frozenset[str]) -> tuple[Triple, ...]:
     """Return the facts that hold, or only those that name one of `names` if there are any."""
     if not names:
         return beliefs.facts()
@@ -352,36 +384,36 @@ def _about(beliefs: Beliefs, names: frozenset[str]) -> tuple[Triple, ...]:
     return tuple(sorted(found, key=triple_key))
 
 
-def _names(about: Iterable[str]) -> frozenset[str]:
-    given = [about] if isinstance(about, str) else about
-    require(given, Iterable, "about is a name or several")
-    return frozenset(given)
+def _name_set(about: Iterable[str]) -> frozenset[str]:
+    names = [about] if isinstance(about, str) else about
+    require(names, Iterable, "about is a name or several")
+    return frozenset(names)
 
 
-def _spread(length: int, most: int) -> list[int]:
-    """Return at most `most` of the indices below `length`, evenly spread and including the last."""
-    if length <= most:
+def _spread_indices(length: int, limit: int) -> list[int]:
+    """Return at most `limit` of the indices below `length`, evenly spread and including the last."""
+    if length <= limit:
         return list(range(length))
-    step = (length - 1) / max(most - 1, 1)
-    return [length - 1] if most == 1 else [round(number * step) for number in range(most)]
+    step = (length - 1) / max(limit - 1, 1)
+    return [length - 1] if limit == 1 else [round(number * step) for number in range(limit)]
 
 
-def _first_facts(facts: Sequence[Triple]) -> str:
-    more = f"; and {len(facts) - _CAPTION_FACTS} more" if len(facts) > _CAPTION_FACTS else ""
-    return "; ".join(map(format_claim, facts[:_CAPTION_FACTS])) + more
+def _format_first_facts(facts: Sequence[Triple]) -> str:
+    more = f"; and {len(facts) - _MAX_CAPTION_FACTS} more" if len(facts) > _MAX_CAPTION_FACTS else ""
+    return "; ".join(map(format_claim, facts[:_MAX_CAPTION_FACTS])) + more
 
 
 # Review in a notebook, by keyboard: one waiting claim at a time, with its support and the effect of accepting
 # it.
 
-_AROUND = 160  # characters of the source before and after the quotation
-_LISTED = 10  # facts per heading
-_LOGGED = 20
-_STILL_CLAIMS = 20  # claims shown where no live view can be drawn
-_FACT = 300  # maximum characters of a fact or a quotation
-_DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
-_DID = {"taken": "put in its place", "queued": "back in the queue"}
-_QUEUE = (
+_CONTEXT_LENGTH = 160  # characters of the source before and after the quotation
+_MAX_FACTS = 10  # facts per heading
+_MAX_LOG_ROWS = 20
+_MAX_STATIC_CLAIMS = 20  # claims shown where no live view can be drawn
+_MAX_FACT_LENGTH = 300  # maximum characters of a fact or a quotation
+_DECISION_TEXTS = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
+_STANDING_TEXTS = {"taken": "put in its place", "queued": "back in the queue"}
+_QUEUE_COLUMNS = (
     "claim", "source", "said there", "confidence", "accepted when as sure", "would begin to hold", "other objects that hold",
 )  # fmt: skip
 
@@ -397,56 +429,62 @@ class Review(LiveOutput):
         self.claims, self.by, self.ledger = claims, self.reviewer.by, self.reviewer.ledger
         self._texts = texts
         self.reviewer.reload()
-        self.live = Live(self._still(), {"view": "review", "shown": self._shown("")}, self._heard)
+        self.live = Live(
+            self._static_view(), {"view": "review", "shown": self._view_state("")}, self._handle_message
+        )
 
-    def table(self, *, limit: int = _STILL_CLAIMS) -> Table:
+    def table(self, *, limit: int = _MAX_STATIC_CLAIMS) -> Table:
         """Return tables of the claims that wait, at most `limit` of them, and of the last decisions."""
         queue = self.reviewer.queue
-        rows = list(map(self._row, queue[:limit]))
-        waiting = sheet(_QUEUE, rows, "Claims that wait for review", len(queue))
+        rows = list(map(self._queue_row, queue[:limit]))
+        waiting = sheet(_QUEUE_COLUMNS, rows, "Claims that wait for review", len(queue))
         sheets = [waiting if rows else sheet(("in words",), [(self.reviewer.nothing_waits,)])]
-        if log := self._log():
+        if log := self._log_rows():
             sheets.append(sheet(("when (UTC)", "by", "did", "to"), log, "The last decisions"))
         return Table(tuple(sheets))
 
-    def _still(self) -> WrittenDown:
+    def _static_view(self) -> StaticOutput:
         tables = self.table()
-        return written_down(tables, tables.html)
+        return static_output(tables, tables.html)
 
     def _refresh(self) -> None:
         self.reviewer.reload()
-        self.live.picture = self._still()
-        self.live.data = {**self.live.data, "shown": self._shown("")}
+        self.live.picture = self._static_view()
+        self.live.data = {**self.live.data, "shown": self._view_state("")}
 
     def __repr__(self) -> str:
         return f"<Review by {self.by}: {format_count(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
     # --- messages from the browser ---
 
-    def _heard(self, message: Mapping[str, Json]) -> Json:
+    def _handle_message(self, message: Mapping[str, Json]) -> Json:
         """Apply a message from the browser and send the new state, with any error in it.
 
         Everything is reloaded, since others may have decided in the meantime.
         """
-        said, wrong = "", ""
+        note, error_text = "", ""
         try:
-            said = self._done(message)
+            note = self._apply_message(message)
         except Exception as error:
-            wrong = describe_error(error)
+            error_text = describe_error(error)
         try:
             self.reviewer.reload()
-            stayed = bool(wrong and (seen := self.reviewer.in_view) and seen.claim.id == message.get("claim"))
-            shown = self._shown("" if stayed else f"{said} {self._next()}".strip(), wrong)
+            is_same_claim = bool(
+                error_text and (in_view := self.reviewer.in_view) and in_view.claim.id == message.get("claim")
+            )
+            shown = self._view_state(
+                "" if is_same_claim else f"{note} {self._describe_next()}".strip(), error_text
+            )
         except LabError as error:  # another process has locked the file: keep the old state
             shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
         self.live.data = {**self.live.data, "shown": shown}
         self.live.send({"shown": shown})
         return {}
 
-    def _done(self, message: Mapping[str, Json]) -> str:
+    def _apply_message(self, message: Mapping[str, Json]) -> str:
         match message:
-            case {"move": int(by)}:
-                self.reviewer.move(by)
+            case {"move": int(offset)}:
+                self.reviewer.move(offset)
             case {"undo": True}:
                 return self._undo()
             case {"decide": str(verdict), "claim": str(claim)}:
@@ -460,44 +498,44 @@ class Review(LiveOutput):
         try:
             report = self.reviewer.decide(claim, verdict, **changed)
         except AlreadyDecided as error:
-            named = "The claim" if error.fact is None else self._named(claim)
+            named = "The claim" if error.fact is None else self._short_claim(claim)
             raise BadInput(f"Not done: {named} no longer waits. {error.became}") from None
         effect = f" ({report})" if report.facts or report.risen else ""
-        return f"{_DONE[verdict]}: {self._named(claim)}{effect}."
+        return f"{_DECISION_TEXTS[verdict]}: {self._short_claim(claim)}{effect}."
 
     def _undo(self) -> str:
         claim = self.reviewer.undo()
         if claim is None:
             return "There is no decision of yours to take back."
-        return f"Taken back: {self._named(claim.id)} waits again."
+        return f"Taken back: {self._short_claim(claim.id)} waits again."
 
-    def _named(self, claim: str) -> str:
-        return shortened(format_claim(self.claims.claim(claim).fact), _FACT)
+    def _short_claim(self, claim: str) -> str:
+        return shorten(format_claim(self.claims.claim(claim).fact), _MAX_FACT_LENGTH)
 
     # --- state for the browser ---
 
-    def _shown(self, said: str, wrong: str = "") -> dict[str, Json]:
+    def _view_state(self, said: str, wrong: str = "") -> dict[str, Json]:
         """Return the state for the browser: the claim in view, the queue's length, the log and messages."""
         queued = self.reviewer.in_view
         return {
-            "claim": self._card(queued) if queued else None,
+            "claim": self._claim_data(queued) if queued else None,
             "place": self.reviewer.place + 1,
             "left": len(self.reviewer.queue),
             "empty": self.reviewer.nothing_waits,
-            "log": [list(row) for row in self._log()],
+            "log": [list(row) for row in self._log_rows()],
             "undoable": bool(self.reviewer.decided),
             "said": said,
             "wrong": wrong,
         }
 
-    def _next(self) -> str:
+    def _describe_next(self) -> str:
         """Return a sentence that names the claim now in view, for screen readers."""
         queued = self.reviewer.in_view
         if queued is None:
             return "Nothing waits any more."
-        return f"Next: {shortened(format_claim(queued.claim.fact), _FACT)}."
+        return f"Next: {shorten(format_claim(queued.claim.fact), _MAX_FACT_LENGTH)}."
 
-    def _card(self, queued: Queued) -> dict[str, Json]:
+    def _claim_data(self, queued: QueuedClaim) -> dict[str, Json]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
         return {
             "id": claim.id,
@@ -505,18 +543,18 @@ class Review(LiveOutput):
             "object": claim.fact.object,
             "confidence": claim.confidence,
             "sure": weighed.sure,
-            "quote": list(self._quote(claim)),
-            "origin": self._origin(claim),
-            "premises": _first_few(claim.premises),
-            "starts": _first_few(queued.starts),
+            "quote": list(self._quotation(claim)),
+            "origin": self._describe_origin(claim),
+            "premises": _format_first(claim.premises),
+            "starts": _format_first(queued.starts),
             "idle": f"If it is accepted, nothing new begins to hold: {weighed.idle}.",
             "against": weighed.single,
             "rivals_are": f"It contradicts, since {claim.fact.relation} has a single object at a time" if weighed.single
             else f"{claim.fact.subject} – {claim.fact.relation} also holds of",
-            "rivals": _rivals(weighed),
+            "rivals": _format_rivals(weighed),
         }  # fmt: skip
 
-    def _quote(self, claim: Claim) -> tuple[str, str, str] | tuple[()]:
+    def _quotation(self, claim: Claim) -> tuple[str, str, str] | tuple[()]:
         """Return the quoted span of a claim with the source text before and after it.
 
         Only the quotation is returned if the source is missing or no longer says it, and nothing if there is
@@ -525,35 +563,49 @@ class Review(LiveOutput):
         span, text = claim.span, self._texts.get(claim.source, "")
         if span is None:
             return ()
-        there = text[span.start : span.end]
-        if not there or (span.text and span.text != there):
-            return ("", shortened(span.text, _FACT), "") if span.text else ()
-        before, after = text[max(0, span.start - _AROUND) : span.start], text[span.end : span.end + _AROUND]
-        return ("…" * (span.start > _AROUND) + before, there, after + "…" * (span.end + _AROUND < len(text)))
+        quoted = text[span.start : span.end]
+        if not quoted or (span.text and span.text != quoted):
+            return ("", shorten(span.text, _MAX_FACT_LENGTH), "") if span.text else ()
+        before, after = (
+            text[max(0, span.start - _CONTEXT_LENGTH) : span.start],
+            text[span.end : span.end + _CONTEXT_LENGTH],
+        )
+        return (
+            "…" * (span.start > _CONTEXT_LENGTH) + before,
+            quoted,
+            after + "…" * (span.end + _CONTEXT_LENGTH < len(text)),
+        )
 
-    def _origin(self, claim: Claim) -> str:
-        where, moved = "", ""
+    def _describe_origin(self, claim: Claim) -> str:
+        location, moved_note = "", ""
         if span := claim.span:
-            where = f", characters {span.start:,} to {span.end:,}"
-            there = self._texts.get(claim.source, "")[span.start : span.end]
-            if span.text and claim.source in self._texts and there != span.text:
-                moved = " The source says something else there by now."
-        valid = format_span(claim.valid_from, claim.valid_until)
-        said = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {valid}" * bool(valid)
-        return f"Source: {claim.source}{where}{said}; {claim.kind}.{moved}"
+            location = f", characters {span.start:,} to {span.end:,}"
+            quoted = self._texts.get(claim.source, "")[span.start : span.end]
+            if span.text and claim.source in self._texts and quoted != span.text:
+                moved_note = " The source says something else there by now."
+        validity = format_period(claim.valid_from, claim.valid_until)
+        speaker = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {validity}" * bool(validity)
+        return f"Source: {claim.source}{location}{speaker}; {claim.kind}.{moved_note}"
 
-    def _row(self, queued: Queued) -> tuple[str, ...]:
+    def _queue_row(self, queued: QueuedClaim) -> tuple[str, ...]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
-        told = ("contradicts: " if weighed.single and weighed.others else "") + "; ".join(_rivals(weighed))
-        quote = "".join(self._quote(claim)[1:2])
-        said = format_claim(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
+        rivals = ("contradicts: " if weighed.single and weighed.others else "") + "; ".join(
+            _format_rivals(weighed)
+        )
+        quote = "".join(self._quotation(claim)[1:2])
+        claim_cells = format_claim(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
         calibrated = f"{weighed.calibrated:.2f}" if weighed.calibrated != claim.confidence else ""
-        return (*said, calibrated, f"{len(queued.starts):,}", told)
+        return (*claim_cells, calibrated, f"{len(queued.starts):,}", rivals)
 
-    def _log(self) -> list[tuple[str, str, str, str]]:
+    def _log_rows(self) -> list[tuple[str, str, str, str]]:
         return [
-            (f"{each.at:%Y-%m-%d %H:%M:%S}", each.by or "nobody named", _did(each), format_claim(each.fact))
-            for each in self.ledger.decided(_LOGGED)
+            (
+                f"{decided.at:%Y-%m-%d %H:%M:%S}",
+                decided.by or "nobody named",
+                _describe_decision(decided),
+                format_claim(decided.fact),
+            )
+            for decided in self.ledger.decided(_MAX_LOG_ROWS)
         ]
 
 
@@ -570,25 +622,25 @@ def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Re
     return Review(claims, by, texts)
 
 
-def _did(decided: Decided) -> str:
-    is_sure = decided.standing == "accepted" and decided.confidence is not None
-    sure = f", confidence {decided.confidence:.2f}" if is_sure else ""
-    return f"{decided.action}: {_DID.get(decided.standing, decided.standing)}{sure}"
+def _describe_decision(decided: ReviewDecision) -> str:
+    has_confidence = decided.standing == "accepted" and decided.confidence is not None
+    confidence_note = f", confidence {decided.confidence:.2f}" if has_confidence else ""
+    return f"{decided.action}: {_STANDING_TEXTS.get(decided.standing, decided.standing)}{confidence_note}"
 
 
-def _first_few(facts: Sequence[Triple]) -> list[str]:
-    return _first_of([shortened(format_claim(each), _FACT) for each in facts], _LISTED)
+def _format_first(facts: Sequence[Triple]) -> list[str]:
+    return _first_lines([shorten(format_claim(each), _MAX_FACT_LENGTH) for each in facts], _MAX_FACTS)
 
 
-def _first_of(lines: Sequence[str], most: int) -> list[str]:
-    """Return the first `most` lines and a line with the number of the others."""
-    return [*lines[:most], *([f"and {len(lines) - most:,} more"] if len(lines) > most else [])]
+def _first_lines(lines: Sequence[str], limit: int) -> list[str]:
+    """Return the first `limit` lines and a line with the number of the others."""
+    return [*lines[:limit], *([f"and {len(lines) - limit:,} more"] if len(lines) > limit else [])]
 
 
-def _rivals(weighed: Weighed) -> list[str]:
+def _format_rivals(weighed: DecisionEvidence) -> list[str]:
     """Return the facts that hold beside a claim: whole facts if they contradict it, else their objects."""
-    objects = [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]
-    return _first_few(weighed.others) if weighed.single else objects
+    objects = [shorten(each.object, _MAX_FACT_LENGTH) for each in weighed.others[:_MAX_FACTS]]
+    return _format_first(weighed.others) if weighed.single else objects
 
 
 __all__ = ["before_and_after", "over_time", "review"]

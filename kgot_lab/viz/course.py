@@ -19,18 +19,18 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Json
-from kgot_lab.viz.graph.view_data import NOTHING_OPENS
-from kgot_lab.viz.live import FOR_PAGES, VIEWS, page_source, page_style, place
+from kgot_lab.viz.graph.view_data import NO_GROUP_OPENS
+from kgot_lab.viz.live import FOR_PAGES, VIEWS, page_source, page_style, placeholder
 from kgot_lab.viz.notebook_page import (
     TEMPLATE,
     PageFrame,
-    framed_page,
+    build_page,
     notebook_title,
     page_name,
     read_notebook,
 )
 from kgot_lab.viz.page import html_document
-from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
+from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -54,30 +54,34 @@ class Chapter:
     sights: tuple[str, ...]
 
 
-def chapter_of(notebook: NotebookNode, path: Path) -> Chapter:
+def read_chapter(notebook: NotebookNode, path: Path) -> Chapter:
     """Extract title, first paragraph, minutes and sights from the Markdown cells of a notebook.
 
     A notebook without a heading is titled by its file name.
     """
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     whole = "\n\n".join(texts)
-    minutes, seen = _MINUTES.search(whole), _SIGHTS.search(whole)
-    lines = re.split(r"^[-*] ", seen[1], flags=re.MULTILINE)[1:] if seen else ()
-    sights = tuple(_plain(line).rstrip(";.") for line in lines)
+    minutes, sights_match = _MINUTES.search(whole), _SIGHTS.search(whole)
+    lines = re.split(r"^[-*] ", sights_match[1], flags=re.MULTILINE)[1:] if sights_match else ()
+    sights = tuple(_strip_markdown(line).rstrip(";.") for line in lines)
     title, about = notebook_title(notebook, path), _first_paragraph(texts)
     return Chapter(title, about, int(minutes[1]) if minutes else 0, sights)
 
 
 def _first_paragraph(texts: Sequence[str]) -> str:
     """Return the first paragraph of prose in the first text of a notebook."""
-    parts = re.split(r"\n\s*\n", texts[0]) if texts else []
+    paragraphs = re.split(r"\n\s*\n", texts[0]) if texts else []
     return next(
-        (_plain(part) for part in parts if part.strip() and not re.match(r"\s*(#|[-*>|!] ?|```|\*\*)", part)),
+        (
+            _strip_markdown(part)
+            for part in paragraphs
+            if part.strip() and not re.match(r"\s*(#|[-*>|!] ?|```|\*\*)", part)
+        ),
         "",
     )
 
 
-def _plain(markdown: str) -> str:
+def _strip_markdown(markdown: str) -> str:
     """Convert a line of Markdown to plain text, without emphasis, code marks and link targets."""
     words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
     return " ".join(re.sub(r"[`*]", "", words).split())
@@ -109,46 +113,48 @@ ul { margin: .1rem 0 0; padding-left: 1.2rem; font-size: .95rem; }
 }
 @media print { body { max-width: none; margin: 0; } li { break-inside: avoid; } }
 """
-_ABOUT = 330  # maximum characters of a notebook's first paragraph, in whole sentences
+_MAX_ABOUT = 330  # maximum characters of a notebook's first paragraph, in whole sentences
 
 
-def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
+def front_page(title: str, subtitle: str, chapters: Mapping[str, Chapter]) -> str:
     """Build the HTML of the front page.
 
-    `chapters` maps the address of each page to its chapter, and is listed in this order. `said` is put below
+    `chapters` maps the address of each page to its chapter, and is listed in this order. `subtitle` is put below
     the title.
     """
     minutes = sum(chapter.minutes for chapter in chapters.values())
-    length = f"{format_count(len(chapters), 'notebook')}" + (f", {_hours(minutes)} in all" if minutes else "")
-    entries = (_entry(number, *each) for number, each in enumerate(chapters.items(), start=1))
-    head = element("h1", title), element("p", f"{length}. {said}")
+    length = f"{format_count(len(chapters), 'notebook')}" + (
+        f", {_format_duration(minutes)} in all" if minutes else ""
+    )
+    entries = (_chapter_entry(number, *item) for number, item in enumerate(chapters.items(), start=1))
+    head = element("h1", title), element("p", f"{length}. {subtitle}")
     return html_document(title, _STYLE, element("main", *head, element("ol", *entries)))
 
 
-def _entry(number: int, address: str, chapter: Chapter) -> Markup:
-    told = [element("h2", element("a", chapter.title, href=address))]
-    if about := _opening_of(chapter.about):
-        told.append(element("p", about, class_="about"))
+def _chapter_entry(number: int, address: str, chapter: Chapter) -> Markup:
+    parts = [element("h2", element("a", chapter.title, href=address))]
+    if about := _leading_sentences(chapter.about):
+        parts.append(element("p", about, class_="about"))
     if chapter.sights:
-        told += [element("p", "You will see", class_="see"), items(chapter.sights)]
+        parts += [element("p", "You will see", class_="see"), bullet_list(chapter.sights)]
     minutes = element("span", f"{chapter.minutes} min", class_="minutes") if chapter.minutes else Markup()
-    return element("li", element("span", number, class_="number"), element("div", *told), minutes)
+    return element("li", element("span", number, class_="number"), element("div", *parts), minutes)
 
 
-def _opening_of(about: str) -> str:
+def _leading_sentences(about: str) -> str:
     """Return as many leading sentences of a paragraph as fit.
 
     If the first sentence does not fit, it is truncated.
     """
-    kept = ""
+    selected = ""
     for sentence in sentences(about):
-        if len(kept) + 1 + len(sentence) > _ABOUT:
+        if len(selected) + 1 + len(sentence) > _MAX_ABOUT:
             break
-        kept = f"{kept} {sentence}".strip()
-    return kept or shortened(about, _ABOUT)
+        selected = f"{selected} {sentence}".strip()
+    return selected or shorten(about, _MAX_ABOUT)
 
 
-def _hours(minutes: int) -> str:
+def _format_duration(minutes: int) -> str:
     """Format a duration in minutes, or in hours and half hours from 90 minutes on."""
     if minutes < 90:
         return f"about {format_count(minutes, 'minute')}"
@@ -161,33 +167,37 @@ def _hours(minutes: int) -> str:
 _NEEDS_PYTHON = "This answer is worked out, or tried, by Python: open the notebook in Jupyter to check yours."
 
 
-def with_answers(notebook: NotebookNode) -> NotebookNode:
+def add_answer_boxes(notebook: NotebookNode) -> NotebookNode:
     """Replace the output of each exercise cell with an answer box.
 
     If the answer is not sealed, the output says instead that checking it needs Python.
     """
     for number, cell in enumerate(notebook.cells):
-        call = _exercise_in(cell.source) if cell.cell_type == "code" else None
+        call = _find_exercise_call(cell.source) if cell.cell_type == "code" else None
         if call is None or not cell.outputs:
             continue
-        said = "\n".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
-        shown = cell.outputs[-1]
-        shown["data"] = {"text/html": str(_box(call, said, f"exercise-{number}"))}
-        cell.outputs = [shown]
+        plain_text = "\n".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+        last_output = cell.outputs[-1]
+        last_output["data"] = {"text/html": str(_answer_box(call, plain_text, f"exercise-{number}"))}
+        cell.outputs = [last_output]
     return notebook
 
 
-def _box(call: ast.Call, said: str, key: str) -> Markup:
+def _answer_box(call: ast.Call, plain_text: str, key: str) -> Markup:
     """Build the answer box of an exercise, with the kernel's text for readers without JavaScript."""
     seal = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) else ""
     if not (isinstance(seal, str) and seal.startswith("sealed:")):
-        return joined([element("pre", said), element("p", _NEEDS_PYTHON, class_="small")])
-    given = {each.arg: each.value.value for each in call.keywords if isinstance(each.value, ast.Constant)}
-    data = {"view": "answer", "seal": seal, "hint": str(given.get("hint", "")), "stands_for": key}
-    return joined([element("pre", said, data_picture=key), place(data)])
+        return concat([element("pre", plain_text), element("p", _NEEDS_PYTHON, class_="small")])
+    arguments = {
+        keyword.arg: keyword.value.value
+        for keyword in call.keywords
+        if isinstance(keyword.value, ast.Constant)
+    }
+    data = {"view": "answer", "seal": seal, "hint": str(arguments.get("hint", "")), "stands_for": key}
+    return concat([element("pre", plain_text, data_picture=key), placeholder(data)])
 
 
-def _exercise_in(source: str) -> ast.Call | None:
+def _find_exercise_call(source: str) -> ast.Call | None:
     """Return the call of `exercise` in a cell, or None if there is none or it is not Python."""
     try:
         parsed = ast.parse(source)
@@ -199,10 +209,10 @@ def _exercise_in(source: str) -> ast.Call | None:
 
 # Execution of a notebook, with its live views in place of their widgets.
 
-SECONDS = 300  # time limit of a cell
-_WIDGET = "application/vnd.jupyter.widget-view+json"
-_STATE = "application/vnd.jupyter.widget-state+json"
-_ALONE = {  # what a view cannot do without Python; the explorer says so itself
+CELL_TIMEOUT = 300  # time limit of a cell
+_WIDGET_VIEW_TYPE = "application/vnd.jupyter.widget-view+json"
+_WIDGET_STATE_TYPE = "application/vnd.jupyter.widget-state+json"
+_PYTHON_NOTES = {  # what a view cannot do without Python; the explorer says so itself
     "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
     "review": "This page shows one moment. Deciding needs a running notebook.",
     "editing": "This page shows one moment. Changing the graph needs a running notebook.",
@@ -214,64 +224,70 @@ def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
     """Run all cells in a new kernel in the folder of `path`, and embed each live view with its data.
 
     Each view replaces its widget. This runs arbitrary code from the notebook. Raises BadInput if a cell fails
-    or takes more than `SECONDS`, and NotInstalled if the notebook packages are missing.
+    or takes more than `CELL_TIMEOUT`, and NotInstalled if the notebook packages are missing.
     """
     try:
         from nbclient import NotebookClient
         from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
     except ImportError as error:
         raise NotInstalled("lab", "nbclient") from error
-    maker: Any = NotebookClient
-    where = {"metadata": {"path": str(path.parent)}}
-    client = maker(notebook, timeout=SECONDS, kernel_name="python3", resources=where)
+    client_class: Any = NotebookClient
+    resources = {"metadata": {"path": str(path.parent)}}
+    client = client_class(notebook, timeout=CELL_TIMEOUT, kernel_name="python3", resources=resources)
     try:
         client.execute(env={**os.environ, FOR_PAGES: "1"})
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        said = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
-        told = f"{_failed_at(notebook)}{shortened(said, 200)}"
-        raise BadInput(f"{path} does not run from its beginning: {told}; run it in Jupyter") from error
-    return with_answers(_alive(notebook))
+        error_text = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
+        failure = f"{_describe_failed_cell(notebook)}{shorten(error_text, 200)}"
+        raise BadInput(f"{path} does not run from its beginning: {failure}; run it in Jupyter") from error
+    return add_answer_boxes(_embed_live_views(notebook))
 
 
-def _failed_at(notebook: NotebookNode) -> str:
+def _describe_failed_cell(notebook: NotebookNode) -> str:
     """Return the number and the beginning of the cell that raised an error, or ""."""
     for number, cell in enumerate(notebook.cells, start=1):
         if any(output.get("output_type") == "error" for output in cell.get("outputs", ())):
-            return f"cell {number} ({shortened(cell.source, 60)}): "
+            return f"cell {number} ({shorten(cell.source, 60)}): "
     return ""
 
 
-def is_alive(notebook: NotebookNode) -> bool:
+def has_live_view(notebook: NotebookNode) -> bool:
     """Return whether an output of the notebook needs the script of the live views."""
     outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
     return any("data-view=" in output.get("data", {}).get("text/html", "") for output in outputs)
 
 
-def _alive(notebook: NotebookNode) -> NotebookNode:
+def _embed_live_views(notebook: NotebookNode) -> NotebookNode:
     """Replace widgets by the live views whose data the kernel stored.
 
     The widget state is removed from the metadata.
     """
-    kept: Mapping[str, Any] = notebook.metadata.pop("widgets", {}).get(_STATE, {}).get("state", {})
+    widget_states: Mapping[str, Any] = (
+        notebook.metadata.pop("widgets", {}).get(_WIDGET_STATE_TYPE, {}).get("state", {})
+    )
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
-            shown = output.get("data", {}).get(_WIDGET)
-            data = kept.get(shown.get("model_id"), {}).get("state", {}).get("data") if shown else None
+            widget_view = output.get("data", {}).get(_WIDGET_VIEW_TYPE)
+            data = (
+                widget_states.get(widget_view.get("model_id"), {}).get("state", {}).get("data")
+                if widget_view
+                else None
+            )
             if isinstance(data, Mapping) and data.get("view") in VIEWS:
-                output["data"] = {"text/html": str(place({**data, "alone": _alone(data)}))}
+                output["data"] = {"text/html": str(placeholder({**data, "alone": _python_note(data)}))}
     return notebook
 
 
-def _alone(data: Mapping[str, Json]) -> str:
+def _python_note(data: Mapping[str, Json]) -> str:
     """Describe what a view cannot do without Python, or return "" if all of it works."""
     if data["view"] == "graph":
-        return str(data.get("alone", NOTHING_OPENS)) if data.get("total") else ""
-    return _ALONE.get(str(data["view"]), "")
+        return str(data.get("alone", NO_GROUP_OPENS)) if data.get("total") else ""
+    return _PYTHON_NOTES.get(str(data["view"]), "")
 
 
 SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # shared by all pages of a live course
-_STILL = "The pages show the notebooks as they were stored: texts, code, and what the code gave, with still pictures."
-_LIVE = (
+_STATIC_INTRO = "The pages show the notebooks as they were stored: texts, code, and what the code gave, with still pictures."
+_LIVE_INTRO = (
     "The graphs and runs on the pages live: click, search, step, guess. They need no Python and ask for nothing from anywhere; "
     "where something does need Python, the page says so."
 )
@@ -297,40 +313,40 @@ def write_course(
     page that would fetch something. Raises NotInstalled if nbconvert is missing.
     """
     notebooks, folder = [Path(path) for path in paths], Path(folder)
-    names = _names(notebooks)
+    names = _page_names(notebooks)
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"the pages cannot go into {folder}, which is a file: name a folder")
     chapters: dict[str, Chapter] = {}
     pages: dict[str, str] = {}
-    read = [read_notebook(path) for path in notebooks]
-    for number, (path, notebook) in enumerate(zip(notebooks, read, strict=True)):
-        chapters[quote(names[number])] = chapter_of(notebook, path)
+    loaded = [read_notebook(path) for path in notebooks]
+    for number, (path, notebook) in enumerate(zip(notebooks, loaded, strict=True)):
+        chapters[quote(names[number])] = read_chapter(notebook, path)
         if live:
             tell(f"running {path}")
             notebook = execute_live(notebook, path)
-        linked = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
-        frame = PageFrame(linked, folder, _navigation(names, number))
+        page_by_path = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
+        frame = PageFrame(page_by_path, folder, _navigation(names, number))
         if live:
-            script = SHARED_SCRIPT if is_alive(notebook) else ""
+            script = SHARED_SCRIPT if has_live_view(notebook) else ""
             frame = replace(frame, style=SHARED_STYLE, script=script, stays=True)
-        pages[names[number]] = framed_page(notebook, path, frame)
+        pages[names[number]] = build_page(notebook, path, frame)
     texts = {
-        **(_shared() if live else {}),
+        **(_shared_files() if live else {}),
         **pages,
-        FRONT_PAGE: front_page(title, _LIVE if live else _STILL, chapters),
+        FRONT_PAGE: front_page(title, _LIVE_INTRO if live else _STATIC_INTRO, chapters),
     }
     written = {name: write_whole(folder / name, text, "the page") for name, text in texts.items()}
     return tuple(written[name] for name in (FRONT_PAGE, *names))
 
 
-def _names(notebooks: Sequence[Path]) -> list[str]:
+def _page_names(notebooks: Sequence[Path]) -> list[str]:
     """Return the file name of each notebook's page."""
     if not notebooks:
         raise BadInput("there is no notebook to make a page of: name .ipynb files")
     names = [page_name(path) for path in notebooks]
-    if twice := {name for name in names if [FRONT_PAGE, *names].count(name) > 1}:
+    if duplicates := {name for name in names if [FRONT_PAGE, *names].count(name) > 1}:
         raise BadInput(
-            f"two pages would become {', '.join(sorted(twice))}: write them into different folders, or rename a notebook"
+            f"two pages would become {', '.join(sorted(duplicates))}: write them into different folders, or rename a notebook"
         )
     return names
 
@@ -338,12 +354,15 @@ def _names(notebooks: Sequence[Path]) -> list[str]:
 def _navigation(names: Sequence[str], number: int) -> Markup:
     """Build links to the previous page, the front page and the next page."""
     before, after = names[number - 1] if number else "", "".join(names[number + 1 : number + 2])
-    ends = {"Before": before, "All notebooks": FRONT_PAGE, "Next": after}
-    links = (element("a", said, href=quote(name)) if name else element("span") for said, name in ends.items())
+    links_by_label = {"Before": before, "All notebooks": FRONT_PAGE, "Next": after}
+    links = (
+        element("a", label, href=quote(name)) if name else element("span")
+        for label, name in links_by_label.items()
+    )
     return element("nav", *links, aria_label="Pages")
 
 
-def _shared() -> Mapping[str, str]:
+def _shared_files() -> Mapping[str, str]:
     """Return the text of the files that all pages of a live course share, by file name."""
     css = [(TEMPLATE / name).read_text(encoding="utf-8") for name in ("page.css", "pygments.css")]
     return {SHARED_STYLE: "\n".join([*css, page_style()]), SHARED_SCRIPT: page_source()}

@@ -9,14 +9,14 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.kgos.editing import MADE_BY_HAND, EditMade, Editor
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.claims import WrittenDown, written_down
+from kgot_lab.viz.claims import StaticOutput, static_output
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.table import Sheet, Table
 
 # An editable node with its properties and edges. The rules are checked before anything is written.
 
-_LISTED = 2_000  # ids offered for autocompletion
-_EDGES = 200
+_MAX_IDS = 2_000  # ids offered for autocompletion
+_MAX_EDGES = 200
 
 
 class Editing(LiveOutput):
@@ -24,11 +24,13 @@ class Editing(LiveOutput):
 
     def __init__(self, editor: Editor, node: str) -> None:
         self.editor, self.node = editor, node
-        self.live = Live(self._still(), {"view": "editing", "shown": self._shown("")}, self._heard)
+        self.live = Live(
+            self._static_view(), {"view": "editing", "shown": self._view_state("")}, self._handle_message
+        )
 
     def table(self) -> Table:
         """Return the properties, edges and rule violations of the node in view as tables."""
-        shown = self._shown("")
+        shown = self._view_state("")
         properties = Sheet(
             ("property", "value"),
             tuple(map(tuple, shown["properties"])),
@@ -45,94 +47,87 @@ class Editing(LiveOutput):
             )
         )
 
-    def _still(self) -> WrittenDown:
+    def _static_view(self) -> StaticOutput:
         tables = self.table()
-        return written_down(tables, tables.html)
+        return static_output(tables, tables.html)
 
     def _refresh(self) -> None:
-        self.live.picture = self._still()
-        self.live.data = {**self.live.data, "shown": self._shown("")}
+        self.live.picture = self._static_view()
+        self.live.data = {**self.live.data, "shown": self._view_state("")}
 
     def __repr__(self) -> str:
         return f"<Editing by {self.editor.by}: {self.node} of {self.editor.graph}>"
 
     # --- messages from the browser ---
 
-    def _heard(self, message: Mapping[str, Json]) -> Json:
-        said, wrong = "", ""
+    def _handle_message(self, message: Mapping[str, Json]) -> Json:
+        note, error_text = "", ""
         try:
-            done = self._done(message)
-            said = (
-                ""
-                if done is None
-                else "; ".join(
-                    [
-                        f"Done: {done.said}",
-                        *(f"now {each}" for each in done.broken),
-                        *(f"no longer: {each}" for each in done.mended),
-                    ]
-                )
-            )
+            edit_made = self._apply_message(message)
+            if edit_made is not None:
+                changes = [f"now {fault}" for fault in edit_made.broken]
+                changes += [f"no longer: {fault}" for fault in edit_made.mended]
+                note = "; ".join([f"Done: {edit_made.said}", *changes])
         except Exception as error:
-            wrong = describe_error(error)
-        self.live.data = {**self.live.data, "shown": self._shown(said, wrong)}
+            error_text = describe_error(error)
+        self.live.data = {**self.live.data, "shown": self._view_state(note, error_text)}
         self.live.send({"shown": self.live.data["shown"]})
         return {}
 
-    def _done(self, message: Mapping[str, Json]) -> EditMade | None:
+    def _apply_message(self, message: Mapping[str, Json]) -> EditMade | None:
         editor = self.editor
         match message:
             case {"look": str(id)}:
                 editor.graph.row(id)
                 self.node = id
                 return None
-            case {"save": {"type": str(type), "properties": dict(given)}}:
+            case {"save": {"type": str(type), "properties": dict(typed)}}:
                 return editor.change_node(
-                    self.node, type=type, **{name: _value(name, text) for name, text in given.items()}
+                    self.node, type=type, **{name: _parse_value(name, text) for name, text in typed.items()}
                 )
             case {"add": str(id), "type": str(type), "name": str(name)}:
-                made = editor.add_node(id, type, name=name)
+                edit_made = editor.add_node(id, type, name=name)
                 self.node = id
-                return made
+                return edit_made
             case {"join": [str(source), str(type), str(target)]}:
                 return editor.add_edge(source, type, target)
             case {"part": [str(source), str(type), str(target)]}:
                 return editor.remove_edge(source, type, target)
             case {"remove": True}:
-                gone = self.node
-                near = [
+                removed = self.node
+                neighbours = [
                     end
-                    for edge in editor.graph.neighbours(gone, "both")
+                    for edge in editor.graph.neighbours(removed, "both")
                     for end in (edge.source, edge.target)
-                    if end != gone
+                    if end != removed
                 ]
-                made = editor.remove_node(gone)
-                self.node = near[0] if near else editor.graph.ids[0] if len(editor.graph) else ""
-                return made
+                edit_made = editor.remove_node(removed)
+                self.node = neighbours[0] if neighbours else editor.graph.ids[0] if len(editor.graph) else ""
+                return edit_made
             case {"undo": True}:
-                return self._still_present(editor.undo())
+                return self._select_remaining_node(editor.undo())
             case {"redo": True}:
-                return self._still_present(editor.redo())
+                return self._select_remaining_node(editor.redo())
         return None
 
-    def _still_present(self, made: EditMade) -> EditMade:
+    def _select_remaining_node(self, edit_made: EditMade) -> EditMade:
         """Update the node in view after an edit, and return the edit.
 
         A restored node comes into view. If the node in view was removed, the first node of the graph replaces
         it.
         """
-        back = [node.id for node in made.diff.added_nodes]
-        if back and back[0] in self.editor.graph:
-            self.node = back[0]
+        restored = [node.id for node in edit_made.diff.added_nodes]
+        if restored and restored[0] in self.editor.graph:
+            self.node = restored[0]
         elif self.node not in self.editor.graph:
             self.node = self.editor.graph.ids[0] if len(self.editor.graph) else ""
-        return made
+        return edit_made
 
     # --- state for the browser ---
 
-    def _shown(self, said: str, wrong: str = "") -> dict[str, Any]:
+    def _view_state(self, note: str, error_text: str = "") -> dict[str, Any]:
         graph, editor = self.editor.graph, self.editor
-        about: dict[str, Any] = {
+        node_state: dict[str, Any] = {
             "node": self.node,
             "type": "",
             "properties": [],
@@ -144,25 +139,29 @@ class Editing(LiveOutput):
         if self.node in graph:
             node = graph.node(self.node)
             edges = graph.neighbours(self.node, "both")
-            mark = node.properties.get(MADE_BY_HAND)
-            about = {
+            provenance = node.properties.get(MADE_BY_HAND)
+            node_state = {
                 "node": self.node,
                 "type": node.labels[0] if node.labels else "",
                 "properties": [
-                    [name, _text(value)] for name, value in node.properties.items() if name != MADE_BY_HAND
+                    [name, _format_value(value)]
+                    for name, value in node.properties.items()
+                    if name != MADE_BY_HAND
                 ],
-                "edges": [_ends(edge) for edge in edges[:_EDGES]],
+                "edges": [_edge_row(edge) for edge in edges[:_MAX_EDGES]],
                 "of_edges": len(edges),
                 "faults": [str(each) for each in editor.faults_at(self.node)],
-                "curated": f"by hand, {mark['by']}, {mark['at']}" if isinstance(mark, dict) else "",
+                "curated": f"by hand, {provenance['by']}, {provenance['at']}"
+                if isinstance(provenance, dict)
+                else "",
             }
-        return about | {
-            "said": said,
-            "wrong": wrong,
+        return node_state | {
+            "said": note,
+            "wrong": error_text,
             "undoable": bool(editor.history),
             "redoable": editor.can_redo,
             "changes": len(editor.history),
-            "ids": list(graph.ids[:_LISTED]),
+            "ids": list(graph.ids[:_MAX_IDS]),
             "types": [each.name for each in editor.vocabulary.node_types],
             "edge_types": [each.name for each in editor.vocabulary.edge_types],
         }
@@ -183,16 +182,16 @@ def edit(editor: Editor, *, node: str = "") -> Editing:
     return Editing(editor, node)
 
 
-def _ends(edge: Edge) -> list[str]:
+def _edge_row(edge: Edge) -> list[str]:
     return [edge.source, edge.type, edge.target]
 
 
-def _text(value: Json) -> str:
+def _format_value(value: Json) -> str:
     """Return a string unchanged and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _value(name: str, text: Json) -> Json:
+def _parse_value(name: str, text: Json) -> Json:
     """Parse typed text as JSON if it is a number, list, object or boolean, else return it as text.
 
     Blank text returns None, which removes the property. Raises BadInput if `text` is not a string.

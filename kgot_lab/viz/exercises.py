@@ -21,10 +21,10 @@ from kgot_lab.viz.static.table import Sheet, sheet
 
 # The attempts at the exercises of this session, and a small file of them to hand in.
 
-HANDED_IN = 1  # version of the file format
-_LONGEST_NAME, _LONGEST_ANSWER = 80, 200  # characters
-_MOST_PARTS = 50  # of a collection
-_NOT_PROOF = (
+HAND_IN_VERSION = 1  # version of the file format
+_MAX_NAME_LENGTH, _MAX_ANSWER_LENGTH = 80, 200  # characters
+_MAX_PARTS = 50  # of a collection
+_DIGEST_NOTE = (
     "The digest shows accidental damage. It is no proof: whoever can edit this file can work out another."
 )
 
@@ -44,7 +44,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class HandedIn:
+class HandIn:
     """The file that was written and its content. As text it has a line for each exercise."""
 
     path: Path
@@ -52,45 +52,45 @@ class HandedIn:
     attempts: tuple[Attempt, ...]
 
     def __repr__(self) -> str:
-        solved = sum(each.right for each in self.attempts)
+        solved = sum(attempt.right for attempt in self.attempts)
         head = (
             f"{self.path.name}: {self.name}, {solved} of {format_count(len(self.attempts), 'exercise')} right"
         )
         lines = (
-            f"  {each.exercise}  {'right' if each.right else 'not yet'}, {format_count(each.tries, 'try', 'tries')}"
-            for each in self.attempts
+            f"  {attempt.exercise}  {'right' if attempt.right else 'not yet'}, {format_count(attempt.tries, 'try', 'tries')}"
+            for attempt in self.attempts
         )
         return "\n".join([head, *lines])
 
 
 _attempts: dict[str, Attempt] = {}
 # the seal and hint of each named exercise of this session
-_named: dict[str, tuple[str, str]] = {}
+_exercise_keys: dict[str, tuple[str, str]] = {}
 
 
-def note_name(exercise: str, known_by: tuple[str, str]) -> None:
+def register_exercise(exercise: str, key: tuple[str, str]) -> None:
     """Register the name of an exercise.
 
     Raises BadInput if another exercise has this name, since the attempts at both would be counted together.
     """
-    if _named.setdefault(exercise, known_by) != known_by:
+    if _exercise_keys.setdefault(exercise, key) != key:
         raise BadInput(
             f"two exercises are called {exercise!r}, and their tries would be counted as one's: give each a name of its own"
             " (if you changed its hint or its answer, start the kernel anew)"
         )
 
 
-def note_attempt(exercise: str, answer: Any, *, right: bool) -> None:
+def record_attempt(exercise: str, answer: Any, *, right: bool) -> None:
     """Record an answer to an exercise for `hand_in`."""
-    told = _as_text(answer)
-    before = _attempts.get(exercise)
-    if before is None:
-        _attempts[exercise] = Attempt(exercise, told, right, 1)
-    elif not before.right and (right or told != before.answer):
-        _attempts[exercise] = replace(before, answer=told, right=right, tries=before.tries + 1)
+    answer_text = _format_answer(answer)
+    previous = _attempts.get(exercise)
+    if previous is None:
+        _attempts[exercise] = Attempt(exercise, answer_text, right, 1)
+    elif not previous.right and (right or answer_text != previous.answer):
+        _attempts[exercise] = replace(previous, answer=answer_text, right=right, tries=previous.tries + 1)
 
 
-def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> HandedIn:
+def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> HandIn:
     """Write the attempts of this session as a JSON file named after the reader and the notebooks.
 
     It has the name, and for each exercise the last answer, whether one was right, and the number of attempts.
@@ -99,67 +99,71 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
     """
     require(name, str, "a name is a text, such as 'Ada Lovelace'")
     name = " ".join(printable_line(name).split())
-    plain = re.sub(r"\W+", "-", name.casefold()).strip("-_")
-    if not re.search(r"\w", plain) or len(name) > _LONGEST_NAME:
+    slug = re.sub(r"\W+", "-", name.casefold()).strip("-_")
+    if not re.search(r"\w", slug) or len(name) > _MAX_NAME_LENGTH:
         raise BadInput(
-            f"a name has letters or digits, and at most {_LONGEST_NAME} of them: lab.hand_in('Ada Lovelace')"
+            f"a name has letters or digits, and at most {_MAX_NAME_LENGTH} of them: lab.hand_in('Ada Lovelace')"
         )
-    attempts = tuple(sorted(_attempts.values(), key=lambda each: each.exercise))
+    attempts = tuple(sorted(_attempts.values(), key=lambda attempt: attempt.exercise))
     if not attempts:
         raise BadInput(
             "no exercise was tried since the kernel was started: put answers in the place of the dots, run their cells, and hand in"
         )
-    notebooks = sorted({each.exercise.partition(".")[0] for each in attempts})
-    path = Path(folder) / f"{plain}_{'_'.join(notebooks)}.json"
+    notebooks = sorted({attempt.exercise.partition(".")[0] for attempt in attempts})
+    path = Path(folder) / f"{slug}_{'_'.join(notebooks)}.json"
     if path.exists() and not again:
         raise BadInput(
             f"{path.name} is there already and stays as it is: hand_in({name!r}, again=True) writes it anew"
         )
-    content = {"handed in": HANDED_IN, "name": name, "attempts": [asdict(each) for each in attempts]}
-    content["note"] = _NOT_PROOF
-    told = json.dumps({**content, "digest": digest_of(content)}, indent=1, ensure_ascii=False) + "\n"
-    return HandedIn(write_whole(path, told, "what is handed in"), name, attempts)
+    content = {
+        "handed in": HAND_IN_VERSION,
+        "name": name,
+        "attempts": [asdict(attempt) for attempt in attempts],
+    }
+    content["note"] = _DIGEST_NOTE
+    text = json.dumps({**content, "digest": content_digest(content)}, indent=1, ensure_ascii=False) + "\n"
+    return HandIn(write_whole(path, text, "what is handed in"), name, attempts)
 
 
-def digest_of(content: Mapping[str, Any]) -> str:
+def content_digest(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 digest of a file's content without its "digest" entry, to detect damage."""
     rest = {key: value for key, value in content.items() if key != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def _as_text(answer: Any, depth: int = 0) -> str:
+def _format_answer(answer: Any, depth: int = 0) -> str:
     """Format an answer as short text.
 
     Anything but a text, a number or a small collection of these is given by its type name, so that no memory
     address appears.
     """
     if isinstance(answer, str):
-        return _shortened(printable_line(answer))
-    small = isinstance(answer, int) and abs(answer) < 10**50
-    if small or isinstance(answer, bool | float | None):
+        return _truncate(printable_line(answer))
+    is_small_integer = isinstance(answer, int) and abs(answer) < 10**50
+    if is_small_integer or isinstance(answer, bool | float | None):
         return str(answer)
-    if isinstance(answer, list | tuple | set | frozenset) and len(answer) <= _MOST_PARTS and depth < 2:
-        parts = [_as_text(each, depth + 1) for each in answer]
+    if isinstance(answer, list | tuple | set | frozenset) and len(answer) <= _MAX_PARTS and depth < 2:
+        parts = [_format_answer(part, depth + 1) for part in answer]
         if isinstance(answer, set | frozenset):
-            return _shortened(f"{{{', '.join(sorted(parts))}}}")
-        return _shortened(f"[{', '.join(parts)}]" if isinstance(answer, list) else f"({', '.join(parts)})")
+            return _truncate(f"{{{', '.join(sorted(parts))}}}")
+        return _truncate(f"[{', '.join(parts)}]" if isinstance(answer, list) else f"({', '.join(parts)})")
     return type(answer).__name__
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_ANSWER else text[: _LONGEST_ANSWER - 1] + "…"
+def _truncate(text: str) -> str:
+    return text if len(text) <= _MAX_ANSWER_LENGTH else text[: _MAX_ANSWER_LENGTH - 1] + "…"
 
 
 _SEAL = "sealed:"
 _DIGITS = 3  # significant digits of a sealed number: .6667 and 2/3 are the same answer
-_NOTHING = (
+_NONE_ANSWER = (
     "this answer is None, which is what a call gives that only shows something; it does not count as a try"
 )
 _BLANK = "not yet: put your answer in the place of the three dots, and run the cell again"
 
 
 @dataclass(frozen=True)
-class Assessed:
+class Assessment:
     """The reply to an answer, true if the answer is right."""
 
     right: bool
@@ -172,7 +176,7 @@ class Assessed:
         return self.said
 
 
-def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, name: str = "") -> Assessed:
+def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, name: str = "") -> Assessment:
     """Check an answer and show "right" or "not yet", without revealing the right one.
 
     The placeholder `...` is "not yet". `right` is the right answer, computed in the cell; or a function that
@@ -188,19 +192,23 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
     if is_sealed and len(right) != len(sealed("")):
         raise BadInput("this seal is not whole: make it again with sealed(the right answer)")
     if name:
-        note_name(name, (right if is_sealed else "", hint))
+        register_exercise(name, (right if is_sealed else "", hint))
     if answer is ...:
-        return Assessed(False, _BLANK)
+        return Assessment(False, _BLANK)
     try:
-        is_right, trouble = _is_right(answer, right, within), ""
+        is_right, problem = _is_right(answer, right, within), ""
     except Exception as error:  # an invalid answer must not stop "run all cells"
-        is_right, trouble = False, f"this answer cannot be compared ({type(error).__name__}: {error})"
+        is_right, problem = False, f"this answer cannot be compared ({type(error).__name__}: {error})"
     if answer is None and not is_right:
-        trouble = _NOTHING
+        problem = _NONE_ANSWER
     elif name:
-        note_attempt(name, answer, right=is_right)
-    said = "; ".join(filter(None, (trouble, hint)))
-    return Assessed(True, "right") if is_right else Assessed(False, f"not yet: {said}" if said else "not yet")
+        record_attempt(name, answer, right=is_right)
+    note = "; ".join(filter(None, (problem, hint)))
+    return (
+        Assessment(True, "right")
+        if is_right
+        else Assessment(False, f"not yet: {note}" if note else "not yet")
+    )
 
 
 def sealed(answer: Any) -> str:
@@ -208,7 +216,7 @@ def sealed(answer: Any) -> str:
 
     Returns "sealed:" and a digest. Numbers are rounded to three significant digits.
     """
-    return _SEAL + hashlib.sha256(_plain(answer).encode()).hexdigest()[:16]
+    return _SEAL + hashlib.sha256(_normalize(answer).encode()).hexdigest()[:16]
 
 
 def _is_right(answer: Any, right: Any, within: float) -> bool:
@@ -219,14 +227,14 @@ def _is_right(answer: Any, right: Any, within: float) -> bool:
         return bool(judge(answer))
     if _is_number(answer) and _is_number(right):
         return math.isclose(float(answer), float(right), rel_tol=1e-9, abs_tol=within)
-    return _plain(answer) == _plain(right)
+    return _normalize(answer) == _normalize(right)
 
 
 def _is_number(value: Any) -> bool:
     return not isinstance(value, bool | str | Collection) and hasattr(value, "__float__")
 
 
-def _plain(value: Any) -> str:
+def _normalize(value: Any) -> str:
     """Normalize a value to text, so that equal answers give equal texts.
 
     Case, outer spaces, order and the last digits are ignored.
@@ -236,17 +244,17 @@ def _plain(value: Any) -> str:
     if _is_number(value):
         return f"{float(value):.{_DIGITS}g}"
     if isinstance(value, Mapping):
-        return repr(sorted((_plain(key), _plain(item)) for key, item in value.items()))
+        return repr(sorted((_normalize(key), _normalize(item)) for key, item in value.items()))
     if isinstance(value, Collection):
-        return repr(sorted(map(_plain, value)))
+        return repr(sorted(map(_normalize, value)))
     return repr(value)
 
 
 # Marks: a table of what was handed in. The files are untrusted input.
 
-_LARGEST = 1_000_000  # bytes of a file
-_KEPT = 120  # maximum characters of a reader's or an exercise's name
-_FORMULA = ("=", "+", "-", "@")  # characters with which a spreadsheet formula begins
+_MAX_FILE_SIZE = 1_000_000  # bytes of a file
+_MAX_STORED_NAME = 120  # maximum characters of a reader's or an exercise's name
+_FORMULA_STARTS = ("=", "+", "-", "@")  # characters with which a spreadsheet formula begins
 
 
 @dataclass(frozen=True)
@@ -282,7 +290,7 @@ class Marks:
         The mark is the attempt at which the answer was right, "not yet", or empty.
         """
         return [
-            (line.name, str(line.right), *(_mark(line.attempts.get(each)) for each in self.exercises))
+            (line.name, str(line.right), *(_format_mark(line.attempts.get(each)) for each in self.exercises))
             for line in self.lines
         ]
 
@@ -296,33 +304,37 @@ class Marks:
 
         A cell that a spreadsheet would read as a formula gets a leading apostrophe.
         """
-        told = io.StringIO()
-        writer = csv.writer(told, lineterminator="\n")
-        writer.writerow(("name", "right", *map(_no_formula, self.exercises)))
-        writer.writerows(tuple(map(_no_formula, row)) for row in self.rows())
-        return told.getvalue()
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(("name", "right", *map(_escape_formula, self.exercises)))
+        writer.writerows(tuple(map(_escape_formula, row)) for row in self.rows())
+        return buffer.getvalue()
 
 
-def read_hand_in(path: Path) -> HandedIn:
+def read_hand_in(path: Path) -> HandIn:
     """Read the attempts in a hand-in file.
 
     Raises BadInput if the file is missing, too large, damaged, accidentally changed, or not a hand-in file.
     """
     try:
-        if path.stat().st_size > _LARGEST:
-            raise BadInput(f"it is larger than {_LARGEST:,} bytes")
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(told, dict) or told.get("handed in") != HANDED_IN:
+        if path.stat().st_size > _MAX_FILE_SIZE:
+            raise BadInput(f"it is larger than {_MAX_FILE_SIZE:,} bytes")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or content.get("handed in") != HAND_IN_VERSION:
             raise BadInput("it is no file of lab.hand_in, or one of another version")
-        if told.get("digest") != digest_of(told):
+        if content.get("digest") != content_digest(content):
             raise BadInput("its digest does not fit what it holds")
-        attempts = tuple(map(_attempt, told["attempts"]))
-        if not isinstance(told["name"], str) or len({each.exercise for each in attempts}) < len(attempts):
+        attempts = tuple(map(_parse_attempt, content["attempts"]))
+        if not isinstance(content["name"], str) or len({attempt.exercise for attempt in attempts}) < len(
+            attempts
+        ):
             raise BadInput("it holds an exercise twice, or no name")
     except BadInput as error:
         raise BadInput(f"{path.name} is left out: {error}") from None
     except FileNotFoundError:
-        missing = "no file fits it" if any(sign in path.name for sign in "*?[") else "there is no such file"
+        missing = (
+            "no file fits it" if any(wildcard in path.name for wildcard in "*?[") else "there is no such file"
+        )
         raise BadInput(f"{path} is left out: {missing}") from None
     except IsADirectoryError:
         raise BadInput(f"{path} is left out: it is a folder; name the files in it") from None
@@ -330,41 +342,41 @@ def read_hand_in(path: Path) -> HandedIn:
         raise BadInput(
             f"{path.name} is left out, for it cannot be read ({type(error).__name__}): ask for it again"
         ) from None
-    return HandedIn(path, _one_line(told["name"]) or "(no name)", attempts)
+    return HandIn(path, _clean_line(content["name"]) or "(no name)", attempts)
 
 
-def gathered_marks(handed: Sequence[HandedIn]) -> Marks:
+def collect_marks(handed: Sequence[HandIn]) -> Marks:
     """Collect the marks by name.
 
     Files with the same name are merged if they are about different exercises, and kept as separate lines
     otherwise.
     """
-    every = Counter((each.name, attempt.exercise) for each in handed for attempt in each.attempts)
-    twice = {name for (name, _), count in every.items() if count > 1}
+    counts = Counter((file.name, attempt.exercise) for file in handed for attempt in file.attempts)
+    duplicates = {name for (name, _), count in counts.items() if count > 1}
     lines: dict[str, dict[str, Attempt]] = {}
-    for number, each in enumerate(handed, start=1):
-        name = f"{each.name} ({_one_line(each.path.name)})" if each.name in twice else each.name
-        if each.name in twice and name in lines:  # the same file name in two folders
+    for number, file in enumerate(handed, start=1):
+        name = f"{file.name} ({_clean_line(file.path.name)})" if file.name in duplicates else file.name
+        if file.name in duplicates and name in lines:  # the same file name in two folders
             name += f" {number}"
-        lines.setdefault(name, {}).update({attempt.exercise: attempt for attempt in each.attempts})
+        lines.setdefault(name, {}).update({attempt.exercise: attempt for attempt in file.attempts})
     return Marks(tuple(ReaderMarks(name, lines[name]) for name in sorted(lines, key=str.casefold)))
 
 
-def _attempt(told: Any) -> Attempt:
-    exercise, answer, right, tries = (told[key] for key in ("exercise", "answer", "right", "tries"))
-    kinds = [type(each) for each in (exercise, answer, right, tries)]
-    if kinds != [str, str, bool, int] or tries < 1 or not _one_line(exercise):
+def _parse_attempt(content: Any) -> Attempt:
+    exercise, answer, right, tries = (content[key] for key in ("exercise", "answer", "right", "tries"))
+    kinds = [type(value) for value in (exercise, answer, right, tries)]
+    if kinds != [str, str, bool, int] or tries < 1 or not _clean_line(exercise):
         raise BadInput("an attempt in it is not one")
-    return Attempt(_one_line(exercise), _one_line(answer), right, tries)
+    return Attempt(_clean_line(exercise), _clean_line(answer), right, tries)
 
 
-def _mark(attempt: Attempt | None) -> str:
+def _format_mark(attempt: Attempt | None) -> str:
     return "" if attempt is None else f"try {attempt.tries}" if attempt.right else "not yet"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(printable_line(text).split())[:_KEPT]
+def _clean_line(text: str) -> str:
+    return " ".join(printable_line(text).split())[:_MAX_STORED_NAME]
 
 
-def _no_formula(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+def _escape_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

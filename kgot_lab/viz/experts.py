@@ -18,94 +18,97 @@ from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.claims import WrittenDown, written_down
-from kgot_lab.viz.graph.marks import Place
+from kgot_lab.viz.claims import StaticOutput, static_output
+from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.live import Drawable, Live, LiveOutput, describe_error
-from kgot_lab.viz.methods import LANE_FILLS, lane_bar
-from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing, fitted
+from kgot_lab.viz.methods import RETRIEVER_FILLS, score_bar
+from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing, fit_lines
 from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
-from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
+from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
 from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # Pictures of an answer: retrieved nodes with the score of each retriever, followed edges, and a node among
 # its neighbours.
 
-_EDGE, _TOP, _ROW, _NAMES, _BARS = 16.0, 34.0, 40.0, 320.0, 250.0
-_SHOWN, _AROUND, _FOLLOWED = 10, 8, 16  # limits: nodes with bars, neighbours of a node, ends of edges
+_MARGIN, _TOP, _ROW, _NAMES_WIDTH, _BARS_WIDTH = 16.0, 34.0, 40.0, 320.0, 250.0
+_MAX_NODES, _MAX_NEIGHBOURS, _MAX_EDGE_ENDS = (
+    10,
+    8,
+    16,
+)  # limits: nodes with bars, neighbours of a node, ends of edges
 _RETRIEVER_NAMES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "intent"}
 
 
-def lane_bars(thought: Thought) -> Drawing:
+def score_bars(thought: Thought) -> Drawing:
     """Draw the top nodes of a thought as rows with a stacked score bar, a part for each retriever.
 
     Each row has rank, name and type. `table` of the drawing has all nodes.
     """
-    shown = thought.nodes[:_SHOWN]
-    most = max((node.score for node in shown), default=1.0) or 1.0
-    width = 2 * _EDGE + _NAMES + _BARS + 56
-    rows = [_row(number, node, _TOP + _ROW * number, most) for number, node in enumerate(shown)]
-    said = [
-        f"{number}. {shortened(node.name, 80)}, {format_decimal(node.score)} of which {_format_parts(node)}"
+    shown = thought.nodes[:_MAX_NODES]
+    max_score = max((node.score for node in shown), default=1.0) or 1.0
+    width = 2 * _MARGIN + _NAMES_WIDTH + _BARS_WIDTH + 56
+    rows = [_draw_row(number, node, _TOP + _ROW * number, max_score) for number, node in enumerate(shown)]
+    descriptions = [
+        f"{number}. {shorten(node.name, 80)}, {format_decimal(node.score)} of which {_format_parts(node)}"
         for number, node in enumerate(shown, 1)
     ]
-    alt = f"Nodes by score: {'; '.join(said) or 'none was found'}."
+    alt = f"Nodes by score: {'; '.join(descriptions) or 'none was found'}."
     height = _TOP + _ROW * max(len(shown), 1) + 6
-    nothing = [] if shown else [draw_text("Nothing was found.", _EDGE, _TOP + 24, 14.0, STRONG_INK)]
-    return drawing(alt, width, height, *_legend(), *rows, *nothing, sheets=[_sheet(thought)])
+    note = [] if shown else [draw_text("Nothing was found.", _MARGIN, _TOP + 24, 14.0, STRONG_INK)]
+    return drawing(alt, width, height, *_draw_legend(), *rows, *note, sheets=[_node_sheet(thought)])
 
 
-def _legend() -> Iterator[Markup]:
-    for number, (lane, said) in enumerate(_RETRIEVER_NAMES.items()):
-        left = _EDGE + 110.0 * number
-        yield draw_rect(left, 10.0, 12, 12, LANE_FILLS[lane])
-        yield draw_text(said, left + 18, 20.5, 12.0, "#222222")
+def _draw_legend() -> Iterator[Markup]:
+    for number, (retriever, label) in enumerate(_RETRIEVER_NAMES.items()):
+        left = _MARGIN + 110.0 * number
+        yield draw_rect(left, 10.0, 12, 12, RETRIEVER_FILLS[retriever])
+        yield draw_text(label, left + 18, 20.5, 12.0, "#222222")
 
 
-def _row(number: int, node: ThoughtNode, y: float, most: float) -> Markup:
-    (name,) = fitted(f"{number + 1}. {node.name}", _NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
-    about = " · ".join(filter(None, (shortened(node.type, 30), "" if node.told else "not told to the model")))
-    bars = lane_bar(_lanes_of(node), _EDGE + _NAMES, y + 6, _BARS / most)
+def _draw_row(number: int, node: ThoughtNode, y: float, max_score: float) -> Markup:
+    (name,) = fit_lines(f"{number + 1}. {node.name}", _NAMES_WIDTH - 14, 14.0 * 1.08, 1)[0] or [""]
+    type_line = " · ".join(
+        filter(None, (shorten(node.type, 30), "" if node.told else "not told to the model"))
+    )
+    bars = score_bar(_scores_by_retriever(node), _MARGIN + _NAMES_WIDTH, y + 6, _BARS_WIDTH / max_score)
     return element(
         "g", element("title", f"{node.name} ({node.id}): {_format_parts(node)}{'; ' + node.path if node.path else ''}"),
-        draw_text(name, _EDGE, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
-        draw_text(about, _EDGE + 18, y + 32, 12.0, FAINT_INK),
-        *bars, draw_text(format_decimal(node.score), _EDGE + _NAMES + _BARS + 8, y + 18, 13.0, "#111111"),
-        draw_text(_format_parts(node), _EDGE + _NAMES, y + 32, 11.0, FAINT_INK),
+        draw_text(name, _MARGIN, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
+        draw_text(type_line, _MARGIN + 18, y + 32, 12.0, FAINT_INK),
+        *bars, draw_text(format_decimal(node.score), _MARGIN + _NAMES_WIDTH + _BARS_WIDTH + 8, y + 18, 13.0, "#111111"),
+        draw_text(_format_parts(node), _MARGIN + _NAMES_WIDTH, y + 32, 11.0, FAINT_INK),
     )  # fmt: skip
 
 
-def _lanes_of(node: ThoughtNode) -> dict[str, float]:
+def _scores_by_retriever(node: ThoughtNode) -> dict[str, float]:
     return {"embedding": node.embedding, "text": node.text, "graph": node.by_graph, "intent": node.intent}
 
 
 def _format_parts(node: ThoughtNode) -> str:
-    parts = {_RETRIEVER_NAMES[lane]: value for lane, value in _lanes_of(node).items()}
+    parts = {_RETRIEVER_NAMES[retriever]: value for retriever, value in _scores_by_retriever(node).items()}
     return (
         ", ".join(f"{name} {format_decimal(value)}" for name, value in parts.items() if value > 0)
         or "nothing"
     )
 
 
-def _sheet(thought: Thought) -> Sheet:
-    rows = (
-        (
-            str(rank), node.name, node.type, format_decimal(node.score),
-            *map(format_decimal, _lanes_of(node).values()), node.path, "yes" if node.told else "no",
-        )
-        for rank, node in enumerate(thought.nodes, 1)
-    )  # fmt: skip
+def _node_sheet(thought: Thought) -> Sheet:
+    rows = []
+    for rank, node in enumerate(thought.nodes, 1):
+        scores = map(format_decimal, (node.score, *_scores_by_retriever(node).values()))
+        rows.append((str(rank), node.name, node.type, *scores, node.path, "yes" if node.told else "no"))
     return sheet(
         ("rank", "node", "type", "score", *_RETRIEVER_NAMES.values(), "came by", "told"), rows, "Nodes"
     )
 
 
-def followed_picture(graph: PropertyGraph, thought: Thought) -> Picture:
+def context_picture(graph: PropertyGraph, thought: Thought) -> Picture:
     """Draw the edges in the model's context with their ends, or the retrieved nodes if there are none."""
-    edges = [Edge(each["source"], each["type"], each["target"]) for each in thought.edges]
+    edges = [Edge(edge_data["source"], edge_data["type"], edge_data["target"]) for edge_data in thought.edges]
     ends = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end in graph))
-    found = [id for node in thought.nodes for id in (f"{node.graph}:{node.id}", node.id) if id in graph]
-    return _part(graph, (ends or found)[:_FOLLOWED], edges, (800, 460))
+    node_ids = [id for node in thought.nodes for id in (f"{node.graph}:{node.id}", node.id) if id in graph]
+    return _draw_subgraph(graph, (ends or node_ids)[:_MAX_EDGE_ENDS], edges, (800, 460))
 
 
 def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
@@ -113,27 +116,31 @@ def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
 
     Returns the picture, the number of neighbours drawn and the number of all neighbours.
     """
-    around = lay_out_neighbourhood(graph, id, limit=_AROUND)
-    placed = {each.id: (each.x, each.y) for each in (around.node, *around.neighbours)}
-    edges = [edge for edge in around.edges if id in (edge.source, edge.target)]
-    count = len(around.neighbours)
-    return _part(graph, [*placed], edges, (520, 190 + 18 * count), placed), count, around.neighbours_in_all
+    neighbourhood = lay_out_neighbourhood(graph, id, limit=_MAX_NEIGHBOURS)
+    positions = {node.id: (node.x, node.y) for node in (neighbourhood.node, *neighbourhood.neighbours)}
+    edges = [edge for edge in neighbourhood.edges if id in (edge.source, edge.target)]
+    count = len(neighbourhood.neighbours)
+    return (
+        _draw_subgraph(graph, [*positions], edges, (520, 190 + 18 * count), positions),
+        count,
+        neighbourhood.neighbours_in_all,
+    )
 
 
-def _part(
+def _draw_subgraph(
     graph: PropertyGraph,
     ids: Sequence[str],
     edges: Iterable[Edge],
     size: tuple[int, int],
-    places: Mapping[str, Place] | None = None,
+    positions: Mapping[str, Point] | None = None,
 ) -> Picture:
     """Draw some nodes and some edges between them, with the type colours of the whole graph."""
-    some = set(ids)
-    drawn = {edge.identity: edge for edge in edges if {edge.source, edge.target} <= some}
-    part = PropertyGraph.of(map(graph.node, ids), drawn.values())
+    selected = set(ids)
+    edges_drawn = {edge.identity: edge for edge in edges if {edge.source, edge.target} <= selected}
+    part = PropertyGraph.of(map(graph.node, ids), edges_drawn.values())
     labels = dict.fromkeys(labels[0] for labels in graph.node_labels if labels)
     return svg(
-        part, width=size[0], height=size[1], limit=len(ids) or 1, labels=tuple(labels), positions=places
+        part, width=size[0], height=size[1], limit=len(ids) or 1, labels=tuple(labels), positions=positions
     )
 
 
@@ -144,7 +151,11 @@ AsMarkup = Callable[[Drawable], Markup]
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"
-_DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # limits: characters of a description, edges, characters of a line
+_MAX_DESCRIPTION, _MAX_EDGES, _MAX_EDGE_LENGTH = (
+    800,
+    15,
+    200,
+)  # limits: characters of a description, edges, characters of a line
 
 
 def answer_markup(answered: TalkAnswer) -> Markup:
@@ -153,26 +164,26 @@ def answer_markup(answered: TalkAnswer) -> Markup:
     A chip has the number of its node's card. False citations are struck through.
     """
     numbers = {node: number for number, node in enumerate(answered.cited)}
-    said: list[Markup] = []
+    pieces: list[Markup] = []
     for part in answered.parts:
         if part.node is not None:
-            look = {"data_card": numbers[part.node], "class_": "kl-talk-chip", "style": _CHIP}
-            said.append(element("span", chip_name(part.node), **look))
+            attributes = {"data_card": numbers[part.node], "class_": "kl-talk-chip", "style": _CHIP}
+            pieces.append(element("span", chip_name(part.node), **attributes))
         elif part.is_citation:
-            struck = element("s", shortened(part.text, _LINE))
-            said.append(element("span", struck, " (not told)", class_="kl-talk-false"))
+            citation = element("s", shorten(part.text, _MAX_EDGE_LENGTH))
+            pieces.append(element("span", citation, " (not told)", class_="kl-talk-false"))
         else:
-            said.append(with_lines(part.text))
-    trouble = [element("em", f"({answered.trouble})")] if answered.trouble else []
-    return element("p", *_spaced(said), *([" "] if said and trouble else []), *trouble)
+            pieces.append(keep_line_breaks(part.text))
+    error_note = [element("em", f"({answered.trouble})")] if answered.trouble else []
+    return element("p", *_separate_chips(pieces), *([" "] if pieces and error_note else []), *error_note)
 
 
 def chip_name(node: CitableNode) -> str:
     """Return the label of a node's citation chip."""
-    return shortened(node.name or node.id, 60)
+    return shorten(node.name or node.id, 60)
 
 
-def _spaced(parts: Iterable[Markup]) -> Iterable[Markup]:
+def _separate_chips(parts: Iterable[Markup]) -> Iterable[Markup]:
     """Insert a space between adjacent chips."""
     before = ""
     for part in parts:
@@ -182,12 +193,12 @@ def _spaced(parts: Iterable[Markup]) -> Iterable[Markup]:
         before = part
 
 
-def with_lines(text: str) -> Markup:
+def keep_line_breaks(text: str) -> Markup:
     """Keep the line breaks of a text."""
-    return Markup(LINE.join(joined([line]) for line in text.split("\n")))
+    return Markup(LINE.join(concat([line]) for line in text.split("\n")))
 
 
-def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
+def node_card(known: KnownGraphs, node: CitableNode, to_markup: AsMarkup) -> Markup:
     """Build the card of a node: name, type, description, limitations, edges and a picture.
 
     A node that is in none of the expert's graphs gets a card that says so.
@@ -195,21 +206,25 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
     graph, id = known.graph, local_id(known, node)
     if id not in graph:
         where = f"{node.name} ({node.id}) is of {node.graph}, which is no graph of this expert: another expert named it."
-        return joined([element("h5", chip_name(node)), element("p", where)])
+        return concat([element("h5", chip_name(node)), element("p", where)])
     index = index_of(graph)
     row = graph.row(id)
-    about = str(graph.node_properties[row].get("description") or graph.node_properties[row].get("text") or "")
+    description = str(
+        graph.node_properties[row].get("description") or graph.node_properties[row].get("text") or ""
+    )
     edges = graph.neighbours(id, "both")
-    picture, shown, around = node_picture(graph, id)
-    more = f" {shown} of {around:,} neighbours are drawn." if shown < around else ""
-    words = [
+    picture, shown, neighbour_count = node_picture(graph, id)
+    more = f" {shown} of {neighbour_count:,} neighbours are drawn." if shown < neighbour_count else ""
+    text_parts = [
         element("h5", index.names[row]),
         element("p", f"{index.kinds[row] or 'no type'}, {node.graph}:{node.id}.{more}"),
-        *([element("p", shortened(about, _DESCRIPTION))] if about else []),
-        *_listed("What limits it", _limits(index, row)),
-        *_listed("Its edges", [format_edge(index, each) for each in edges[:_EDGES]], len(edges)),
+        *([element("p", shorten(description, _MAX_DESCRIPTION))] if description else []),
+        *_list_section("What limits it", _format_limitations(index, row)),
+        *_list_section("Its edges", [format_edge(index, each) for each in edges[:_MAX_EDGES]], len(edges)),
     ]
-    return element("div", element("div", *words), element("div", drawn(picture)), class_="kl-talk-two")
+    return element(
+        "div", element("div", *text_parts), element("div", to_markup(picture)), class_="kl-talk-two"
+    )
 
 
 def local_id(known: KnownGraphs, node: CitableNode) -> str:
@@ -223,11 +238,11 @@ def local_id(known: KnownGraphs, node: CitableNode) -> str:
 
 def format_edge(index: GraphIndex, edge: Edge) -> str:
     """Format an edge with the names of its ends."""
-    one, other = (
-        shortened(index.names[index.graph.row(end)] if end in index.graph else end, 80)
+    source, target = (
+        shorten(index.names[index.graph.row(end)] if end in index.graph else end, 80)
         for end in (edge.source, edge.target)
     )
-    return shortened(f"{one} — {edge.type} → {other}", _LINE)
+    return shorten(f"{source} — {edge.type} → {target}", _MAX_EDGE_LENGTH)
 
 
 def heading(words: str) -> Markup:
@@ -235,28 +250,28 @@ def heading(words: str) -> Markup:
     return element("div", element("b", words))
 
 
-def _limits(index: GraphIndex, row: int) -> list[str]:
+def _format_limitations(index: GraphIndex, row: int) -> list[str]:
     lines = []
-    for each in limitations_of(index, [row]).get(row, ()):
-        about = f": {each.description.rstrip('.')}" if each.description else ""
-        helps = [index.names[index.graph.row(id)] for id in each.workarounds if id in index.graph]
-        none = "; no workaround is known" if each.blocking else ""
-        helped = f"; what helps: {', '.join(helps)}" if helps else none
-        lines.append(f"{each.name}{about}{helped}")
+    for limitation in limitations_of(index, [row]).get(row, ()):
+        description = f": {limitation.description.rstrip('.')}" if limitation.description else ""
+        workarounds = [index.names[index.graph.row(id)] for id in limitation.workarounds if id in index.graph]
+        missing_note = "; no workaround is known" if limitation.blocking else ""
+        workaround_note = f"; what helps: {', '.join(workarounds)}" if workarounds else missing_note
+        lines.append(f"{limitation.name}{description}{workaround_note}")
     return lines
 
 
-def _listed(head: str, lines: list[str], total: int = 0) -> list[Markup]:
+def _list_section(head: str, lines: list[str], total: int = 0) -> list[Markup]:
     more = f" (the first {len(lines)} of {total:,})" if total > len(lines) else ""
-    return [heading(head + more), items(lines)] if lines else []
+    return [heading(head + more), bullet_list(lines)] if lines else []
 
 
 # How an answer was made, as steps with a title and escaped markup.
 
 _RETRIEVER_WORDS = {"embedding": "meaning: vectors near that of the question", "text": "words of the question in the texts of nodes",
           "graph": "edges from what the others found", "intent": "what fits the intent"}  # fmt: skip
-_LETTERS = 400
-_UNASKED = "Nothing was asked yet: talk.ask(…) asks, and so does the box of the live view."
+_MAX_LINE_LENGTH = 400
+_NO_TURNS = "Nothing was asked yet: talk.ask(…) asks, and so does the box of the live view."
 
 
 class ThoughtPage(NamedTuple):
@@ -266,26 +281,28 @@ class ThoughtPage(NamedTuple):
     markup: Markup
 
 
-def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: AsMarkup) -> list[ThoughtPage]:
+def thought_pages(
+    known: KnownGraphs, question: str, thought: Thought, to_markup: AsMarkup
+) -> list[ThoughtPage]:
     """Return the steps up to the prompt: question, methods, nodes, edges, plan, and what was cut."""
     return [
-        ThoughtPage("Question and intent", _intent(question, thought)),
-        ThoughtPage("Methods and lanes", _methods(thought)),
-        ThoughtPage("Nodes and their scores", drawn(lane_bars(thought))),
-        ThoughtPage("Edges followed", _followed(known, thought, drawn)),
-        ThoughtPage("Plan, playbooks, memory", _plan(thought)),
-        ThoughtPage("What was told and what was cut", _told(thought)),
+        ThoughtPage("Question and intent", _intent_markup(question, thought)),
+        ThoughtPage("Methods and lanes", _methods_markup(thought)),
+        ThoughtPage("Nodes and their scores", to_markup(score_bars(thought))),
+        ThoughtPage("Edges followed", _edges_markup(known, thought, to_markup)),
+        ThoughtPage("Plan, playbooks, memory", _plan_markup(thought)),
+        ThoughtPage("What was told and what was cut", _context_markup(thought)),
     ]
 
 
-def answer_pages(answered: TalkAnswer, drawn: AsMarkup) -> list[ThoughtPage]:
+def answer_pages(answered: TalkAnswer, to_markup: AsMarkup) -> list[ThoughtPage]:
     """List all steps of an answer.
 
     If nothing could be searched, only the question and the answer are listed.
     """
-    question = ThoughtPage("Question", element("p", with_lines(answered.question)))
+    question = ThoughtPage("Question", element("p", keep_line_breaks(answered.question)))
     before = (
-        thought_pages(answered.known, answered.question, answered.thought, drawn)
+        thought_pages(answered.known, answered.question, answered.thought, to_markup)
         if answered.thought
         else [question]
     )
@@ -296,10 +313,10 @@ def answer_pages(answered: TalkAnswer, drawn: AsMarkup) -> list[ThoughtPage]:
     if answered.named:
         names = ", ".join(node.name for node in answered.named)
         answer.append(element("p", f"It names, without citing them: {names}."))
-    return [*before, ThoughtPage("Answer and its citations", joined(answer))]
+    return [*before, ThoughtPage("Answer and its citations", concat(answer))]
 
 
-def _intent(question: str, thought: Thought) -> Markup:
+def _intent_markup(question: str, thought: Thought) -> Markup:
     intent = "none stood out"
     if thought.intent:
         intent = f"{thought.intent.replace('_', ' ')} ({thought.intent_score:.3g})"
@@ -308,61 +325,68 @@ def _intent(question: str, thought: Thought) -> Markup:
         "Purpose": thought.purpose.replace("_", " "),
         "Graphs asked": ", ".join(thought.graphs),
     }
-    unsaid = f"Nothing found says: {', '.join(thought.unsaid)}"
-    return joined(
+    unknown_note = f"Nothing found says: {', '.join(thought.unsaid)}"
+    return concat(
         [
-            element("p", element("b", with_lines(question))),
-            element("p", unsaid) if thought.unsaid else "",
-            items(joined([element("b", f"{name}: "), value]) for name, value in facts.items()),
+            element("p", element("b", keep_line_breaks(question))),
+            element("p", unknown_note) if thought.unsaid else "",
+            bullet_list(concat([element("b", f"{name}: "), value]) for name, value in facts.items()),
         ]
     )
 
 
-def _methods(thought: Thought) -> Markup:
+def _methods_markup(thought: Thought) -> Markup:
     steps = ((each.method, each.reason, each.found) for each in thought.steps)
-    lanes = ((said, f"{thought.weights[name]:.0%}") for name, said in _retrievers(thought))
+    weights = ((description, f"{thought.weights[name]:.0%}") for name, description in _retrievers(thought))
     tables = (
-        sheet(("lane", "counts"), lanes, "Lanes"), sheet(("method", "why", "what came of it"), steps, "Methods"),
+        sheet(("lane", "counts"), weights, "Lanes"), sheet(("method", "why", "what came of it"), steps, "Methods"),
     )  # fmt: skip
-    return joined(each.html for each in tables)
+    return concat(each.html for each in tables)
 
 
-def _followed(known: KnownGraphs, thought: Thought, drawn: AsMarkup) -> Markup:
+def _edges_markup(known: KnownGraphs, thought: Thought, to_markup: AsMarkup) -> Markup:
     index = index_of(known.graph)
-    lines = [format_edge(index, Edge(each["source"], each["type"], each["target"])) for each in thought.edges]
-    return joined([drawn(followed_picture(known.graph, thought)), _list(lines, "No edge was followed.")])
-
-
-def _plan(thought: Thought) -> Markup:
-    said = f"{format_count(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
-    parts = [
-        ("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
-        ("Memory", [said] * bool(said), "Nothing of earlier conversations helped."),
-    ]  # fmt: skip
-    asked = list(map(_delegated, thought.delegated))
-    return _lists([*parts, ("Other experts", asked, "")] if asked else parts)
-
-
-def _delegated(each: Mapping[str, Any]) -> str:
-    return "; ".join(
-        f"{name.replace('_', ' ')}: {value}" for name, value in each.items() if value not in (None, "")
+    lines = [
+        format_edge(index, Edge(edge_data["source"], edge_data["type"], edge_data["target"]))
+        for edge_data in thought.edges
+    ]
+    return concat(
+        [to_markup(context_picture(known.graph, thought)), _list_or_note(lines, "No edge was followed.")]
     )
 
 
-def _told(thought: Thought) -> Markup:
-    told = [node.name for node in thought.nodes if node.told]
-    return _lists(
+def _plan_markup(thought: Thought) -> Markup:
+    memory_note = (
+        f"{format_count(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
+    )
+    parts = [
+        ("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
+        ("Memory", [memory_note] * bool(memory_note), "Nothing of earlier conversations helped."),
+    ]  # fmt: skip
+    delegations = list(map(_format_delegation, thought.delegated))
+    return _list_sections([*parts, ("Other experts", delegations, "")] if delegations else parts)
+
+
+def _format_delegation(delegation: Mapping[str, Any]) -> str:
+    return "; ".join(
+        f"{name.replace('_', ' ')}: {value}" for name, value in delegation.items() if value not in (None, "")
+    )
+
+
+def _context_markup(thought: Thought) -> Markup:
+    node_names = [node.name for node in thought.nodes if node.told]
+    return _list_sections(
         [
-            ("Nodes told", told, "No node was told."),
+            ("Nodes told", node_names, "No node was told."),
             ("Limitations told, none is ever cut", thought.limitations, "None is known."),
             ("Cut for want of room", thought.cut, "Nothing: the model was told all of it."),
         ]
     )
 
 
-def _list(lines: Iterable[str], none: str) -> Markup:
-    said = [shortened(line, _LETTERS) for line in lines]
-    return items(said) if said else element("p", none)
+def _list_or_note(lines: Iterable[str], note: str) -> Markup:
+    short_lines = [shorten(line, _MAX_LINE_LENGTH) for line in lines]
+    return bullet_list(short_lines) if short_lines else element("p", note)
 
 
 # A talk with an expert in a notebook: questions, cited nodes, and the steps of each answer. In print it is
@@ -374,14 +398,14 @@ class ThoughtView(LiveOutput):
 
     def __init__(self, answered: TalkAnswer) -> None:
         self.answered = answered
-        tables = _table((answered,))
-        picture = written_down(tables, element("h4", answered.question), _steps_written(answered))
+        tables = _turns_table((answered,))
+        picture = static_output(tables, element("h4", answered.question), _steps_markup(answered))
         data = {"view": "talk", "name": "", "turns": [_turn_data(answered)]}
         self.live = Live(picture, data, lambda message: {})
 
     def table(self) -> Table:
         """Return the question, the answer and the cited nodes as a table."""
-        return _table((self.answered,))
+        return _turns_table((self.answered,))
 
     def __repr__(self) -> str:
         return f"<ThoughtView of {self.answered.question!r}>"
@@ -395,56 +419,56 @@ class TalkView(LiveOutput):
 
     def __init__(self, talk: ExpertTalk) -> None:
         self.talk = talk
-        self._told: list[dict[str, Any]] = []
-        self.live = Live(self._still(), self._data(), self._heard)
+        self._turn_cache: list[dict[str, Any]] = []
+        self.live = Live(self._static_view(), self._data(), self._handle_message)
 
     def table(self) -> Table:
         """Return the questions, answers and citations so far as a table."""
-        return _table(self.talk.turns)
+        return _turns_table(self.talk.turns)
 
     def _data(self) -> dict[str, Any]:
         config = self.talk.expert
         graph = self.talk.known.graph
         knows = f"knows {', '.join(config.graphs)}: {format_count(len(graph), 'node')}, {format_count(len(graph.edges), 'edge')}"
-        about = {"name": config.persona.name, "about": f"{config.description or config.name}; {knows}"}
-        about |= {"greeting": config.persona.greeting}
-        return {"view": "talk", "asks": True, **about, "turns": self._turns()}
+        description = {"name": config.persona.name, "about": f"{config.description or config.name}; {knows}"}
+        description |= {"greeting": config.persona.greeting}
+        return {"view": "talk", "asks": True, **description, "turns": self._turns_data()}
 
-    def _turns(self) -> list[dict[str, Any]]:
-        self._told += [_turn_data(each) for each in self.talk.turns[len(self._told) :]]
-        return self._told
+    def _turns_data(self) -> list[dict[str, Any]]:
+        self._turn_cache += [_turn_data(each) for each in self.talk.turns[len(self._turn_cache) :]]
+        return self._turn_cache
 
-    def _still(self) -> WrittenDown:
-        about = self._data()
+    def _static_view(self) -> StaticOutput:
+        data = self._data()
         turns = [
-            joined([element("h4", each.question), answer_markup(each), _cited_written(each)])
+            concat([element("h4", each.question), answer_markup(each), _citations_markup(each)])
             for each in self.talk.turns
         ]
         if turns:
-            last = [element("h4", "How the last answer came about"), _steps_written(self.talk.turns[-1])]
+            last = [element("h4", "How the last answer came about"), _steps_markup(self.talk.turns[-1])]
         else:
-            last = [element("p", about["greeting"] or _UNASKED)]
-        head = element("h3", about["name"]), element("p", about["about"])
-        return written_down(self.table(), *head, *turns, *last)
+            last = [element("p", data["greeting"] or _NO_TURNS)]
+        head = element("h3", data["name"]), element("p", data["about"])
+        return static_output(self.table(), *head, *turns, *last)
 
     def _refresh(self) -> None:
-        self.live.picture, self.live.data = self._still(), self._data()
+        self.live.picture, self.live.data = self._static_view(), self._data()
 
     def __repr__(self) -> str:
         return f"<TalkView of {self.talk!r}>"
 
     # --- messages from the browser ---
 
-    def _heard(self, message: Mapping[str, Json]) -> Json:
+    def _handle_message(self, message: Mapping[str, Json]) -> Json:
         match message:
             case {"ask": str(question)}:
-                self._asked(question)
+                self._ask(question)
             # a reopened page only has the turns that its cell stored
             case {"seen": int(seen)} if 0 <= seen < len(self.talk.turns):
-                return {"turns": self._turns()[seen:], "first": seen}
+                return {"turns": self._turns_data()[seen:], "first": seen}
         return {}
 
-    def _asked(self, question: str) -> None:
+    def _ask(self, question: str) -> None:
         """Run a question and send each event to the browser as it arrives.
 
         The widget's channel accepts messages while this runs.
@@ -454,7 +478,7 @@ class TalkView(LiveOutput):
         try:
             for event in self.talk.events(question):
                 if isinstance(event, ThoughtEvent):
-                    pages = thought_pages(self.talk.known, question, event.thought, _drawn)
+                    pages = thought_pages(self.talk.known, question, event.thought, _svg_markup)
                     self.live.send({"steps": _pages_data(pages)})
                 elif isinstance(event, TokenEvent):
                     self.live.send({"piece": event.content})
@@ -462,7 +486,7 @@ class TalkView(LiveOutput):
             wrong = "The kernel was interrupted, and the model with it."
         except Exception as error:
             wrong = describe_error(error)
-        turns = self._turns()
+        turns = self._turns_data()
         self.live.data = {**self.live.data, "turns": turns}
         self.live.send({"turns": turns[before:], "first": before, "wrong": wrong, "ended": True})
 
@@ -488,11 +512,11 @@ def show_thought(answered: TalkAnswer) -> ThoughtView:
     return ThoughtView(answered)
 
 
-def _drawn(picture: Drawable) -> Markup:
+def _svg_markup(picture: Drawable) -> Markup:
     return Markup(picture._repr_svg_())
 
 
-def _imaged(picture: Any) -> Markup:
+def _image_markup(picture: Any) -> Markup:
     return Markup(picture._repr_html_())
 
 
@@ -505,29 +529,29 @@ def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
     return {
         "question": answered.question,
         "answer": answer_markup(answered),
-        "cards": [[chip_name(node), node_card(answered.known, node, _drawn)] for node in answered.cited],
-        "steps": _pages_data(answer_pages(answered, _drawn)),
+        "cards": [[chip_name(node), node_card(answered.known, node, _svg_markup)] for node in answered.cited],
+        "steps": _pages_data(answer_pages(answered, _svg_markup)),
         "said": f"Answered: {format_count(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
     }
 
 
-def _steps_written(answered: TalkAnswer) -> Markup:
+def _steps_markup(answered: TalkAnswer) -> Markup:
     """List all steps of an answer, followed by the cards of the cited nodes."""
-    pages = answer_pages(answered, _imaged)
+    pages = answer_pages(answered, _image_markup)
     steps = (element("li", heading(page.title), element("div", page.markup)) for page in pages)
-    cards = (node_card(answered.known, node, _imaged) for node in answered.cited)
-    return joined([element("ol", *steps), *cards])
+    cards = (node_card(answered.known, node, _image_markup) for node in answered.cited)
+    return concat([element("ol", *steps), *cards])
 
 
-def _cited_written(answered: TalkAnswer) -> Markup:
+def _citations_markup(answered: TalkAnswer) -> Markup:
     cited = [f"{node.name} ({node.type or 'node'} of {node.graph})" for node in answered.cited]
-    return element("p", element("b", "Cited: "), with_lines("; ".join(cited))) if cited else Markup()
+    return element("p", element("b", "Cited: "), keep_line_breaks("; ".join(cited))) if cited else Markup()
 
 
-def _table(turns: tuple[TalkAnswer, ...]) -> Table:
+def _turns_table(turns: tuple[TalkAnswer, ...]) -> Table:
     rows = (
-        (each.question, each.text, "; ".join(node.name for node in each.cited), "; ".join(each.false))
-        for each in turns
+        (turn.question, turn.text, "; ".join(node.name for node in turn.cited), "; ".join(turn.false))
+        for turn in turns
     )
     return Table((sheet(("asked", "answered", "cites", "cites falsely"), rows, "A talk"),))
 
@@ -540,5 +564,7 @@ def _retrievers(thought: Thought) -> Iterator[tuple[str, str]]:
     yield from ((name, _RETRIEVER_WORDS[name]) for name in thought.weights if name in _RETRIEVER_WORDS)
 
 
-def _lists(parts: Iterable[tuple[str, Iterable[str], str]]) -> Markup:
-    return joined(piece for head, lines, none in parts for piece in (heading(head), _list(lines, none)))
+def _list_sections(parts: Iterable[tuple[str, Iterable[str], str]]) -> Markup:
+    return concat(
+        piece for head, lines, note in parts for piece in (heading(head), _list_or_note(lines, note))
+    )

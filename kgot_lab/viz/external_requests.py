@@ -25,15 +25,15 @@ from kgot_lab.types import Json
 # The tags of a text, split as the HTML standard splits them (13.2.5), even if the text is written to mislead
 # a parser.
 
-RAW = frozenset("script style xmp iframe noembed noframes textarea title plaintext".split())
+RAW_TEXT_ELEMENTS = frozenset("script style xmp iframe noembed noframes textarea title plaintext".split())
 
-_GAP = re.compile(r"[\t\n\f\r /]*")
+_SEPARATOR = re.compile(r"[\t\n\f\r /]*")
 _NAME = re.compile(r"=?[^\t\n\f\r />=]*")
 _VALUE = re.compile(r"""[\t\n\f\r ]*=[\t\n\f\r ]*("[^"]*"|'[^']*'|(?!["'])[^\t\n\f\r >]*)""")
 _UNCLOSED = re.compile(r"""[\t\n\f\r ]*=[\t\n\f\r ]*["']""")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\t\n\f\r />]*)")
 _COMMENT = re.compile(r"<!---?>|<!--.*?(?:--!?>|\Z)|<[!?][^>]*(?:>|\Z)|</[^a-zA-Z][^>]*(?:>|\Z)", re.DOTALL)
-_SHEET = re.compile(r"""^<\?xml-stylesheet.*?href=["'](.*?)["']""", re.DOTALL)
+_STYLESHEET_INSTRUCTION = re.compile(r"""^<\?xml-stylesheet.*?href=["'](.*?)["']""", re.DOTALL)
 _CDATA = re.compile(r"<!\[CDATA\[.*?(?:\]\]>|\Z)", re.DOTALL)
 
 _Attributes = list[tuple[str, str]]
@@ -50,84 +50,84 @@ class Tag(NamedTuple):
     content: str = ""
 
 
-def tags(text: str, *, svg_is_markup: bool) -> Iterator[Tag]:
+def start_tags(text: str, *, svg_is_markup: bool) -> Iterator[Tag]:
     """Yield the start tags of a text in order.
 
     A style or a title is raw text in HTML, but may contain tags in SVG.
     """
-    at, depth = 0, 0
-    while (at := text.find("<", at)) >= 0:
-        aside = (_CDATA.match(text, at) if depth else None) or _COMMENT.match(text, at)
-        tag = None if aside else _TAG.match(text, at)
+    position, depth = 0, 0
+    while (position := text.find("<", position)) >= 0:
+        skipped = (_CDATA.match(text, position) if depth else None) or _COMMENT.match(text, position)
+        tag = None if skipped else _TAG.match(text, position)
         if not tag:
             yield from (
                 Tag("xml-stylesheet", [("href", address)])
-                for address in _SHEET.findall(aside[0] if aside else "")
+                for address in _STYLESHEET_INSTRUCTION.findall(skipped[0] if skipped else "")
             )
-            at = aside.end() if aside else at + 1
+            position = skipped.end() if skipped else position + 1
             continue
-        attributes, at = _attributes(text, tag.end())
+        attributes, position = _parse_attributes(text, tag.end())
         name = tag[2].lower()
         if name in ("svg", "math") and svg_is_markup:
-            depth = max(depth + (-1 if tag[1] else text[at - 2] != "/"), 0)
+            depth = max(depth + (-1 if tag[1] else text[position - 2] != "/"), 0)
         if not tag[1]:
-            content = _content(name, text, at)
-            yield Tag(local(name), attributes, unescape(content) if depth else content)
-            at += len(content) if name in RAW and not depth else 0
+            content = _raw_text(name, text, position)
+            yield Tag(local_name(name), attributes, unescape(content) if depth else content)
+            position += len(content) if name in RAW_TEXT_ELEMENTS and not depth else 0
 
 
-def local(name: str) -> str:
+def local_name(name: str) -> str:
     """Return a name without its namespace prefix."""
     return name.rpartition(":")[2]
 
 
-def _content(name: str, text: str, at: int) -> str:
+def _raw_text(name: str, text: str, position: int) -> str:
     """Return the text between a raw text tag and its end tag, or up to the end of the text."""
-    if local(name) not in RAW:
+    if local_name(name) not in RAW_TEXT_ELEMENTS:
         return ""
-    end = re.compile(rf"</{re.escape(name)}(?=[\t\n\f\r />])", re.IGNORECASE).search(text, at)
-    return text[at : end.start()] if end else text[at:]
+    end = re.compile(rf"</{re.escape(name)}(?=[\t\n\f\r />])", re.IGNORECASE).search(text, position)
+    return text[position : end.start()] if end else text[position:]
 
 
-def _attributes(text: str, at: int) -> tuple[_Attributes, int]:
+def _parse_attributes(text: str, position: int) -> tuple[_Attributes, int]:
     """Parse the attributes of a tag and return them with the tag's end.
 
     A tag that is not closed before the end of the text has no attributes.
     """
-    found: _Attributes = []
-    while (at := _end(_GAP, text, at)) < len(text) and text[at] != ">":
-        name = _NAME.match(text, at)
-        at = _end(_NAME, text, at)
-        if value := _VALUE.match(text, at):
-            plain = value[1][1:-1] if value[1][:1] in ("'", '"') else value[1]
-            found.append((name[0].lower() if name else "", unescape(plain)))
-            at = value.end()
-        elif _UNCLOSED.match(text, at):
-            at = len(text)
-    return ([], len(text)) if at >= len(text) else (found, at + 1)
+    attributes: _Attributes = []
+    while (position := _match_end(_SEPARATOR, text, position)) < len(text) and text[position] != ">":
+        name = _NAME.match(text, position)
+        position = _match_end(_NAME, text, position)
+        if value := _VALUE.match(text, position):
+            unquoted = value[1][1:-1] if value[1][:1] in ("'", '"') else value[1]
+            attributes.append((name[0].lower() if name else "", unescape(unquoted)))
+            position = value.end()
+        elif _UNCLOSED.match(text, position):
+            position = len(text)
+    return ([], len(text)) if position >= len(text) else (attributes, position + 1)
 
 
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return match.end() if match else at
+def _match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
+    return match.end() if match else position
 
 
 _Kind = Literal["markup", "style", "script"]
 
-FETCHED = frozenset(
+FETCHING_ATTRIBUTES = frozenset(
     "src poster background action formaction manifest ping codebase dynsrc lowsrc attributionsrc".split()
 )
-PAINTED = frozenset(
+PAINT_ATTRIBUTES = frozenset(
     "fill stroke filter mask clip-path cursor marker marker-start marker-mid marker-end".split()
 )
-NOT_FETCHED = frozenset(
+NON_FETCHING_RELS = frozenset(
     "canonical license author help alternate bookmark external nofollow noopener noreferrer search tag".split()
 )
-_INSIDE = frozenset("data blob about javascript mailto tel attachment".split())
-SCRIPTS = re.compile(
+_LOCAL_SCHEMES = frozenset("data blob about javascript mailto tel attachment".split())
+SCRIPT_TYPES = re.compile(
     r"$|module$|(text|application)/(x-)?(java|ecma|j|live)script|importmap$|speculationrules$", re.I
 )
-_DEEPEST = 8  # maximum nesting of data: addresses; deeper ones are reported unread
+_MAX_DEPTH = 8  # maximum nesting of data: addresses; deeper ones are reported unread
 
 
 def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
@@ -136,15 +136,19 @@ def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
     `text` is HTML, SVG or CSS. Each address is listed once, in order. Only external addresses are listed;
     with `beside` also files next to the page. Addresses that a reader may click are in `links`.
     """
-    return _unique(
-        found.address for found in _found(text) if not found.clicked and _is_outside(found.address, beside)
+    return _unique_addresses(
+        found.address
+        for found in _find_addresses(text)
+        if not found.clicked and _is_external(found.address, beside)
     )
 
 
 def links(text: str) -> tuple[str, ...]:
     """Return every external address that a reader may click, once each, in order."""
-    return _unique(
-        found.address for found in _found(text) if found.clicked and _is_outside(found.address, False)
+    return _unique_addresses(
+        found.address
+        for found in _find_addresses(text)
+        if found.clicked and _is_external(found.address, False)
     )
 
 
@@ -168,44 +172,44 @@ def notebook_references(path: Path | str) -> tuple[Reference, ...]:
 
     Raises BadInput if the file is damaged.
     """
-    notebook = _notebook(Path(path))
+    notebook = _load_notebook(Path(path))
     found = [
         Reference("metadata", "widget state", kind)
-        for kind in _mapping(notebook.get("metadata")).get("widgets") or ()
+        for kind in _as_mapping(notebook.get("metadata")).get("widgets") or ()
     ]
     for number, cell in enumerate(notebook["cells"], start=1):
         if cell.get("cell_type") == "markdown":
             found += [
                 Reference(f"cell {number}", "text", address)
-                for address in _in_markdown(_joined(cell.get("source")))
+                for address in _markdown_references(_join_source(cell.get("source")))
             ]
         for count, output in enumerate(cell.get("outputs") or (), start=1):
-            found += _in_output(_mapping(output.get("data")), f"cell {number}, output {count}")
+            found += _output_references(_as_mapping(output.get("data")), f"cell {number}, output {count}")
     return tuple(found)
 
 
 # --- addresses ---
 
 
-class _Found(NamedTuple):
+class _Address(NamedTuple):
     address: str
     clicked: bool = False
 
 
-class _Text(NamedTuple):
+class _NestedText(NamedTuple):
     kind: _Kind
     text: str
 
 
-def _is_outside(address: str, beside: bool) -> bool:
-    plain = _plain(address)
-    scheme = re.match(r"([a-z][a-z0-9+.-]*):", plain, re.I)
+def _is_external(address: str, beside: bool) -> bool:
+    normalized = _normalize_address(address)
+    scheme = re.match(r"([a-z][a-z0-9+.-]*):", normalized, re.I)
     if scheme:
-        return scheme[1].lower() not in _INSIDE
-    return plain.startswith("//") or (beside and not plain.startswith("#") and plain != "")
+        return scheme[1].lower() not in _LOCAL_SCHEMES
+    return normalized.startswith("//") or (beside and not normalized.startswith("#") and normalized != "")
 
 
-def _plain(address: str) -> str:
+def _normalize_address(address: str) -> str:
     """Normalize an address as a browser does.
 
     Line breaks, tabs and surrounding blanks are removed, and backslashes become slashes.
@@ -213,35 +217,35 @@ def _plain(address: str) -> str:
     return re.sub(r"[\t\n\r]", "", address).strip("".join(map(chr, range(33)))).replace("\\", "/")
 
 
-def _found(text: str) -> Iterator[_Found]:
+def _find_addresses(text: str) -> Iterator[_Address]:
     """Yield the addresses in a text and, after them, those in the texts nested within it.
 
     A text that does not begin with a tag is also read as CSS.
     """
-    waiting: list[tuple[_Text, int]] = [(_Text("markup", text), 0)]
+    queue: list[tuple[_NestedText, int]] = [(_NestedText("markup", text), 0)]
     if not text.lstrip("\ufeff\t\n\f\r ").startswith("<"):
-        waiting.append((_Text("style", text), 0))
-    while waiting:
-        part, depth = waiting.pop(0)
-        for item in _READERS[part.kind](part.text):
-            if isinstance(item, _Text):
-                waiting.append((item, depth))
-            elif inner := _within(item.address):
-                if depth < _DEEPEST:
-                    waiting.append((inner, depth + 1))
+        queue.append((_NestedText("style", text), 0))
+    while queue:
+        part, depth = queue.pop(0)
+        for item in _PARSERS[part.kind](part.text):
+            if isinstance(item, _NestedText):
+                queue.append((item, depth))
+            elif nested := _embedded_text(item.address):
+                if depth < _MAX_DEPTH:
+                    queue.append((nested, depth + 1))
                 else:
-                    yield _Found(f"too-deep:{_plain(item.address)[:80]}")
+                    yield _Address(f"too-deep:{_normalize_address(item.address)[:80]}")
             else:
                 yield item
 
 
-def _within(address: str) -> _Text | None:
+def _embedded_text(address: str) -> _NestedText | None:
     """Return the page, style or script embedded in a data: or javascript: address, or None."""
-    plain = _plain(address)
-    if plain[:11].lower() == "javascript:":
-        return _Text("script", plain[11:])
-    head, comma, body = plain.partition(",")
-    if plain[:5].lower() != "data:" or not comma:
+    normalized = _normalize_address(address)
+    if normalized[:11].lower() == "javascript:":
+        return _NestedText("script", normalized[11:])
+    head, comma, body = normalized.partition(",")
+    if normalized[:5].lower() != "data:" or not comma:
         return None
     kinds: dict[str, _Kind] = {"html": "markup", "xml": "markup", "css": "style", "script": "script"}
     kind = next((kind for word, kind in kinds.items() if word in head.lower()), None)
@@ -251,7 +255,7 @@ def _within(address: str) -> _Text | None:
             content = base64.b64decode(content + b"==")
         except binascii.Error:
             return None
-    return _Text(kind, content.decode("utf-8", "replace")) if kind else None
+    return _NestedText(kind, content.decode("utf-8", "replace")) if kind else None
 
 
 # --- markup ---
@@ -259,52 +263,53 @@ def _within(address: str) -> _Text | None:
 _ENTITY = re.compile(r"""<!ENTITY\s+\S+\s+("[^"]*"|'[^']*')""")
 
 
-def _in_markup(text: str) -> Iterator[_Found | _Text]:
+def _parse_markup(text: str) -> Iterator[_Address | _NestedText]:
     for value in _ENTITY.findall(text):  # XML substitutes this text wherever its name is used
-        yield _Found(unescape(value[1:-1]))
-        yield _Text("markup", unescape(value[1:-1]))
+        yield _Address(unescape(value[1:-1]))
+        yield _NestedText("markup", unescape(value[1:-1]))
     for svg_is_markup in (False, True) if re.search("<(svg|math)", text, re.I) else (False,):
-        for tag in tags(text, svg_is_markup=svg_is_markup):
-            yield from _in_tag(tag)
+        for tag in start_tags(text, svg_is_markup=svg_is_markup):
+            yield from _parse_tag(tag)
 
 
-def _in_tag(tag: Tag) -> Iterator[_Found | _Text]:
-    given = dict(reversed(tag.attributes))
+def _parse_tag(tag: Tag) -> Iterator[_Address | _NestedText]:
+    attributes = dict(reversed(tag.attributes))
     for name, value in tag.attributes:
-        if name in FETCHED or (name, tag.name) == ("data", "object"):
-            yield _Found(value)
-        elif local(name) == "href":
-            yield _Found(value, clicked=_only_clicked(tag.name, given))
+        if name in FETCHING_ATTRIBUTES or (name, tag.name) == ("data", "object"):
+            yield _Address(value)
+        elif local_name(name) == "href":
+            yield _Address(value, clicked=_is_link(tag.name, attributes))
         elif name in ("srcset", "imagesrcset"):
             yield from (
-                _Found(address)
+                _Address(address)
                 for address in re.findall(r"([^\s,]\S*[^\s,]|[^\s,])(?:,|\s+[^,]*,?|$)", value)
             )
         elif name == "srcdoc":
-            yield _Text("markup", value)
-        elif name == "style" or (name in PAINTED and "(" in value):
-            yield _Text("style", value)
+            yield _NestedText("markup", value)
+        elif name == "style" or (name in PAINT_ATTRIBUTES and "(" in value):
+            yield _NestedText("style", value)
         elif name.startswith("on"):
-            yield _Text("script", value)
+            yield _NestedText("script", value)
         elif (
-            name in ("to", "from", "by", "values") and local(given.get("attributename", "").lower()) == "href"
+            name in ("to", "from", "by", "values")
+            and local_name(attributes.get("attributename", "").lower()) == "href"
         ):
-            yield from (_Found(address) for address in value.split(";"))
-    if tag.name == "meta" and given.get("http-equiv", "").strip().lower() == "refresh":
-        yield _Found(
+            yield from (_Address(address) for address in value.split(";"))
+    if tag.name == "meta" and attributes.get("http-equiv", "").strip().lower() == "refresh":
+        yield _Address(
             re.sub(
-                r"""^\s*[\d.]*\s*[;,]?\s*(url\s*=)?\s*["']?""", "", given.get("content", ""), flags=re.I
+                r"""^\s*[\d.]*\s*[;,]?\s*(url\s*=)?\s*["']?""", "", attributes.get("content", ""), flags=re.I
             ).rstrip("\"' ")
         )
     if tag.name == "style":
-        yield _Text("style", tag.content)
-    if tag.name == "script" and SCRIPTS.match(given.get("type", "").strip()):
-        yield _Text("script", tag.content)
+        yield _NestedText("style", tag.content)
+    if tag.name == "script" and SCRIPT_TYPES.match(attributes.get("type", "").strip()):
+        yield _NestedText("script", tag.content)
 
 
-def _only_clicked(tag: str, given: Mapping[str, str]) -> bool:
-    rel = given.get("rel", "").lower().split()
-    return tag in ("a", "area") or (tag == "link" and bool(rel) and NOT_FETCHED.issuperset(rel))
+def _is_link(tag: str, attributes: Mapping[str, str]) -> bool:
+    rel = attributes.get("rel", "").lower().split()
+    return tag in ("a", "area") or (tag == "link" and bool(rel) and NON_FETCHING_RELS.issuperset(rel))
 
 
 # --- styles and scripts ---
@@ -314,79 +319,79 @@ _STYLE = re.compile(
       | "(?P<double>(?:\\.|[^"\\])*) (?:"|\Z) | '(?P<single>(?:\\.|[^'\\])*) (?:'|\Z) | (?P<other>[;{})])""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-_FETCHING = re.compile("(url|src|image|(-webkit-)?image-set|(-webkit-)?cross-fade)$", re.I)
+_FETCHING_FUNCTION = re.compile("(url|src|image|(-webkit-)?image-set|(-webkit-)?cross-fade)$", re.I)
 _ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})[ \t\r\n\f]?|\n|(.))", re.IGNORECASE | re.DOTALL)
 _ADDRESS = re.compile(r"""["'`]((?:(?:https?|wss?|ftp):|//)[^"'`\s]*)|url\(((?:https?:|//)[^"')]*)""", re.I)
-_CALLED = r"import|from|fetch|importScripts|sendBeacon|open|WebSocket|EventSource|(?:Shared)?Worker|Request|addModule|register"
-_ASKING = re.compile(  # the text before an address that a script requests
-    rf"""(?: \b(?:{_CALLED}) (?:\s|/\*.*?\*/|\()* (?:["']\w*["']\s*,\s*)?
+_FETCHING_CALLS = r"import|from|fetch|importScripts|sendBeacon|open|WebSocket|EventSource|(?:Shared)?Worker|Request|addModule|register"
+_FETCHING_CONTEXT = re.compile(  # the text before an address that a script requests
+    rf"""(?: \b(?:{_FETCHING_CALLS}) (?:\s|/\*.*?\*/|\()* (?:["']\w*["']\s*,\s*)?
            | \b(?:src|srcset|href|action|poster|data|location|background)["'\]]*\s*=\s*
            | \bset\w*\( [^()]{{0,80}} ,\s*
            | \burl\(
          )\Z""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-_BEFORE = 160  # characters before an address that are examined
+_CONTEXT_LENGTH = 160  # characters before an address that are examined
 
 
-def _in_style(text: str) -> Iterator[_Found]:
+def _parse_style(text: str) -> Iterator[_Address]:
     """Yield the addresses in url() and similar functions and after @import.
 
     Names of XML namespaces are skipped.
     """
-    word, functions = "", [""]
-    for token in _STYLE.finditer(_ESCAPE.sub(_harmless_escape, text)):
+    at_rule, functions = "", [""]
+    for token in _STYLE.finditer(_ESCAPE.sub(_decode_harmless_escape, text)):
         string = token["double"] or token["single"]
-        fetched = word == "@import" or _FETCHING.match(functions[-1])
+        is_fetched = at_rule == "@import" or _FETCHING_FUNCTION.match(functions[-1])
         if token["word"]:
-            word = token["word"].lower()
+            at_rule = token["word"].lower()
         elif token["opened"] is not None:
             functions.append(token["opened"])
         elif token["other"] == ")":
             functions = functions[:-1] or [""]
         elif token["other"]:
-            word, functions = "", [""]
-        elif word != "@namespace" and (token["bare"] or (string and fetched)):
-            yield _Found(_ESCAPE.sub(_unescaped, token["bare"] or string))
+            at_rule, functions = "", [""]
+        elif at_rule != "@namespace" and (token["bare"] or (string and is_fetched)):
+            yield _Address(_ESCAPE.sub(_decode_escape, token["bare"] or string))
 
 
-def _unescaped(escape: re.Match[str]) -> str:
+def _decode_escape(escape: re.Match[str]) -> str:
     code = int(escape[1], 16) if escape[1] else 0
     return (chr(code) if code < 0x110000 else "\ufffd") if escape[1] else escape[2] or ""
 
 
-def _harmless_escape(escape: re.Match[str]) -> str:
+def _decode_harmless_escape(escape: re.Match[str]) -> str:
     """Decode an escape if its character cannot end a string, else leave it."""
-    plain = _unescaped(escape)
-    return plain if re.fullmatch(r"[\w@:/.?-]", plain) else escape[0]
+    character = _decode_escape(escape)
+    return character if re.fullmatch(r"[\w@:/.?-]", character) else escape[0]
 
 
-def _in_script(text: str) -> Iterator[_Found]:
+def _parse_script(text: str) -> Iterator[_Address]:
     """Yield the literal addresses where a script imports, fetches or sets a source."""
-    plain = re.sub(
+    decoded = re.sub(
         r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|/)",
         lambda code: chr(int(code[1] or code[2] or "2f", 16)),
         text,
         flags=re.I,
     )
     import_map = text.lstrip().startswith("{")  # every address in an import map may be fetched
-    for match in _ADDRESS.finditer(plain):
-        before = plain[max(match.start() - _BEFORE, 0) : match.start()]
-        if match[2] or import_map or _ASKING.search(before):
-            yield _Found(match[1] or match[2])
+    for match in _ADDRESS.finditer(decoded):
+        before = decoded[max(match.start() - _CONTEXT_LENGTH, 0) : match.start()]
+        if match[2] or import_map or _FETCHING_CONTEXT.search(before):
+            yield _Address(match[1] or match[2])
 
 
-_READERS = {"markup": _in_markup, "style": _in_style, "script": _in_script}
+_PARSERS = {"markup": _parse_markup, "style": _parse_style, "script": _parse_script}
 
 
-def _unique(addresses: Iterator[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(_plain, addresses)))
+def _unique_addresses(addresses: Iterator[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(_normalize_address, addresses)))
 
 
 # --- notebooks ---
 
 
-def _notebook(path: Path) -> Mapping[str, Json]:
+def _load_notebook(path: Path) -> Mapping[str, Json]:
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -396,34 +401,34 @@ def _notebook(path: Path) -> Mapping[str, Json]:
     return notebook
 
 
-def _in_markdown(text: str) -> tuple[str, ...]:
+def _markdown_references(text: str) -> tuple[str, ...]:
     """Return the images that a Markdown text would fetch, and whatever HTML in it would."""
     images = re.findall(r"!\[[^\]]*\]\(\s*<?([^)\s>]+)", text)
     if "![" in text:
         images += re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?(?:\s|$)", text, re.MULTILINE)
-    return _unique(
-        iter((*filter(lambda address: _is_outside(address, False), images), *references(f"<p>{text}")))
+    return _unique_addresses(
+        iter((*filter(lambda address: _is_external(address, False), images), *references(f"<p>{text}")))
     )
 
 
-def _in_output(bundle: Mapping[str, Json], place: str) -> Iterator[Reference]:
+def _output_references(bundle: Mapping[str, Json], location: str) -> Iterator[Reference]:
     for media, value in bundle.items():
-        text = _joined(value)
+        text = _join_source(value)
         if "jupyter.widget" in media:
-            yield Reference(place, "widget view", media)
+            yield Reference(location, "widget view", media)
         elif "html" in media or "svg" in media or "xml" in media:
-            yield from (Reference(place, media, address) for address in references(f"<p>{text}"))
+            yield from (Reference(location, media, address) for address in references(f"<p>{text}"))
         elif "markdown" in media:
-            yield from (Reference(place, media, address) for address in _in_markdown(text))
+            yield from (Reference(location, media, address) for address in _markdown_references(text))
         elif "javascript" in media:
-            yield from (Reference(place, media, address) for address in references(f"<script>{text}"))
+            yield from (Reference(location, media, address) for address in references(f"<script>{text}"))
 
 
-def _joined(value: Json) -> str:
+def _join_source(value: Json) -> str:
     return (
         value if isinstance(value, str) else "".join(map(str, value)) if isinstance(value, Sequence) else ""
     )
 
 
-def _mapping(value: Json) -> Mapping[str, Json]:
+def _as_mapping(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}

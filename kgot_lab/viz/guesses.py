@@ -11,14 +11,14 @@ from dataclasses import asdict
 from kgot_lab.evaluation.reports import Contest
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live, LiveOutput
-from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_rect, draw_text, drawing, wrapped
+from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_rect, draw_text, drawing, wrap_lines
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet, Table
 
-_WIDTH, _LEFT, _LINE, _ROW = 760, 14, 19, 30
+_WIDTH, _MARGIN, _LINE_HEIGHT, _ROW_HEIGHT = 760, 14, 19, 30
 _SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"
-_FIRST, _BY = 150, 120  # widths of the first and of the last column
-_LONG = 380  # width of the first column if a round is a question
+_FIRST_WIDTH, _MARGIN_WIDTH = 150, 120  # widths of the first and of the last column
+_QUESTION_WIDTH = 380  # width of the first column if a round is a question
 
 
 class GuessFirst(LiveOutput):
@@ -30,8 +30,8 @@ class GuessFirst(LiveOutput):
     def __init__(self, contest: Contest) -> None:
         self.contest = contest
         self.guessed: dict[str, tuple[str, float | None]] = {}
-        systems = [{"name": name, "told": told} for name, told in contest.systems.items()]
-        rounds = [asdict(each) for each in contest.rounds]
+        systems = [{"name": name, "told": description} for name, description in contest.systems.items()]
+        rounds = [asdict(entry) for entry in contest.rounds]
         data = {
             "view": "guesses",
             "asks": contest.asks,
@@ -39,28 +39,32 @@ class GuessFirst(LiveOutput):
             "systems": systems,
             "rounds": rounds,
         }
-        self.live = Live(_sheet_of_paper(contest), data, self._heard)
+        self.live = Live(_paper_form(contest), data, self._handle_message)
 
     def score(self) -> str:
         """Return the number of right guesses, and the most that one constant answer would reach."""
-        told = [each for each in self.contest.rounds if each.first and each.on in self.guessed]
-        if not told:
+        guessed_rounds = [entry for entry in self.contest.rounds if entry.first and entry.on in self.guessed]
+        if not guessed_rounds:
             return "nothing guessed yet"
-        right = sum(self.guessed[each.on][0] in each.first for each in told)
-        constant = max(sum(system in each.first for each in told) for system in self.contest.systems)
-        return f"{right} of {len(told)} guesses are right; the same answer everywhere gets at most {constant}"
+        right = sum(self.guessed[entry.on][0] in entry.first for entry in guessed_rounds)
+        constant = max(
+            sum(system in entry.first for entry in guessed_rounds) for system in self.contest.systems
+        )
+        return f"{right} of {len(guessed_rounds)} guesses are right; the same answer everywhere gets at most {constant}"
 
     def table(self) -> Table:
         """Return a table of what was measured in each round."""
-        rows = tuple((each.on, " and ".join(each.first) or "open", each.told) for each in self.contest.rounds)
+        rows = tuple(
+            (entry.on, " and ".join(entry.first) or "open", entry.told) for entry in self.contest.rounds
+        )
         return Table((Sheet(("on", "first", "told"), rows, len(rows), "What was measured"),))
 
     def __repr__(self) -> str:
         said = ", ".join(f"{on}: {system}" for on, (system, _) in self.guessed.items())
         return f"<GuessFirst of {len(self.contest.rounds)} rounds, {said or 'nothing guessed yet'}>"
 
-    def _heard(self, message: Mapping[str, Json]) -> Json:
-        known = {each.on for each in self.contest.rounds}
+    def _handle_message(self, message: Mapping[str, Json]) -> Json:
+        known = {entry.on for entry in self.contest.rounds}
         for guess in message.get("guesses") or ():
             match guess:
                 case {"on": str(on), "system": str(system), "by": by} if (
@@ -79,53 +83,59 @@ def guess_first(contest: Contest) -> GuessFirst:
     return GuessFirst(contest)
 
 
-def _sheet_of_paper(contest: Contest) -> Drawing:
+def _paper_form(contest: Contest) -> Drawing:
     """Draw the questions with boxes to tick, for readers without a live view."""
     best = f"which system has the best {contest.measure} on each set, and by how much before the next?"
-    asked = f"Guess before you read on: {contest.asks[:1].lower() + contest.asks[1:] or best}"
-    lines = list(wrapped(asked, _WIDTH - 2 * _LEFT, _SIZE * 1.1))
-    for name, told in contest.systems.items():
-        lines += wrapped(f"{name}: {told}", _WIDTH - 2 * _LEFT, _SIZE * 1.05)
-    top = len(lines) * _LINE + 26
+    instruction = f"Guess before you read on: {contest.asks[:1].lower() + contest.asks[1:] or best}"
+    lines = list(wrap_lines(instruction, _WIDTH - 2 * _MARGIN, _SIZE * 1.1))
+    for name, description in contest.systems.items():
+        lines += wrap_lines(f"{name}: {description}", _WIDTH - 2 * _MARGIN, _SIZE * 1.05)
+    top = len(lines) * _LINE_HEIGHT + 26
     sets = [
-        list(wrapped(each, (_LONG if contest.asks else _FIRST) - 2 * _LEFT, _SIZE)) for each in _sets(contest)
+        list(wrap_lines(set_name, (_QUESTION_WIDTH if contest.asks else _FIRST_WIDTH) - 2 * _MARGIN, _SIZE))
+        for set_name in _round_names(contest)
     ]
-    height = top + 22 + sum(map(_tall, sets)) + 10
-    rounds = f"{'Questions' if contest.asks else 'Sets'}: {', '.join(_sets(contest))}."
-    alt = " ".join([asked, *(f"{name}: {told}." for name, told in contest.systems.items()), rounds])
+    height = top + 22 + sum(map(_row_height, sets)) + 10
+    rounds = f"{'Questions' if contest.asks else 'Sets'}: {', '.join(_round_names(contest))}."
+    alt = " ".join(
+        [instruction, *(f"{name}: {description}." for name, description in contest.systems.items()), rounds]
+    )
     frame = draw_rect(0.5, 0.5, _WIDTH - 1, height - 1, "#fff", stroke=_EDGE)
     words = (
-        draw_text(line, _LEFT, 24 + _LINE * number, _SIZE, _INK, bold=number == 0)
+        draw_text(line, _MARGIN, 24 + _LINE_HEIGHT * number, _SIZE, _INK, bold=number == 0)
         for number, line in enumerate(lines)
     )
-    return drawing(alt, _WIDTH, height, frame, *words, *_boxes(contest, top, sets))
+    return drawing(alt, _WIDTH, height, frame, *words, *_draw_boxes(contest, top, sets))
 
 
-def _boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> Iterator[Markup]:
-    first, last = (_LONG, 0) if contest.asks else (_FIRST, _BY)
-    step = (_WIDTH - first - last - 2 * _LEFT) / len(contest.systems)
+def _draw_boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> Iterator[Markup]:
+    first, last = (_QUESTION_WIDTH, 0) if contest.asks else (_FIRST_WIDTH, _MARGIN_WIDTH)
+    step = (_WIDTH - first - last - 2 * _MARGIN) / len(contest.systems)
     columns = {name: first + step * (number + 0.5) for number, name in enumerate(contest.systems)}
     for name, x in columns.items():
         yield draw_text(name, x, top + 12, _SIZE, _MUTED, text_anchor="middle")
     if last:
         yield draw_text(
-            "by how much?", _WIDTH - last / 2 - _LEFT, top + 12, _SIZE, _MUTED, text_anchor="middle"
+            "by how much?", _WIDTH - last / 2 - _MARGIN, top + 12, _SIZE, _MUTED, text_anchor="middle"
         )
     y = top + 22
     for lines in sets:
-        yield element("line", x1=_LEFT, x2=_WIDTH - _LEFT, y1=y, y2=y, stroke="#ddd")
+        yield element("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=y, y2=y, stroke="#ddd")
         yield from (
-            draw_text(line, _LEFT, y + 20 + _LINE * number, _SIZE, _INK) for number, line in enumerate(lines)
+            draw_text(line, _MARGIN, y + 20 + _LINE_HEIGHT * number, _SIZE, _INK)
+            for number, line in enumerate(lines)
         )
         yield from (draw_circle(x, y + 15, 7, "#fff", stroke=_INK) for x in columns.values())
         if last:
-            yield element("line", x1=_WIDTH - last, x2=_WIDTH - 2 * _LEFT, y1=y + 20, y2=y + 20, stroke=_INK)
-        y += _tall(lines)
+            yield element(
+                "line", x1=_WIDTH - last, x2=_WIDTH - 2 * _MARGIN, y1=y + 20, y2=y + 20, stroke=_INK
+            )
+        y += _row_height(lines)
 
 
-def _tall(lines: Sequence[str]) -> int:
-    return _ROW + _LINE * (len(lines) - 1)
+def _row_height(lines: Sequence[str]) -> int:
+    return _ROW_HEIGHT + _LINE_HEIGHT * (len(lines) - 1)
 
 
-def _sets(contest: Contest) -> list[str]:
+def _round_names(contest: Contest) -> list[str]:
     return [each.on for each in contest.rounds]

@@ -15,16 +15,16 @@ from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
 from kgot_lab.viz.page import STYLE, html_document, page
 from kgot_lab.viz.plots.figure import Plot
-from kgot_lab.viz.plots.retrieval import pace, recall_curves, rival, scatter, shown_systems
-from kgot_lab.viz.static.markup import Markup, element, joined
+from kgot_lab.viz.plots.retrieval import challenger, pace, recall_curves, scatter, shown_systems
+from kgot_lab.viz.static.markup import Markup, concat, element
 from kgot_lab.viz.stepping.stepper import stepper
 
 # The recall benchmark as one self-contained HTML file: tables, plots, and what each system missed.
 
-_QUESTIONS = 300  # maximum questions listed per data set
-_ROWS = 300  # maximum rows of a plot's numbers
+_MAX_QUESTIONS = 300  # maximum questions listed per data set
+_MAX_ROWS = 300  # maximum rows of a plot's numbers
 
-MORE_STYLE = """
+RECALL_STYLE = """
 body { max-width: 76rem; }
 .wide { overflow-x: auto; }
 table.grid td, table.grid th { padding-left: .9rem; white-space: nowrap; font-variant-numeric: tabular-nums; }
@@ -62,89 +62,99 @@ def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The reca
         element("p", remark)
         for remark in dict.fromkeys(remark for report in reports for remark in report.remarks)
     ]
-    body = element("main", element("h1", title), *plans, links, *(_section(report, k) for report in reports))
-    return html_document(title, STYLE + MORE_STYLE, body)
+    body = element(
+        "main", element("h1", title), *plans, links, *(_report_section(report, k) for report in reports)
+    )
+    return html_document(title, STYLE + RECALL_STYLE, body)
 
 
-def _section(report: Report, k: int) -> Markup:
+def _report_section(report: Report, k: int) -> Markup:
     tables = [element("div", Markup(grid.html), class_="wide") for grid in report.grids()]
-    first = len(tables) // len(report.parts)  # number of tables of the first part; the others are collapsed
+    count = len(tables) // len(report.parts)  # number of tables of the first part; the others are collapsed
     parts = element(
         "details",
         element("summary", f"The same tables for {' and '.join(report.parts[1:])}"),
-        *tables[first:],
+        *tables[count:],
     )
-    shut = [parts] if report.parts[1:] else []
-    inner = (_plots(report), *tables[:first], *shut, _how(report), _failures(report, k))
-    return element("section", element("h2", report.dataset.name), *inner, id=_anchor(report))
+    collapsed = [parts] if report.parts[1:] else []
+    sections = (
+        _plots_markup(report),
+        *tables[:count],
+        *collapsed,
+        _methods_markup(report),
+        _failures_markup(report, k),
+    )
+    return element("section", element("h2", report.dataset.name), *sections, id=_anchor(report))
 
 
-def _how(report: Report) -> Markup:
-    said = (
+def _methods_markup(report: Report) -> Markup:
+    explanation = (
         "Intervals are 95 % BCa bootstrap. p comes from a paired randomisation test and is corrected by Holm over the rows of a table. "
         "Bold marks the best of a column, and p below .05 after correction. “detectable” is the smallest true difference that this many "
         "questions would have shown four times in five."
     )
     pipelines = (element("li", element("b", run.system), f": {run.description}") for run in report.runs)
-    made = sorted(
+    provenance = sorted(
         {
             (run.about.get("date", ""), run.about.get("machine", ""), run.about.get("versions", ""))
             for run in report.runs
         }
     )
-    where = (element("li", "; ".join(filter(None, facts))) for facts in made if any(facts))
+    environments = (element("li", "; ".join(filter(None, facts))) for facts in provenance if any(facts))
     details = element(
         "details",
         element("summary", "The pipelines, and where they ran"),
         element("ul", *pipelines),
-        element("ul", *where),
+        element("ul", *environments),
     )
-    return joined([element("p", said, class_="small"), details])
+    return concat([element("p", explanation, class_="small"), details])
 
 
-def _plots(report: Report) -> Markup:
-    part, other, named = report.parts[0], rival(report), shown_systems(report)
+def _plots_markup(report: Report) -> Markup:
+    part, rival, shown = report.parts[0], challenger(report), shown_systems(report)
     questions = f"{len(report.dataset.queries)} questions ({part})"
-    rest = [run.system for run in report.runs if run.system not in named]
-    why = f" The baseline and the best of {len(report.runs)} systems are drawn. Left out, all in the tables: {'; '.join(rest)}."
-    bands = f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {other}.{why * bool(rest)}"
-    dots = "Time against recall: up and left is better. The benchmark computes the vector of a query before the clock runs."
-    axes = f"{report.plan.baseline} across, {other} up"
-    words = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; above the line {other} is better."
-    grey = " Grey points are the systems left out above." * bool(rest)
-    return joined(
+    omitted = [run.system for run in report.runs if run.system not in shown]
+    omission_note = f" The baseline and the best of {len(report.runs)} systems are drawn. Left out, all in the tables: {'; '.join(omitted)}."
+    recall_caption = f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {rival}.{omission_note * bool(omitted)}"
+    pace_caption = "Time against recall: up and left is better. The benchmark computes the vector of a query before the clock runs."
+    axes = f"{report.plan.baseline} across, {rival} up"
+    scatter_caption = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; above the line {rival} is better."
+    grey_note = " Grey points are the systems left out above." * bool(omitted)
+    return concat(
         [
-            _figure(recall_curves(report), bands),
-            _figure(pace(report), dots + grey),
-            _figure(scatter(report), words),
+            _figure(recall_curves(report), recall_caption),
+            _figure(pace(report), pace_caption + grey_note),
+            _figure(scatter(report), scatter_caption),
         ]
     )
 
 
-def _figure(drawn: Plot, caption: str) -> Markup:
+def _figure(shown_plot: Plot, caption: str) -> Markup:
     """Build a figure: a plot, its caption and its numbers, collapsed."""
     numbers = element(
         "details",
         element("summary", "The numbers of this plot"),
-        element("div", drawn.table(limit=_ROWS).html, class_="wide"),
+        element("div", shown_plot.table(limit=_MAX_ROWS).html, class_="wide"),
     )
-    return element("figure", drawn.svg, element("figcaption", caption), *([numbers] if drawn.numbers else []))
+    return element(
+        "figure", shown_plot.svg, element("figcaption", caption), *([numbers] if shown_plot.numbers else [])
+    )
 
 
-def _failures(report: Report, k: int) -> Markup:
+def _failures_markup(report: Report, k: int) -> Markup:
     """List what each system missed.
 
     If the report has other parts too, the test split is not shown, so that nobody designs for it.
     """
     dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
-    found = failures(dataset, report.runs, k)
-    which = " (the locked ones are not shown)" if dataset is not report.dataset else ""
-    summary = element("summary", f"What each system missed among its first {k}, question by question{which}")
-    return element("details", summary, Markup(found.html(_QUESTIONS)))
+    failure_report = failures(dataset, report.runs, k)
+    scope = " (the test split is not shown)" if dataset is not report.dataset else ""
+    summary = element("summary", f"What each system missed among its first {k}, question by question{scope}")
+    return element("details", summary, Markup(failure_report.html(_MAX_QUESTIONS)))
 
 
 def _anchor(report: Report) -> str:
-    return "data-" + "".join(letter if letter.isalnum() else "-" for letter in report.dataset.name)
+    return "data-" + "".join(character if character.isalnum() else "-" for character in report.dataset.name)
 
 
 @dataclass(frozen=True)
@@ -174,23 +184,23 @@ def html(
     if `what` is empty, mixes runs and reports, or is a run without its beginning.
     """
     if isinstance(what, Trace):
-        return _of_run(what, tuple(forks), title)
+        return _run_page(what, tuple(forks), title)
     if not isinstance(what, Report | Iterable):
         raise BadInput(f"html() takes a run or a recall report, not {describe_value(what)}")
-    things: list[Event | Report] = [what] if isinstance(what, Report) else list(what)
-    reports = [thing for thing in things if isinstance(thing, Report)]
-    events = [thing for thing in things if isinstance(thing, Event)]
-    if not things or (reports and events) or len(reports) + len(events) < len(things):
+    inputs: list[Event | Report] = [what] if isinstance(what, Report) else list(what)
+    reports = [item for item in inputs if isinstance(item, Report)]
+    events = [item for item in inputs if isinstance(item, Event)]
+    if not inputs or (reports and events) or len(reports) + len(events) < len(inputs):
         raise BadInput(
             "html() takes a run (a trace or its events), or a recall report or several, and not a mixture"
         )
     if events:
-        return _of_run(Trace("", "", tuple(events)), tuple(forks), title)
-    named = title or "The recall benchmark"
-    return Page(named, recall_page(reports, title=named))
+        return _run_page(Trace("", "", tuple(events)), tuple(forks), title)
+    page_title = title or "The recall benchmark"
+    return Page(page_title, recall_page(reports, title=page_title))
 
 
-def _of_run(run: Trace, forks: tuple[Fork, ...], title: str) -> Page:
-    walked = stepper(run, forks=forks)
-    named = title or walked.question
-    return Page(named, page(run, title=title, live={"Step through it": walked.live.data}))
+def _run_page(run: Trace, forks: tuple[Fork, ...], title: str) -> Page:
+    run_stepper = stepper(run, forks=forks)
+    page_title = title or run_stepper.question
+    return Page(page_title, page(run, title=title, live={"Step through it": run_stepper.live.data}))

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
-from kgot_lab.viz.static.markup import Markup, element, key_of
+from kgot_lab.viz.static.markup import Markup, element, picture_key
 
 _FOLDER = Path(__file__).parent / "browser"
 # each is a file NAME.js with a function NAMEView(root, data, tell)
@@ -30,7 +30,7 @@ _SHARED = (
 FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable: views go to pages without Python
 
 # handles a message from the browser; a reply that is not empty is sent back
-Heard = Callable[[Mapping[str, Json]], Json]
+MessageHandler = Callable[[Mapping[str, Json]], Json]
 
 
 class Drawable(Protocol):
@@ -51,14 +51,16 @@ class Readable(Protocol):
 class Live:
     """A live view in the browser, and the static picture before it: two outputs of one cell."""
 
-    def __init__(self, picture: Drawable | Readable, data: Mapping[str, Json], heard: Heard) -> None:
-        self.picture, self.data, self._heard = picture, data, heard
+    def __init__(
+        self, picture: Drawable | Readable, data: Mapping[str, Json], handle_message: MessageHandler
+    ) -> None:
+        self.picture, self.data, self._handle_message = picture, data, handle_message
         self.is_live = False  # whether a browser has reported that it shows the view
         self._widgets: list[Any] = []
 
     def _ipython_display_(self) -> None:
-        if (elsewhere := _ELSEWHERE.get()) is not None:
-            elsewhere.append(self)
+        if (collected := _COLLECTED_VIEWS.get()) is not None:
+            collected.append(self)
             return
         from IPython.display import display
 
@@ -85,28 +87,30 @@ class Live:
         Raises NotInstalled if anywidget is missing.
         """
         shown: Any = self.picture
-        drawn = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
-        made = _widget_class()(data={**replace_surrogates(self.data), "stands_for": key_of(drawn)})
-        made.on_msg(lambda widget, message, buffers: self._hear(widget, message))
-        self._widgets.append(made)
-        return made
+        markup = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
+        new_widget = _widget_class()(
+            data={**replace_surrogates(self.data), "stands_for": picture_key(markup)}
+        )
+        new_widget.on_msg(lambda widget, message, buffers: self._receive(widget, message))
+        self._widgets.append(new_widget)
+        return new_widget
 
     def send(self, message: Mapping[str, Json]) -> None:
         """Send a message to every widget of this view."""
         for widget in self._widgets:
             widget.send(replace_surrogates(dict(message)))
 
-    def _hear(self, widget: Any, message: Mapping[str, Json]) -> None:
+    def _receive(self, widget: Any, message: Mapping[str, Json]) -> None:
         if "live" in message:
             self.is_live = True
             return
-        answer = self._heard(message)
+        answer = self._handle_message(message)
         if answer:
             widget.send(replace_surrogates(answer))
 
 
 # collects views that are not for IPython
-_ELSEWHERE: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=None)
+_COLLECTED_VIEWS: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=None)
 
 
 def in_marimo(view: Any) -> Any:
@@ -115,11 +119,11 @@ def in_marimo(view: Any) -> Any:
     Use it for marimo's display protocol: `_display_ = in_marimo` in a class with `_ipython_display_`.
     """
     shown: list[Live] = []
-    token = _ELSEWHERE.set(shown)
+    token = _COLLECTED_VIEWS.set(shown)
     try:
         view._ipython_display_()
     finally:
-        _ELSEWHERE.reset(token)
+        _COLLECTED_VIEWS.reset(token)
     return shown[0].in_marimo()
 
 
@@ -160,7 +164,7 @@ def _widget_class() -> type[Any]:
         raise NotInstalled("lab", "anywidget, which puts live views into a notebook") from None
 
     class LiveView(anywidget.AnyWidget):
-        _esm = script() + _read("widget.js")
+        _esm = script() + _read_asset("widget.js")
         _css = style()
         data = traitlets.Dict().tag(sync=True)
 
@@ -173,9 +177,9 @@ def script() -> str:
 
     Nothing runs until one of them is called.
     """
-    vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{_read('cytoscape.min.js')}\n"
+    vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{_read_asset('cytoscape.min.js')}\n"
     views = ", ".join(f"{name}: {name}View" for name in VIEWS)
-    files = "\n".join(_read(f"{name}.js") for name in (*_SHARED, *VIEWS))
+    files = "\n".join(_read_asset(f"{name}.js") for name in (*_SHARED, *VIEWS))
     return f"{vendored}return module.exports; }})();\n{files}\nconst VIEWS = {{ {views} }};\n"
 
 
@@ -183,7 +187,7 @@ def script() -> str:
 def style() -> str:
     """Return the CSS of every view."""
     return "".join(
-        _read(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk")
+        _read_asset(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk")
     )
 
 
@@ -201,7 +205,7 @@ def page_style() -> str:
 """
 
 
-def place(data: Mapping[str, Json]) -> Markup:
+def placeholder(data: Mapping[str, Json]) -> Markup:
     """Build the placeholder of a live view on a standalone page.
 
     The script of `page_source` fills it. `data["stands_for"]` is the key of the picture that it replaces, in
@@ -216,8 +220,8 @@ def place(data: Mapping[str, Json]) -> Markup:
 
 @cache
 def page_source() -> str:
-    """Return the script that fills every `place` of a page, as a separate file."""
-    return f'"use strict";\n{script()}{_read("standalone.js")}'
+    """Return the script that fills every `placeholder` of a page, as a separate file."""
+    return f'"use strict";\n{script()}{_read_asset("standalone.js")}'
 
 
 def page_script() -> tuple[Markup, str]:
@@ -231,5 +235,5 @@ def page_script() -> tuple[Markup, str]:
 
 
 @cache
-def _read(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")

@@ -55,26 +55,28 @@ def notebook_page(
     """
     path = Path(path)
     linked = {Path(other).resolve(): page_name(other) for other in beside}
-    return framed_page(
+    return build_page(
         read_notebook(path), path, PageFrame(linked, Path(folder) if folder is not None else path.parent)
     )
 
 
-def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
+def build_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     """Build the page of a notebook that was read from `path`, and perhaps run since.
 
     Raises what `notebook_page` raises.
     """
-    notebook = _without_widgets(notebook)
+    notebook = _remove_widgets(notebook)
     notebook.metadata["title"] = notebook_title(notebook, path)
-    page = _linked(_converted(notebook, path, frame), path, frame)
-    own = {frame.style, frame.script}
-    if left := [address for address in references(page, beside=True) if address not in own]:
+    page = _rewrite_links(_convert_notebook(notebook, path, frame), path, frame)
+    own_files = {frame.style, frame.script}
+    if external := [address for address in references(page, beside=True) if address not in own_files]:
         # widgets are left out of the page
-        said = (each for each in notebook_references(path) if not each.kind.startswith("widget"))
-        found = [str(each) for each in said] or left
+        notebook_requests = (
+            request for request in notebook_references(path) if not request.kind.startswith("widget")
+        )
+        requests = [str(request) for request in notebook_requests] or external
         raise BadInput(
-            f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(found[:5])}"
+            f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(requests[:5])}"
         )
     before, main, rest = page.partition("<main>")
     inside, end, after = rest.rpartition("</main>")
@@ -116,7 +118,7 @@ def read_notebook(path: Path) -> NotebookNode:
         ) from error
 
 
-def _without_widgets(notebook: NotebookNode) -> NotebookNode:
+def _remove_widgets(notebook: NotebookNode) -> NotebookNode:
     """Remove outputs that only a live kernel can draw.
 
     The pictures before widgets stay.
@@ -139,7 +141,7 @@ def notebook_title(notebook: NotebookNode, path: Path) -> str:
     return re.sub(r"[`*]", "", next(headings, path.stem))
 
 
-def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
+def _convert_notebook(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     """Convert the notebook with nbconvert and this package's template.
 
     Pictures next to the notebook are embedded.
@@ -152,8 +154,8 @@ def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
         "extra_template_basedirs": [str(TEMPLATE.parent)],
         "embed_images": True,
     }
-    maker: Callable[..., Any] = HTMLExporter
-    exporter = maker(**settings)
+    exporter_class: Callable[..., Any] = HTMLExporter
+    exporter = exporter_class(**settings)
     try:
         page, _ = exporter.from_notebook_node(
             notebook, {"metadata": {"name": path.stem, "path": str(path.parent)}, "frame": frame}
@@ -166,24 +168,24 @@ def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
 # --- links ---
 
 
-def _linked(page: str, path: Path, frame: PageFrame) -> str:
+def _rewrite_links(page: str, path: Path, frame: PageFrame) -> str:
     """Rewrite each link of the page for the folder that the page is in."""
 
-    def led(match: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         address = unescape(match[3])
-        if frame.stays and _leaves(address, path, frame):
+        if frame.stays and _leaves_folder(address, path, frame):
             return f'{match[1]}title="a file beside the notebook: {escape(address.partition("#")[0])}"'
-        return f'{match[1]}{match[2]}{escape(_led(address, path, frame))}"'
+        return f'{match[1]}{match[2]}{escape(_rewrite_link(address, path, frame))}"'
 
-    return re.sub(r'(<a\b[^>]*?\s)(href=")([^"]*)"', led, page)
+    return re.sub(r'(<a\b[^>]*?\s)(href=")([^"]*)"', rewrite, page)
 
 
-def _led(link: str, path: Path, frame: PageFrame) -> str:
+def _rewrite_link(link: str, path: Path, frame: PageFrame) -> str:
     """Convert a link of a notebook to a link of its page.
 
     Addresses, anchors and missing files are left unchanged.
     """
-    if _leads_elsewhere(link):
+    if _is_absolute_link(link):
         return link
     name, hash, anchor = link.partition("#")
     target = (path.parent / unquote(name)).resolve()
@@ -194,25 +196,25 @@ def _led(link: str, path: Path, frame: PageFrame) -> str:
     return f"{quote(Path(os.path.relpath(target, frame.folder.resolve())).as_posix())}{hash}{anchor}"
 
 
-def _leaves(link: str, path: Path, frame: PageFrame) -> bool:
+def _leaves_folder(link: str, path: Path, frame: PageFrame) -> bool:
     """Return whether a link of a notebook leads to a file that has no page next to its own."""
-    return not _leads_elsewhere(link) and (
+    return not _is_absolute_link(link) and (
         path.parent / unquote(link.partition("#")[0])
     ).resolve() not in frame.linked.keys() | {path.resolve()}
 
 
-def _leads_elsewhere(link: str) -> bool:
+def _is_absolute_link(link: str) -> bool:
     """Return whether a link is a URL, an anchor on the same page, or an absolute path."""
     return bool(SCHEME.match(link)) or link.startswith(("#", "/"))
 
 
 # Slides from a notebook: one HTML file by nbconvert that fetches nothing.
 
-_LEFT_OUT = ("In the package",)  # sections that are only for readers of the notebook
+_OMITTED_SECTIONS = ("In the package",)  # sections that are only for readers of the notebook
 _HEADING = re.compile(r"^(?=#{1,6}\s)|^(?=\*\*\d+\.\*\*)", re.MULTILINE)  # an exercise begins with its number
 
 
-def slides_of(path: Path | str) -> str:
+def build_slides(path: Path | str) -> str:
     """Build the slides of a notebook as an HTML page.
 
     A slide begins at each heading and at each exercise. Slides with nothing below their heading, and cells
@@ -221,7 +223,7 @@ def slides_of(path: Path | str) -> str:
     """
     path = Path(path)
     notebook = read_notebook(path)
-    slides = list(_slides(notebook.cells))
+    slides = list(_split_slides(notebook.cells))
     if not slides:
         raise BadInput(
             f"{path.name} has no heading and nothing below one: there is nothing to make slides of"
@@ -231,32 +233,32 @@ def slides_of(path: Path | str) -> str:
         for cell in rest:
             cell.metadata["slide_start"] = False
     notebook.cells = [cell for slide in slides for cell in slide]
-    return framed_page(notebook, path, PageFrame(folder=path.parent, slides=True, stays=True))
+    return build_page(notebook, path, PageFrame(folder=path.parent, slides=True, stays=True))
 
 
 def write_slides(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path, ...]:
     """Write the slides of some notebooks as NAME.slides.html in a folder, and return their paths.
 
-    Raises what `slides_of` raises.
+    Raises what `build_slides` raises.
     """
-    made = {f"{Path(path).stem}.slides.html": slides_of(path) for path in paths}
-    return tuple(write_whole(Path(folder) / name, text, "the slides") for name, text in made.items())
+    pages = {f"{Path(path).stem}.slides.html": build_slides(path) for path in paths}
+    return tuple(write_whole(Path(folder) / name, text, "the slides") for name, text in pages.items())
 
 
-def _slides(cells: Iterable[NotebookNode]) -> Iterator[list[NotebookNode]]:
+def _split_slides(cells: Iterable[NotebookNode]) -> Iterator[list[NotebookNode]]:
     """Yield the cells of each slide, splitting Markdown cells at their headings."""
-    slide: list[NotebookNode] = []
-    for cell in _split(cells):
+    cells_of_slide: list[NotebookNode] = []
+    for cell in _split_cells(cells):
         if cell.cell_type == "markdown" and _HEADING.match(cell.source):
-            if _is_shown(slide):
-                yield slide
-            slide = []
-        slide.append(cell)
-    if _is_shown(slide):
-        yield slide
+            if _is_shown(cells_of_slide):
+                yield cells_of_slide
+            cells_of_slide = []
+        cells_of_slide.append(cell)
+    if _is_shown(cells_of_slide):
+        yield cells_of_slide
 
 
-def _split(cells: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
+def _split_cells(cells: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
     from nbformat import v4
 
     new_cell: Callable[..., NotebookNode] = v4.new_markdown_cell
@@ -274,6 +276,6 @@ def _is_shown(slide: list[NotebookNode]) -> bool:
     first, _, below = slide[0].source.strip().partition("\n")
     heading = first.lstrip("#").strip() if slide[0].cell_type == "markdown" else ""
     is_title = first.startswith("# ")
-    return heading not in _LEFT_OUT and bool(
+    return heading not in _OMITTED_SECTIONS and bool(
         is_title or below.strip() or slide[1:] or not first.startswith("#")
     )

@@ -24,37 +24,45 @@ from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 from kgot_lab.viz.external_requests import references
-from kgot_lab.viz.graph.marks import Place
+from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
-from kgot_lab.viz.graph.view_data import DRAWN
-from kgot_lab.viz.live import page_script, page_style, place
-from kgot_lab.viz.static.markup import Markup, element, folded, joined, key_of, shortened
-from kgot_lab.viz.static.table import Sheet, Table, properties, table
+from kgot_lab.viz.graph.view_data import MAX_NODES_DRAWN
+from kgot_lab.viz.live import page_script, page_style, placeholder
+from kgot_lab.viz.static.markup import Markup, collapsible, concat, element, picture_key, shorten
+from kgot_lab.viz.static.table import Sheet, Table, format_properties, table
 
 # Each event of a run as an HTML fragment: its description, and long texts collapsed.
 
 BY_HAND = "(written by hand)"
 
 
-def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False) -> Markup:
+def event_markup(event: Event, picture: Markup | None = None, *, by_hand: bool = False) -> Markup:
     """Describe an event as HTML.
 
     A write may have the picture of the graph after it. What a person wrote is labelled so.
     """
-    told, name = tell(event), type(event).__name__
+    formatted, name = tell(event), type(event).__name__
     if isinstance(event, Asked):
-        parts = [folded(format_model_call(event, by_hand=by_hand), *_conversation(event.prompt, event.reply))]
+        parts = [
+            collapsible(
+                format_model_call(event, by_hand=by_hand), *_conversation_markup(event.prompt, event.reply)
+            )
+        ]
     else:
-        parts = [*([element("b", BY_HAND + " ")] if by_hand else []), *map(_marked_up, told.parts)]
+        parts = [*([element("b", BY_HAND + " ")] if by_hand else []), *map(_part_markup, formatted.parts)]
     if picture is not None:
-        parts.append(folded("The graph after this write", picture))
+        parts.append(collapsible("The graph after this write", picture))
     return element(
-        "div", element("b", told.title or name, class_="kind"), " ", *parts, class_=f"event {name.lower()}"
+        "div",
+        element("b", formatted.title or name, class_="kind"),
+        " ",
+        *parts,
+        class_=f"event {name.lower()}",
     )
 
 
-def verbatim(text: object) -> Markup:
+def preformatted(text: object) -> Markup:
     """Show a text exactly as it is, in a pre element."""
     return element("pre", text)
 
@@ -62,11 +70,11 @@ def verbatim(text: object) -> Markup:
 def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
     """Describe a model call: role, model and cost, or that a person wrote the reply."""
     if by_hand:
-        return joined([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
-    return joined(map(_marked_up, tell(event).parts))
+        return concat([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
+    return concat(map(_part_markup, tell(event).parts))
 
 
-def settings(prompt: Prompt) -> str:
+def format_settings(prompt: Prompt) -> str:
     """Format the sampling settings of a prompt: temperature, seed, token limit and reply schema."""
     seed = "" if prompt.seed is None else f", seed {prompt.seed}"
     shape = (
@@ -77,60 +85,60 @@ def settings(prompt: Prompt) -> str:
     return f"temperature {prompt.temperature:g}{seed}, at most {prompt.max_tokens:,} tokens{shape}"
 
 
-def _conversation(prompt: Prompt, reply: str) -> Iterator[Markup]:
+def _conversation_markup(prompt: Prompt, reply: str) -> Iterator[Markup]:
     for message in prompt.messages:
-        yield element("div", element("h4", message.role), verbatim(message.text), class_="message")
-    yield element("div", element("h4", "reply"), verbatim(reply), class_="message reply")
-    yield element("p", settings(prompt), class_="small")
+        yield element("div", element("h4", message.role), preformatted(message.text), class_="message")
+    yield element("div", element("h4", "reply"), preformatted(reply), class_="message reply")
+    yield element("p", format_settings(prompt), class_="small")
 
 
-def _marked_up(part: Part) -> Markup:
-    made = _MARKUP[part.kind](part.content)
-    return folded(part.summary, made) if part.summary else made
+def _part_markup(part: Part) -> Markup:
+    markup = _MARKUP[part.kind](part.content)
+    return collapsible(part.summary, markup) if part.summary else markup
 
 
-def _calls(calls: Iterable[ToolCall]) -> Markup:
+def _calls_markup(calls: Iterable[ToolCall]) -> Markup:
     return element("ul", *(element("li", element("code", call)) for call in calls))
 
 
-def _rows(rows: Rows) -> Markup:
+def _rows_markup(rows: Rows) -> Markup:
     return table(rows).html
 
 
-def difference(diff: Diff) -> Markup:
+def diff_markup(diff: Diff) -> Markup:
     """List the nodes and edges that a write added, removed and changed, each with a sign."""
     added: tuple[Node | Edge, ...] = (*diff.added_nodes, *diff.added_edges)
     removed: tuple[Node | Edge, ...] = (*diff.removed_nodes, *diff.removed_edges)
     changed: tuple[tuple[Node | Edge, Node | Edge], ...] = (*diff.changed_nodes, *diff.changed_edges)
     lines = [
-        *(element("li", f"+ {_thing(thing)}", class_="added") for thing in added),
-        *(element("li", f"− {_thing(thing)}", class_="removed") for thing in removed),
+        *(element("li", f"+ {_format_item(item)}", class_="added") for item in added),
+        *(element("li", f"− {_format_item(item)}", class_="removed") for item in removed),
         *(
-            element("li", f"~ {_thing(before)}  became  {_thing(after)}", class_="changed")
+            element("li", f"~ {_format_item(before)}  became  {_format_item(after)}", class_="changed")
             for before, after in changed
         ),
     ]
     return element("ul", *lines, class_="diff") if lines else Markup()
 
 
-def _thing(item: Node | Edge) -> str:
-    details = f" {{{properties(item.properties)}}}" if item.properties else ""
+def _format_item(item: Node | Edge) -> str:
+    details = f" {{{format_properties(item.properties)}}}" if item.properties else ""
     if isinstance(item, Node):
         return f"({item.id}{''.join(f' :{label}' for label in item.labels)}){details}"
     return f"({item.source}) --[{item.type}{f' #{item.key}' if item.key else ''}]--> ({item.target}){details}"
 
 
 _MARKUP: Mapping[PartKind, Callable[[Any], Markup]] = {
-    "words": lambda text: joined([text]),
+    "words": lambda text: concat([text]),
     "strong": lambda text: element("b", text),
     "emphasis": lambda text: element("i", text),
     "paragraph": lambda text: element("p", text),
     "small": lambda text: element("p", text, class_="small"),
     "code": lambda text: element("code", text),
-    "verbatim": verbatim,
-    "calls": _calls,
-    "rows": _rows,
-    "diff": difference,
+    "verbatim": preformatted,
+    "calls": _calls_markup,
+    "rows": _rows_markup,
+    "diff": diff_markup,
 }
 
 
@@ -201,38 +209,38 @@ def page(
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
-    graphs = _graphs(events, graph or graph_after(events[:1]))
+    graphs = _graphs_after_writes(events, graph or graph_after(events[:1]))
     # the support of an answer is found from the run alone
     is_whole = graph is None and {Started, Answered} <= set(map(type, events))
-    drawn = show_graph(graphs[-1], highlight=run if is_whole else None)
+    graph_view = show_graph(graphs[-1], highlight=run if is_whole else None)
     question = next((event.question for event in events if isinstance(event, Started)), "")
     title = title or question or "A run"
     sections = (
-        _opening(title, events, question),
+        _page_header(title, events, question),
         *([element("p", element("b", origin(run)), class_="origin")] if origin(run) else []),
-        _drawing(drawn, is_live=bool(live)),
-        _evidence(events),
+        _graph_section(graph_view, is_live=bool(live)),
+        _evidence_section(events),
         *(
-            element("section", element("h2", heading), NEEDS_SCRIPT, place(data), class_="alive")
+            element("section", element("h2", heading), NEEDS_SCRIPT, placeholder(data), class_="alive")
             for heading, data in (live or {}).items()
         ),
-        _section("Step by step", *_steps(run, graphs, drawn.picture)),
-        _section("What it cost", _ledger(events), _settings(events)),
+        _section("Step by step", *_step_sections(run, graphs, graph_view.picture)),
+        _section("What it cost", _cost_table(events), _run_settings(events)),
     )
     css = STYLE + (page_style() if live else "")
     script = page_script() if live else (Markup(), "")
-    return html_document(shortened(title, 80), css, element("main", *sections), script=script)
+    return html_document(shorten(title, 80), css, element("main", *sections), script=script)
 
 
-def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
+def _graph_section(view: GraphView, *, is_live: bool) -> Markup:
     """Build the section with the final graph: a picture, and a live view in its place if `is_live`."""
-    svg = drawn.picture.svg
-    alive = [place({**drawn.alone(), "stands_for": key_of(svg)})] if is_live else []
+    svg = view.picture.svg
+    live_parts = [placeholder({**view.standalone_data(), "stands_for": picture_key(svg)})] if is_live else []
     return _section(
         "Graph",
         element("div", svg, class_="still"),
-        *alive,
-        folded("The same as tables", drawn.table(limit=200).html),
+        *live_parts,
+        collapsible("The same as tables", view.table(limit=200).html),
     )
 
 
@@ -266,7 +274,7 @@ def _section(heading: str, *inside: object) -> Markup:
     return element("section", element("h2", heading), *inside)
 
 
-def _graphs(events: Sequence[Event], graph: PropertyGraph) -> list[PropertyGraph]:
+def _graphs_after_writes(events: Sequence[Event], graph: PropertyGraph) -> list[PropertyGraph]:
     """Return the graph before the run and after each write."""
     graphs = [graph]
     for event in events:
@@ -275,28 +283,28 @@ def _graphs(events: Sequence[Event], graph: PropertyGraph) -> list[PropertyGraph
     return graphs
 
 
-def _opening(title: str, events: Sequence[Event], question: str) -> Markup:
+def _page_header(title: str, events: Sequence[Event], question: str) -> Markup:
     answer = next((event for event in events if isinstance(event, Answered)), None)
-    asked = element("h2", "Question"), element("p", question, class_="question")
+    question_parts = element("h2", "Question"), element("p", question, class_="question")
     if answer is None:
-        reached = element("p", "This run did not reach an answer.", class_="answer forced")
+        answer_box = element("p", "This run did not reach an answer.", class_="answer forced")
     elif answer.forced:
-        forced = f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph."
-        words = element("p", forced, class_="small")
-        reached = element("div", element("div", answer.text), words, class_="answer forced")
+        reason = f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph."
+        note = element("p", reason, class_="small")
+        answer_box = element("div", element("div", answer.text), note, class_="answer forced")
     else:
-        reached = element("div", element("div", answer.text), class_="answer")
-    return joined([element("h1", title), *asked, element("h2", "Answer"), reached])
+        answer_box = element("div", element("div", answer.text), class_="answer")
+    return concat([element("h1", title), *question_parts, element("h2", "Answer"), answer_box])
 
 
-def _settings(events: Sequence[Event]) -> Markup:
+def _run_settings(events: Sequence[Event]) -> Markup:
     """List the models, tools and limits of the run."""
     started = next((event for event in events if isinstance(event, Started)), None)
-    return element("p", _facts(started), class_="facts") if started else Markup()
+    return element("p", _format_run_settings(started), class_="facts") if started else Markup()
 
 
-def _facts(started: Started) -> str:
-    said = {
+def _format_run_settings(started: Started) -> str:
+    fields = {
         "preset": started.preset,
         "planning": started.planning,
         "execution": started.execution,
@@ -304,10 +312,10 @@ def _facts(started: Started) -> str:
         "tools": ", ".join(started.tools),
         "attachments": ", ".join(started.attachments),
     }
-    return " · ".join(f"{name}: {value}" for name, value in said.items() if value)
+    return " · ".join(f"{name}: {value}" for name, value in fields.items() if value)
 
 
-def _evidence(events: Sequence[Event]) -> Markup:
+def _evidence_section(events: Sequence[Event]) -> Markup:
     """List the facts that support the answer, with their sentences and source passages.
 
     Only passages that a tool returned are shown.
@@ -319,29 +327,33 @@ def _evidence(events: Sequence[Event]) -> Markup:
     documents = {document.id: document for event in returned for document in event.sources}
     # a foreign trace may have fewer supports
     pairs = zip_longest(answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=())
-    told = [format_fact(str(fact), supports) for fact, supports in pairs]
+    facts_with_sources = [format_fact(str(fact), supports) for fact, supports in pairs]
     rows = (
-        [{"fact": fact, "said by": " ".join(said)} for fact, said in told]
-        if any(said for _, said in told)
+        [{"fact": fact, "said by": " ".join(sources)} for fact, sources in facts_with_sources]
+        if any(sources for _, sources in facts_with_sources)
         else answer.evidence
     )
-    facts = [Table((_named(table(rows).sheets[0], "Facts of the graph"),)).html] if answer.evidence else []
-    return _section("Evidence", *facts, *(_passage(id, documents) for id in answer.passages))
+    facts = (
+        [Table((_rename_sheet(table(rows).sheets[0], "Facts of the graph"),)).html] if answer.evidence else []
+    )
+    return _section("Evidence", *facts, *(_passage_markup(id, documents) for id in answer.passages))
 
 
-def _passage(id: str, documents: Mapping[str, Document]) -> Markup:
+def _passage_markup(id: str, documents: Mapping[str, Document]) -> Markup:
     document = documents.get(id)
     if document is None:
         return element("p", f"Passage {id}, which no tool call of this run returned.", class_="small")
-    return folded(f"Passage {id}: {document.title or shortened(document.text, 60)}", verbatim(document.text))
+    return collapsible(
+        f"Passage {id}: {document.title or shorten(document.text, 60)}", preformatted(document.text)
+    )
 
 
-def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterator[Markup]:
+def _step_sections(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterator[Markup]:
     """Yield every event, grouped by step.
 
     Nodes keep the positions of the last picture.
     """
-    after, written = iter(graphs[1:]), by_hand(run)
+    graphs_after, hand_written = iter(graphs[1:]), by_hand(run)
     numbered = ((number, event) for number, event in enumerate(run.events) if not isinstance(event, Started))
     for step, group in groupby(numbered, key=lambda pair: pair[1].step):
         yield element("h3", f"Step {step}" if step else "Before the first INSERT")
@@ -349,36 +361,36 @@ def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterat
             picture = None
             if isinstance(event, Wrote):
                 picture = svg(
-                    next(after), limit=STEP_NODES, highlight=event.diff, positions=last.positions
+                    next(graphs_after), limit=STEP_NODES, highlight=event.diff, positions=last.positions
                 ).svg
-            yield entry(event, picture, by_hand=number == written)
+            yield event_markup(event, picture, by_hand=number == hand_written)
 
 
-def _ledger(events: Sequence[Event]) -> Markup:
+def _cost_table(events: Sequence[Event]) -> Markup:
     """Build the table of calls, tokens, seconds and cost, by role and in total."""
     costs = ledger(events)
     rows = [
-        _costs(role, calls, usage)
+        _cost_row(role, calls, usage)
         for role, (calls, usage) in (*costs.by_role().items(), ("all", (len(costs.entries), costs.total)))
     ]
     names = ("asked for", "calls", "tokens in", "tokens out", "seconds", "US dollars")
     return Markup(Grid("", names, tuple(rows), css="numbers").html)
 
 
-def _costs(role: str, calls: int, usage: Usage) -> tuple[Cell, ...]:
-    counts = f"{calls:,}", f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}"
+def _cost_row(role: str, call_count: int, usage: Usage) -> tuple[Cell, ...]:
+    counts = f"{call_count:,}", f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}"
     cost = f"{usage.cost:.4f}" if usage.cost else "0"
     return tuple(map(Cell, (role, *counts, f"{usage.seconds:.1f}", cost)))
 
 
-def _named(sheet: Sheet, name: str) -> Sheet:
+def _rename_sheet(sheet: Sheet, name: str) -> Sheet:
     return Sheet(sheet.columns, sheet.rows, sheet.total, name)
 
 
 # A graph as one HTML file to move and search: the notebook view, which works from disk and without a network.
 
-MOST_EXPORTED = DRAWN  # maximum nodes drawn individually; with more the drawing is a cloud
-_HEIGHT = 600  # pixels of the drawing
+MAX_EXPORTED_NODES = MAX_NODES_DRAWN  # maximum nodes drawn individually; with more the drawing is a cloud
+_DRAWING_HEIGHT = 600  # pixels of the drawing
 
 EXPORT_STYLE = """
 body { font: 15px/1.45 Helvetica, Arial, sans-serif; color: #111; background: #fff; max-width: 80rem; margin: 1rem auto; padding: 0 1rem; }
@@ -402,8 +414,8 @@ def export(
     path: Path | str,
     *,
     title: str = "",
-    positions: Mapping[str, Place] | None = None,
-    limit: int = MOST_EXPORTED,
+    positions: Mapping[str, Point] | None = None,
+    limit: int = MAX_EXPORTED_NODES,
 ) -> Path:
     """Write a graph as a stand-alone HTML file and return its path.
 
@@ -428,15 +440,15 @@ def export_page(
     graph: PropertyGraph,
     *,
     title: str = "",
-    positions: Mapping[str, Place] | None = None,
-    limit: int = MOST_EXPORTED,
+    positions: Mapping[str, Point] | None = None,
+    limit: int = MAX_EXPORTED_NODES,
     arrows: bool = True,
 ) -> str:
     """Build the HTML that `export` writes.
 
     Without `arrows`, lines have no arrow heads. Raises what `export` raises.
     """
-    view = show_graph(graph, positions=positions, height=_HEIGHT, most=limit, arrows=arrows)
+    view = show_graph(graph, positions=positions, height=_DRAWING_HEIGHT, most=limit, arrows=arrows)
     title = (
         title
         or f"A graph with {format_count(len(graph), 'node')} and {format_count(len(graph.edges), 'edge')}"
@@ -445,12 +457,12 @@ def export_page(
         "main",
         element("h1", title),
         element("div", view.picture.svg, class_="still"),
-        place({**view.alone(), "stands_for": key_of(view.picture.svg)}),
-        folded("The same as tables", element("div", table(graph, limit=200).html, class_="wide")),
+        placeholder({**view.standalone_data(), "stands_for": picture_key(view.picture.svg)}),
+        collapsible("The same as tables", element("div", table(graph, limit=200).html, class_="wide")),
     )
     page = html_document(title, page_style() + EXPORT_STYLE, body, script=page_script())
-    if left := references(page, beside=True):
+    if external := references(page, beside=True):
         raise BadInput(
-            f"the page would fetch {', '.join(left[:5])}: this copy of kgot_lab was changed; install it anew"
+            f"the page would fetch {', '.join(external[:5])}: this copy of kgot_lab was changed; install it anew"
         )
     return page

@@ -14,17 +14,17 @@ from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.types import Json, Rows
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.static.markup import Markup, element, joined, shortened
-from kgot_lab.viz.static.table import CELL, LEFT, Sheet, Table, cell
+from kgot_lab.viz.static.markup import Markup, concat, element, shorten
+from kgot_lab.viz.static.table import ALIGN_LEFT, MAX_CELL_LENGTH, Sheet, Table, format_cell
 
-_NAMES = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
-_MOST_ROWS = 3
+_COLUMNS = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
+_MAX_ROWS = 3
 _DIALECTS = {dialect.name: dialect for dialect in (PYTHON, CYPHER, SPARQL)}
 _CODE = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:85%;margin:0"
 
 
 @dataclass(frozen=True)
-class Spoken:
+class RunSummary:
     """The result of one run as texts. `pictured` is the graph it built."""
 
     language: str
@@ -46,25 +46,28 @@ class SideBySide:
     """A column for each run. The HTML also has pictures; the table and the plain text have the same texts."""
 
     question: str
-    spoken: tuple[Spoken, ...]
+    spoken: tuple[RunSummary, ...]
 
     def table(self) -> Table:
         """Return the texts without the pictures, a row for each run."""
         rows = tuple(spoken.texts for spoken in self.spoken)
-        return Table((Sheet(_NAMES, rows, len(rows), self.question),))
+        return Table((Sheet(_COLUMNS, rows, len(rows), self.question),))
 
     def _repr_html_(self) -> str:
         pictures = ("graph", [Markup(spoken.pictured._repr_html_()) for spoken in self.spoken])
-        return in_columns(
-            self.question, [spoken.language for spoken in self.spoken], [pictures, *self._words()]
+        return comparison_table(
+            self.question, [spoken.language for spoken in self.spoken], [pictures, *self._text_rows()]
         )
 
     def __repr__(self) -> str:
         return repr(self.table())
 
-    def _words(self) -> Iterator[tuple[str, list[Markup]]]:
-        for number, name in enumerate(_NAMES[1:], start=1):
-            yield name, [element("pre", _cut(spoken.texts[number]), style=_CODE) for spoken in self.spoken]
+    def _text_rows(self) -> Iterator[tuple[str, list[Markup]]]:
+        for number, name in enumerate(_COLUMNS[1:], start=1):
+            yield (
+                name,
+                [element("pre", _shorten_lines(spoken.texts[number]), style=_CODE) for spoken in self.spoken],
+            )
 
 
 def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
@@ -72,22 +75,22 @@ def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
 
     Raises BadInput if there are none, or if one lacks its beginning.
     """
-    told = [run.events if isinstance(run, Trace) else tuple(run) for run in runs]
-    if not told or not all(events and isinstance(events[0], Started) for events in told):
+    event_lists = [run.events if isinstance(run, Trace) else tuple(run) for run in runs]
+    if not event_lists or not all(events and isinstance(events[0], Started) for events in event_lists):
         raise BadInput("give at least one run, from its first event (Started) on")
-    begun = [events[0] for events in told if isinstance(events[0], Started)]
-    return SideBySide(begun[0].question, tuple(map(_spoken, begun, told)))
+    started = [events[0] for events in event_lists if isinstance(events[0], Started)]
+    return SideBySide(started[0].question, tuple(map(_summarize_run, started, event_lists)))
 
 
-def _spoken(begun: Started, events: Sequence[Event]) -> Spoken:
+def _summarize_run(started: Started, events: Sequence[Event]) -> RunSummary:
     reads = [event for event in events if isinstance(event, Read) and event.rows]
-    mended = sum(isinstance(event, Repaired) for event in events)
-    return Spoken(
-        language=" + ".join((begun.dialect, *begun.readers)),
-        fact=_first_fact(begun.dialect, events),
-        mended=f"{mended} statement{'s' * (mended != 1)}",
-        read="\n".join(_read_last(reads)) or "no read gave rows",
-        rows=_first(reads[-1].rows) if reads else "",
+    repair_count = sum(isinstance(event, Repaired) for event in events)
+    return RunSummary(
+        language=" + ".join((started.dialect, *started.readers)),
+        fact=_first_fact(started.dialect, events),
+        mended=f"{repair_count} statement{'s' * (repair_count != 1)}",
+        read="\n".join(_last_reads(reads)) or "no read gave rows",
+        rows=_format_first_rows(reads[-1].rows) if reads else "",
         answer=next((event.text for event in events if isinstance(event, Answered)), "no answer"),
         pictured=svg(graph_after(events), width=420, height=400, limit=40),
     )
@@ -99,45 +102,58 @@ def _first_fact(dialect: str, events: Sequence[Event]) -> str:
     return (
         "nothing was written"
         if edge is None
-        else _DIALECTS.get(dialect, PYTHON).edge(replace(edge, properties=_shown(edge.properties)))
+        else _DIALECTS.get(dialect, PYTHON).edge(
+            replace(edge, properties=_visible_properties(edge.properties))
+        )
     )
 
 
-def _read_last(reads: Sequence[Read]) -> Iterator[str]:
+def _last_reads(reads: Sequence[Read]) -> Iterator[str]:
     """Yield the last read with rows in each query language, the run's own first."""
-    last = {read.dialect: read for read in reads}
-    for dialect in sorted(last):
-        yield (f"{dialect}: " if dialect else "") + last[dialect].statement
+    last_by_dialect = {read.dialect: read for read in reads}
+    for dialect in sorted(last_by_dialect):
+        yield (f"{dialect}: " if dialect else "") + last_by_dialect[dialect].statement
 
 
-def _first(rows: Rows) -> str:
-    shown = [cell(_shown(row) if isinstance(row, Mapping) else row) for row in rows[:_MOST_ROWS]]
-    return "\n".join([*shown, *([f"and {len(rows) - _MOST_ROWS} more"] if len(rows) > _MOST_ROWS else [])])
+def _format_first_rows(rows: Rows) -> str:
+    shown = [
+        format_cell(_visible_properties(row) if isinstance(row, Mapping) else row) for row in rows[:_MAX_ROWS]
+    ]
+    return "\n".join([*shown, *([f"and {len(rows) - _MAX_ROWS} more"] if len(rows) > _MAX_ROWS else [])])
 
 
-def _shown(properties: Mapping[str, Json]) -> dict[str, Json]:
+def _visible_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in properties.items() if name not in HIDDEN}
 
 
-def _cut(text: str) -> str:
-    return "\n".join(shortened(line, CELL) for line in text.splitlines())
+def _shorten_lines(text: str) -> str:
+    return "\n".join(shorten(line, MAX_CELL_LENGTH) for line in text.splitlines())
 
 
-def in_columns(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Iterable[Markup]]]) -> Markup:
+def comparison_table(
+    caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Iterable[Markup]]]
+) -> Markup:
     """Build a comparison table with columns of equal width and a named row for each trait."""
-    head = element("tr", element("td"), *(element("th", each, scope="col", style=LEFT) for each in heads))
+    head = element(
+        "tr", element("td"), *(element("th", each, scope="col", style=ALIGN_LEFT) for each in heads)
+    )
     columns = element("colgroup", element("col", style="width:7em"), *(element("col") for _ in heads))
-    body = element("tbody", *(_row(name, cells) for name, cells in rows))
+    body = element("tbody", *(_table_row(name, cells) for name, cells in rows))
     style = "table-layout:fixed;width:100%"
     return element(
-        "table", element("caption", caption, style=LEFT), columns, element("thead", head), body, style=style
+        "table",
+        element("caption", caption, style=ALIGN_LEFT),
+        columns,
+        element("thead", head),
+        body,
+        style=style,
     )
 
 
-def _row(name: str, cells: Iterable[Markup]) -> Markup:
-    style = f"{LEFT};vertical-align:top"
+def _table_row(name: str, cells: Iterable[Markup]) -> Markup:
+    style = f"{ALIGN_LEFT};vertical-align:top"
     return element(
         "tr",
         element("th", name, scope="row", style=style),
-        *(element("td", joined([each]), style=style) for each in cells),
+        *(element("td", concat([each]), style=style) for each in cells),
     )

@@ -15,44 +15,51 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.side_by_side import in_columns
+from kgot_lab.viz.side_by_side import comparison_table
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet, Table
 
 # The visible part of a world as a graph, whose node ids are unique names of entities.
 
 # the most commonly visible types first, so that colours are the same for all NPCs
-_USUAL = ("npc", "location", "faction", "item", "player")
+_COMMON_TYPES = ("npc", "location", "faction", "item", "player")
 
 
-def seen_graph(seen: VisibleWorld) -> PropertyGraph:
+def visible_graph(visible: VisibleWorld) -> PropertyGraph:
     """Build the graph of the visible part of a world.
 
     A node's id is the name of its entity. If several share the name, the beginning of the entity's id is
     added.
     """
-    called = called_in(seen.entities)
-    ordered = sorted(
-        seen.entities, key=lambda each: _USUAL.index(each.type) if each.type in _USUAL else len(_USUAL)
+    names = unique_names(visible.entities)
+    entities = sorted(
+        visible.entities,
+        key=lambda entity: (
+            _COMMON_TYPES.index(entity.type) if entity.type in _COMMON_TYPES else len(_COMMON_TYPES)
+        ),
     )
-    nodes = [Node(called[each.id], (each.type,), {**each.attributes, "text": each.name}) for each in ordered]
-    return PropertyGraph.of(nodes, (_edge(each, called) for each in seen.relationships))
+    nodes = [
+        Node(names[entity.id], (entity.type,), {**entity.attributes, "text": entity.name})
+        for entity in entities
+    ]
+    return PropertyGraph.of(nodes, (_edge(entity, names) for entity in visible.relationships))
 
 
-def called_in(entities: Iterable[Entity]) -> dict[str, str]:
+def unique_names(entities: Iterable[Entity]) -> dict[str, str]:
     """Return a unique display name for each entity, by its id."""
     entities = list(entities)
-    times = Counter(each.name for each in entities)
+    counts = Counter(entity.name for entity in entities)
     return {
-        each.id: each.name if times[each.name] == 1 else f"{each.name} ({each.id[:8]})" for each in entities
+        entity.id: entity.name if counts[entity.name] == 1 else f"{entity.name} ({entity.id[:8]})"
+        for entity in entities
     }
 
 
-def _edge(relationship: Relationship, called: dict[str, str]) -> Edge:
+def _edge(relationship: Relationship, names: dict[str, str]) -> Edge:
     return Edge(
-        called[relationship.source_id],
+        names[relationship.source_id],
         relationship.type,
-        called[relationship.target_id],
+        names[relationship.target_id],
         dict(relationship.attributes),
     )
 
@@ -60,7 +67,7 @@ def _edge(relationship: Relationship, called: dict[str, str]) -> Edge:
 # Comparison of several NPCs: what each sees, who knows of the thing, and why another does not.
 
 _WIDTH, _HEIGHT = 560, 540
-_NAMES = (
+_COLUMNS = (
     "who",
     "sees",
     "only this one sees",
@@ -86,15 +93,17 @@ class VisibilityComparison:
 
     def table(self) -> Table:
         """Return the texts without the pictures, a row for each NPC."""
-        rows = tuple(tuple("; ".join(lines) for lines in each) for each in self.told)
-        return Table((Sheet(_NAMES, rows, len(rows), f"Who knows of {self.thing}?"),))
+        rows = tuple(tuple("; ".join(lines) for lines in cells) for cells in self.told)
+        return Table((Sheet(_COLUMNS, rows, len(rows), f"Who knows of {self.thing}?"),))
 
     def _repr_html_(self) -> str:
         rows = [("what is seen", [Markup(picture._repr_html_()) for picture in self.pictured])]
-        for number, name in enumerate(_NAMES[1:], start=1):
-            cells = [element("div", *(element("div", line) for line in each[number])) for each in self.told]
-            rows += [(name, cells)] if any(each[number] for each in self.told) else []
-        return in_columns(f"Who knows of {self.thing}?", [each.npc.name for each in self.knowings], rows)
+        for number, name in enumerate(_COLUMNS[1:], start=1):
+            cells = [element("div", *(element("div", line) for line in row[number])) for row in self.told]
+            rows += [(name, cells)] if any(row[number] for row in self.told) else []
+        return comparison_table(
+            f"Who knows of {self.thing}?", [knowing.npc.name for knowing in self.knowings], rows
+        )
 
     def __repr__(self) -> str:
         return repr(self.table())
@@ -111,30 +120,42 @@ def compare_visibility(
     if isinstance(npc_ids, str) or not npc_ids:
         raise BadInput("name those who are asked by a list of their ids, at least one")
     knowings = tuple(why_not(world, id, thing_id, policy=policy) for id in npc_ids)
-    seen = [world.visible_subgraph(id, policy=policy) for id in npc_ids]
+    visible_worlds = [world.visible_subgraph(id, policy=policy) for id in npc_ids]
     everything = VisibleWorld(
-        tuple({entity.id: entity for each in seen for entity in each.entities}.values()),
         tuple(
-            {relationship.key: relationship for each in seen for relationship in each.relationships}.values()
+            {entity.id: entity for world_seen in visible_worlds for entity in world_seen.entities}.values()
+        ),
+        tuple(
+            {
+                relationship.key: relationship
+                for world_seen in visible_worlds
+                for relationship in world_seen.relationships
+            }.values()
         ),
     )
-    whole = svg(seen_graph(everything), width=_WIDTH, height=_HEIGHT)
-    told = tuple(_told(knowing, each, seen) for knowing, each in zip(knowings, seen, strict=True))
-    pictured = tuple(_pictured(knowing, each, whole) for knowing, each in zip(knowings, seen, strict=True))
-    return VisibilityComparison(knowings[0].thing.name, knowings, told, pictured)
+    whole = svg(visible_graph(everything), width=_WIDTH, height=_HEIGHT)
+    table_rows = tuple(
+        _table_row(knowing, world_seen, visible_worlds)
+        for knowing, world_seen in zip(knowings, visible_worlds, strict=True)
+    )
+    pictures = tuple(
+        _draw_visible(knowing, world_seen, whole)
+        for knowing, world_seen in zip(knowings, visible_worlds, strict=True)
+    )
+    return VisibilityComparison(knowings[0].thing.name, knowings, table_rows, pictures)
 
 
-def _told(
-    knowing: Knowing, seen: VisibleWorld, all_seen: Sequence[VisibleWorld]
+def _table_row(
+    knowing: Knowing, visible: VisibleWorld, all_visible: Sequence[VisibleWorld]
 ) -> tuple[tuple[str, ...], ...]:
-    others = {entity.id for each in all_seen if each is not seen for entity in each.entities}
-    alone = sorted(entity.name for entity in seen.entities if entity.id not in others)
+    others = {entity.id for world in all_visible if world is not visible for entity in world.entities}
+    only_here = sorted(entity.name for entity in visible.entities if entity.id not in others)
     return (
         (knowing.npc.name,),
         (
-            f"{format_count(len(seen.entities), 'entity', 'entities')}, {format_count(len(seen.relationships), 'relationship')}",
+            f"{format_count(len(visible.entities), 'entity', 'entities')}, {format_count(len(visible.relationships), 'relationship')}",
         ),
-        (", ".join(alone),) if alone else (),
+        (", ".join(only_here),) if only_here else (),
         ("yes" if knowing.knows else "no",),
         tuple(map(knowing.describe_relationship, knowing.way)),
         knowing.broken,
@@ -142,20 +163,22 @@ def _told(
     )
 
 
-def _pictured(knowing: Knowing, seen: VisibleWorld, whole: Picture) -> Picture:
+def _draw_visible(knowing: Knowing, visible: VisibleWorld, whole: Picture) -> Picture:
     """Draw what is visible, with the positions of the picture of everything that anyone sees.
 
     The path to the thing is marked if all of it is visible.
     """
-    graph, called = seen_graph(seen), called_in(seen.entities)
-    is_seen = {each.key for each in knowing.way} <= {each.key for each in seen.relationships}
-    way = (
-        [called[knowing.npc.id], *(called[each.target_id] for each in knowing.way)]
-        if knowing.knows and is_seen
+    graph, names = visible_graph(visible), unique_names(visible.entities)
+    is_visible = {relationship.key for relationship in knowing.way} <= {
+        relationship.key for relationship in visible.relationships
+    }
+    path = (
+        [names[knowing.npc.id], *(names[relationship.target_id] for relationship in knowing.way)]
+        if knowing.knows and is_visible
         else None
     )
     labels = whole.scene.labels
-    return svg(graph, highlight=way, positions=whole.positions, labels=labels, width=_WIDTH, height=_HEIGHT)
+    return svg(graph, highlight=path, positions=whole.positions, labels=labels, width=_WIDTH, height=_HEIGHT)
 
 
-__all__ = ["compare_visibility", "seen_graph"]
+__all__ = ["compare_visibility", "visible_graph"]

@@ -6,8 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsaid_names
-from kgot_lab.domains.investment.monitor.news import BY_THE_ITEM, OF_THE_ITEM, NewsItem
+from kgot_lab.domains.investment.monitor.entity_resolution import (
+    contains_name,
+    contains_symbol,
+    unsupported_names,
+)
+from kgot_lab.domains.investment.monitor.news import ITEM_EDGE_TYPES, ITEM_NODE_TYPES, NewsItem
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Json
 
@@ -24,7 +28,7 @@ def stated_reply(facts: SaidFacts, item: NewsItem) -> str:
     named = {
         ref: str(thing.get("name") or thing.get("symbol"))
         for ref, thing in facts.things.items()
-        if thing["is"] not in OF_THE_ITEM
+        if thing["is"] not in ITEM_NODE_TYPES
     }
     symbols = {
         ref: str(facts.things[ref].get("symbol") or facts.things[ref].get("ticker") or "") for ref in named
@@ -43,7 +47,7 @@ def stated_reply(facts: SaidFacts, item: NewsItem) -> str:
         "links": [
             {"source": named[edge.source], "type": edge.type, "target": named[edge.target]}
             for edge in facts.edges
-            if edge.type not in BY_THE_ITEM and edge.source in named
+            if edge.type not in ITEM_EDGE_TYPES and edge.source in named
         ],
         "insights": [
             _insight(facts, ref, named, events, item)
@@ -125,7 +129,7 @@ def _in_words_of(item: NewsItem, summary: str) -> str:
     """A summary without the names and numbers that an item does not have, and "of" before them: who reads
     only the item writes none.
     """
-    unsaid = set(unsaid_names(item.shown, summary))
+    unsaid = set(unsupported_names(item.shown, summary))
     kept = list[str]()
     for word in summary.split():
         if not unsaid.intersection(re.findall(r"\w+", word)):

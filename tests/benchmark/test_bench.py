@@ -317,7 +317,7 @@ def test_a_receipt_that_names_no_version_is_reported_and_replaced_where_its_syst
     assert (
         made.row("mine").mean == 0.1875
         and len(made.runs) == 2
-        and made.again == {"mine": "its receipt names no version"}
+        and made.again == {"mine": "its results name no version"}
     )
 
 

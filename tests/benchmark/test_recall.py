@@ -24,7 +24,7 @@ from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.html import recall_page
-from kgot_lab.viz.plots.retrieval import rival, shown_systems
+from kgot_lab.viz.plots.retrieval import challenger, shown_systems
 
 pytestmark = pytest.mark.extended
 
@@ -80,7 +80,7 @@ def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own,
     with pytest.raises(BadInput, match="also holds runs on own/test, which the report would lose"):
         run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], develop=True)
     (tmp_path / "out" / "hotpotqa" / "bm25.jsonl.gz").write_bytes(b"broken")
-    with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz is not a receipt"):
+    with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz is not a results file"):
         run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["follow"])
     assert receipts(tmp_path / "out") == before
 
@@ -129,7 +129,8 @@ def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_pa
         file.write_text(file.read_text().replace("radium", "polonium"))
     monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run"))
     with pytest.raises(
-        BadInput, match=r"bm25\.jsonl\.gz (is not a receipt|was made on other (documents|questions|qrels))"
+        BadInput,
+        match=r"bm25\.jsonl\.gz (is not a results file|was made on other (documents|questions|qrels))",
     ):
         run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "follow"])
 
@@ -156,7 +157,7 @@ def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_
     assert (
         len(named) == 10
         and {made.plan.baseline, made.plan.expected} <= set(named)
-        and rival(made) == made.plan.expected
+        and challenger(made) == made.plan.expected
     )
     assert not any(name.startswith("control") for name in named) and named == sorted(named, key=order.index)
     better = [

@@ -23,9 +23,9 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph
 from kgot_lab.viz.graph.view import GraphView
-from kgot_lab.viz.live import page_script, place, style
+from kgot_lab.viz.live import page_script, placeholder, style
 from kgot_lab.viz.static.markup import Markup, element
-from kgot_lab.viz.worlds import seen_graph
+from kgot_lab.viz.worlds import visible_graph
 from notebooks import town
 
 if TYPE_CHECKING:  # without Playwright this file is still read
@@ -61,7 +61,7 @@ def put(page: Page, view: GraphView, *, before: str = "", drawn: bool = True) ->
     """
     script, _ = page_script()
     page.goto("about:blank")  # a script cannot declare its names twice in one page
-    inside = element("div", place({**view.live.data, "stands_for": ""}), style=before)
+    inside = element("div", placeholder({**view.live.data, "stands_for": ""}), style=before)
     both = element("meta", name="color-scheme", content="light dark")
     body = element("body", element("style", Markup(style())), inside, script)
     page.set_content(f"<!DOCTYPE html>{element('html', element('head', both), body, lang='en')}")
@@ -79,7 +79,7 @@ def read_live(page: Page, view: GraphView) -> Reading:
 
 def read_opened(page: Page, view: GraphView, community: str) -> Reading:
     """Open a community as a click would, draw what there is then, and count."""
-    view.live._heard({"open": community})
+    view.live._handle_message({"open": community})
     put(page, view)
     return _reading(page.evaluate(f"() => ({READ}).live(document.querySelector('.kl'))"), 0)
 
@@ -180,7 +180,7 @@ def around(graph: PropertyGraph, id: str) -> PropertyGraph:
 def _town(who: str) -> GraphView:
     written = town.written_town()
     world = town.settled(written)
-    return show_graph(seen_graph(world.visible_subgraph(written.ids[who])), height=440)
+    return show_graph(visible_graph(world.visible_subgraph(written.ids[who])), height=440)
 
 
 def _tiny_world() -> GraphView:
@@ -191,7 +191,7 @@ def _tiny_world() -> GraphView:
     world.add(
         [ilse, odo, shrine, crypt], [npc.Relationship(one.id, other.id, type) for one, type, other in ties]
     )
-    return show_graph(seen_graph(world.visible_subgraph(odo.id)))
+    return show_graph(visible_graph(world.visible_subgraph(odo.id)))
 
 
 def _cookbook(id: str) -> Callable[[], GraphView]:

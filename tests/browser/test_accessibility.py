@@ -20,7 +20,7 @@ from kgot_lab.viz import show_graph, stepper
 from kgot_lab.viz.course import write_course
 from kgot_lab.viz.explorer.explorer import Lanes, explore
 from kgot_lab.viz.html import html
-from kgot_lab.viz.live import page_script, place, style
+from kgot_lab.viz.live import page_script, placeholder, style
 from kgot_lab.viz.static.markup import Markup, element
 
 RUN = load_run(bundled("traces/winter_storm.jsonl"))
@@ -56,7 +56,7 @@ def on_disk(page, watch, folder, shown):
         both,
         element("meta", http_equiv="Content-Security-Policy", content=policy),
     )
-    inside = place({**shown.live.data, "stands_for": ""})
+    inside = placeholder({**shown.live.data, "stands_for": ""})
     body = element(
         "body",
         element("style", Markup(style())),

@@ -15,8 +15,8 @@ from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
-from kgot_lab.viz.explorer.fusion_weights import LETTERS, Mix, shares
-from kgot_lab.viz.live import page_script, place, script, style
+from kgot_lab.viz.explorer.fusion_weights import LETTERS, Mix, effective_weights
+from kgot_lab.viz.live import page_script, placeholder, script, style
 
 SHOW = """
 from kgot_lab.viz.explorer.explorer import explore_dataset
@@ -167,7 +167,9 @@ def test_the_formula_of_the_browser_is_that_of_python(page, tied):
                     answer["hits"] == [] and "All weights are 0" in answer["notes"][0]
                 ) or "switched off" in answer["notes"][0]
                 continue
-            ranking = there._searches.searched(query).joined(shares(there._searches.working(query), mix))
+            ranking = there._searches.search(query).joined(
+                effective_weights(there._searches.working_retrievers(query), mix)
+            )
             assert [id for id, _ in mixed["all"]] == ranking.ids
             assert [score for _, score in mixed["all"]] == pytest.approx(
                 [hit.score for hit in ranking.hits], abs=1e-9
@@ -209,7 +211,7 @@ def test_presets_switches_and_k_change_the_list_and_each_hit_has_its_numbers(pag
     quiet(view)
     expect(view.locator(HIT)).to_have_count(50)
     expect(slider(view, "δ")).to_be_disabled()
-    expect(view.locator("[data-lane=intent]")).to_contain_text("There is no intent lane here")
+    expect(view.locator("[data-lane=intent]")).to_contain_text("There is no intent retriever here")
 
 
 def test_a_question_is_chosen_or_typed_and_bad_ones_are_answered_in_words(page, view):
@@ -258,7 +260,7 @@ def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_s
     )
     head = f"<!DOCTYPE html><meta charset='utf-8'>{policy}{element('style', Markup(live.style()))}"
     (tmp_path / "page.html").write_text(
-        f"{head}{live.place({**explorer.live.data, 'stands_for': ''})}{script}", encoding="utf-8"
+        f"{head}{live.placeholder({**explorer.live.data, 'stands_for': ''})}{script}", encoding="utf-8"
     )
     open_from_disk(page, watch, tmp_path / "page.html")
     view = page.locator(".kl-x")
@@ -274,10 +276,10 @@ def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_s
     view.get_by_role("slider", name="k, how many").fill("2")
     expect(view.locator(HIT)).to_have_count(2)
     view.locator("[data-lane=text] input[type=checkbox]").uncheck()
-    expect(view).to_contain_text("No lane counts")
+    expect(view).to_contain_text("No retriever counts")
     view.locator("[data-lane=text] input[type=checkbox]").check()
     expect(view.locator(HIT)).to_have_count(2)
-    expect(view).not_to_contain_text("No lane counts")
+    expect(view).not_to_contain_text("No retriever counts")
 
 
 def test_sliders_and_ten_hits_stand_in_one_window_of_1280_by_680(page):
@@ -286,7 +288,7 @@ def test_sliders_and_ten_hits_stand_in_one_window_of_1280_by_680(page):
     page.set_viewport_size({"width": 1280, "height": 680})
     made, _ = page_script()
     page.set_content(
-        f"<!DOCTYPE html><html lang='en'><style>{style()}</style>{place({**data, 'stands_for': ''})}{made}</html>"
+        f"<!DOCTYPE html><html lang='en'><style>{style()}</style>{placeholder({**data, 'stands_for': ''})}{made}</html>"
     )
     expect(page.locator(HIT)).to_have_count(10)
     seen = page.locator(f"{HIT}, [data-lane], .kl-x-side [type=range]")

@@ -11,7 +11,7 @@ from browser.window import SCREENSHOTS, SIZE, open_from_disk
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import load_run
-from kgot_lab.viz.live import page_script, place, style
+from kgot_lab.viz.live import page_script, placeholder, style
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.stepping.stepper import stepper
 
@@ -64,7 +64,7 @@ def opened(page, watch, folder, view):
         element("meta", http_equiv="Content-Security-Policy", content=policy),
     )
     body = element(
-        "body", element("style", Markup(style())), place({**view.live.data, "stands_for": ""}), script
+        "body", element("style", Markup(style())), placeholder({**view.live.data, "stands_for": ""}), script
     )
     path = folder / "stepper.html"
     path.write_text(f"<!DOCTYPE html>{element('html', head, body)}", encoding="utf-8")

@@ -381,7 +381,7 @@ def test_a_broken_receipt_is_named_before_anything_is_run(bench):
     Path("out/mine-test/bm25.jsonl.gz").write_bytes(b"junk")
     said = refused(bench("mine", "--only", "bm25", "--folder", "out"))
     assert (
-        "bm25.jsonl.gz is not a receipt that can be read" in said
+        "bm25.jsonl.gz is not a results file that can be read" in said
         and "Delete out/mine-test/bm25.jsonl.gz, or put a whole copy" in said
     )
     assert len(list(Path("out/mine-test").iterdir())) == 2

@@ -8,14 +8,14 @@ from typer.testing import CliRunner
 
 from kgot_lab.cli.app import app
 from kgot_lab.errors import BadInput
-from kgot_lab.viz.exercises import digest_of
+from kgot_lab.viz.exercises import content_digest
 
 
 def handed(folder, name, **right):
     tried = [{"exercise": each, "answer": "x", "right": yes, "tries": 1} for each, yes in right.items()]
     content = {"handed in": 1, "name": name, "attempts": tried}
     path = folder / f"{name}.json"
-    path.write_text(json.dumps({**content, "digest": digest_of(content)}), encoding="utf-8")
+    path.write_text(json.dumps({**content, "digest": content_digest(content)}), encoding="utf-8")
     return str(path)
 
 

@@ -249,7 +249,7 @@ def test_a_benchmark_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, here)
     assert (
         ran.code == 1
         and "Traceback" not in ran.err
-        and "cannot write the receipt" in last
+        and "cannot write the results" in last
         and "File too large" in last
     ), ran.err
     assert "the same command goes on" in last and kgot_lab(*words).code == 0

@@ -175,7 +175,7 @@ def test_a_place_that_there_is_not_is_one_error_without_its_password(kind, tmp_p
 
 
 def test_a_table_that_was_lost_is_told_and_so_is_who_writes_all_the_time(place, monkeypatch):
-    monkeypatch.setattr("kgot_lab.memory.sqlite_tables.LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("kgot_lab.memory.sqlite_tables.BUSY_TIMEOUT", 0.01)
     settings = PostgresTables.settings
     monkeypatch.setattr(
         PostgresTables, "settings", re.sub(r"lock_timeout = \d+", "lock_timeout = 10", settings)

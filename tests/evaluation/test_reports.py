@@ -164,7 +164,7 @@ def test_a_folder_without_plan_or_receipts_is_refused(tmp_path):
     with pytest.raises(BadInput, match="its names are"):
         derive_reports(tmp_path, load_dataset)
     PLAN.save(tmp_path / "plan.json")
-    with pytest.raises(BadInput, match="no receipts"):
+    with pytest.raises(BadInput, match="no results"):
         derive_reports(tmp_path, load_dataset)
     assert Plan.load(tmp_path / "plan.json") == PLAN
     with pytest.raises(BadInput, match="not among the measures"):
@@ -323,7 +323,7 @@ def test_the_page_does_not_list_what_was_missed_on_locked_questions():
     page = recall_page(
         [report([finding("base", "ac"), finding("best", "ab", q1="cd")], data, Plan("base", rounds=200))]
     )
-    assert "question 1?" in page and "question 4?" not in page and "locked ones are not shown" in page
+    assert "question 1?" in page and "question 4?" not in page and "test split is not shown" in page
 
 
 def test_a_published_run_without_times_can_be_a_receipt(tmp_path):

@@ -244,9 +244,9 @@ def damaged(lines: list[str]) -> list[tuple[list[str], str]]:
         ([head, "[1]", *rest], "line 2: not a JSON object"),
         ([head, first, first, *rest], "line 3.*twice"),
         ([head, first.replace('"ids":["', '"ids":["x","'), *rest], "line 2: it must hold"),
-        ([head, *rest], "line 8: the receipt ends after 7 of 8 queries"),
-        ([head, first, *rest[:-1]], "line 9: the receipt ends without its times"),
-        ([head], "line 1: the receipt ends without its times"),
+        ([head, *rest], "line 8: the file ends after 7 of 8 queries"),
+        ([head, first, *rest[:-1]], "line 9: the file ends without its times"),
+        ([head], "line 1: the file ends without its times"),
         ([head, first.replace('"scores":[', '"scores":["x",'), *rest], "line 2: it must hold"),
     ]
 

@@ -36,12 +36,12 @@ from kgot_lab.loop.replay.extract import extract, left_to_read
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.extraction import (
-    EXAMPLES,
-    EXTRACT,
+    EXTRACTION_EXAMPLES,
+    EXTRACTION_SYSTEM,
     SourcedSentence,
     grounded_facts,
     is_grounded_in,
-    read_triples,
+    parse_triples,
 )
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores.embedded_store import PYTHON
@@ -112,10 +112,12 @@ def test_a_graph_that_is_not_empty_is_not_called_empty(store, tool):
 def test_every_sentence_is_asked_about_alone_after_two_worked_examples(store, tool):
     events = run(small(), store, tool)
     writes = [asked.prompt for asked in of(Asked, events) if asked.role == "write"]
-    assert writes and all(prompt.schema is None and prompt.messages[0].text == EXTRACT for prompt in writes)
+    assert writes and all(
+        prompt.schema is None and prompt.messages[0].text == EXTRACTION_SYSTEM for prompt in writes
+    )
     assert [message.role for message in writes[0].messages] == [
         "system",
-        *["user", "assistant"] * len(EXAMPLES),
+        *["user", "assistant"] * len(EXTRACTION_EXAMPLES),
         "user",
     ]
     said = [prompt.messages[-1].text for prompt in writes]
@@ -221,7 +223,7 @@ def test_lines_that_are_no_triples_are_passed_over():
     text = (
         "a | b | c\na | b\n| b | c\na | b | c | d\n a  |  b | c \nHere are the facts:\nd | e | " + "x" * 400
     )
-    assert read_triples(text) == [Triple("a", "b", "c")]
+    assert parse_triples(text) == [Triple("a", "b", "c")]
 
 
 def test_what_a_sentence_says_cannot_become_code(store):

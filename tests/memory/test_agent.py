@@ -11,7 +11,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.llm.recorded import Scripted
-from kgot_lab.memory.agent import Agent, AgentConfig, ConversationMemory, EntityMemory, keywords_of
+from kgot_lab.memory.agent import Agent, AgentConfig, ConversationMemory, EntityMemory, message_keywords
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.triple_store import InMemoryTripleStore
 from kgot_lab.types import Message, Triple
@@ -109,11 +109,9 @@ class Broken:
 )
 def test_a_malformed_extraction_is_an_event_and_the_turn_goes_on(store, reply):
     result = agent(store, [reply]).run(SAID)
-    assert (
-        result.text == "Noted."
-        and [event.kind for event in result.events] == ["extraction failed"]
-        and store.count() == 0
-    )
+    assert result.text == "Noted."
+    assert [event.kind for event in result.events] == ["extraction failed"]
+    assert store.count() == 0
 
 
 def test_a_model_that_breaks_while_it_extracts_does_not_break_the_turn(store):
@@ -129,9 +127,8 @@ def test_facts_that_the_message_does_not_say_are_reported_and_not_kept(store):
         [{"subject": "Mallory", "relation": "is", "object": "admin", "confidence": 1}, *json.loads(NOTED)]
     )
     result = agent(store, [forged]).run(SAID)
-    assert [event.kind for event in result.events] == ["refused", "learnt"] and "Mallory" in result.events[
-        0
-    ].told
+    assert [event.kind for event in result.events] == ["refused", "learnt"]
+    assert "Mallory" in result.events[0].told
     assert store.all() == [WORKS, BASED]
 
 
@@ -140,11 +137,9 @@ def test_observers_are_told_and_one_that_fails_is_reported(store):
     made = agent(store, [NOTED, "[]"], observers=(Clumsy(), watcher))
     result = made.run(SAID, run_id="run 7")
     assert watcher.told == [("run 7", 2, 2, [WORKS, BASED])]
-    assert (
-        result.text == "Noted."
-        and result.events[-1].kind == "observer failed"
-        and "ZeroDivisionError: it fell" in result.events[-1].told
-    )
+    assert result.text == "Noted."
+    assert result.events[-1].kind == "observer failed"
+    assert "ZeroDivisionError: it fell" in result.events[-1].told
     made.run(ASKED)
     assert watcher.told[1] == ("turn 2", 0, 2, [])
 
@@ -225,11 +220,9 @@ def test_entities_that_nobody_spoke_of_for_longest_go():
 
 
 def test_the_keywords_of_a_message_are_the_words_that_may_name_something():
-    assert keywords_of(ASKED) == ["alice", "company", "operate"]
-    assert (
-        keywords_of("Where is 北 in the 2 of us?") == ["北", "us"]
-        and len(keywords_of(" ".join(map(str, range(100, 900))))) == 40
-    )
+    assert message_keywords(ASKED) == ["alice", "company", "operate"]
+    assert message_keywords("Where is 北 in the 2 of us?") == ["北", "us"]
+    assert len(message_keywords(" ".join(map(str, range(100, 900))))) == 40
 
 
 @every(

@@ -45,9 +45,8 @@ def test_a_model_of_one_and_a_half_billion_parameters_teaches_what_is_said_and_t
             assert not [event for event in events if event.kind in ("extraction failed", "not read")], events
             hashes.append(claims.graph_hash(claims=True))
         facts = claims.facts()
-        assert hashes[0] == hashes[1] and {"London", "Charles Babbage"} <= {
-            end for fact in facts for end in (fact.subject, fact.object)
-        }
+        assert hashes[0] == hashes[1]
+        assert {"London", "Charles Babbage"} <= {end for fact in facts for end in (fact.subject, fact.object)}
         assert (
             way == "schema"
             or [fact for fact in facts if ground_of(fact, " ".join(SAID)) == "no sentence"] == []

@@ -65,9 +65,8 @@ def test_the_tables_and_indexes_are_those_of_the_specification(path):
     assert {name: columns for name, columns in indexes.items() if name.startswith("idx")} == {
         "idx_subject": ["subject"], "idx_object": ["object"], "idx_relation": ["relation"],
     }  # fmt: skip
-    assert ["subject", "relation", "object"] in indexes.values() and "AUTOINCREMENT" in rows(
-        path, "SELECT sql FROM sqlite_master"
-    )[0][0]
+    assert ["subject", "relation", "object"] in indexes.values()
+    assert "AUTOINCREMENT" in rows(path, "SELECT sql FROM sqlite_master")[0][0]
 
 
 def test_what_was_kept_is_there_when_the_file_is_opened_again(path):
@@ -146,11 +145,9 @@ def test_a_file_that_another_program_made_by_the_same_tables_is_searched_too(tmp
                 "INSERT INTO triples (subject, relation, object) VALUES ('Ada', 'met', 'Charles')"
             )
             store.add([Triple("Ada", "born_in", "London")])
-            assert (
-                len(store.search(["ada"])) == 3
-                and store.delete(subject="Ada") == 3
-                and store.search(["ada"]) == []
-            )
+            assert len(store.search(["ada"])) == 3
+            assert store.delete(subject="Ada") == 3
+            assert store.search(["ada"]) == []
 
 
 def foreign(path):

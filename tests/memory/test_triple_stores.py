@@ -15,7 +15,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.sqlite import SQLiteTripleStore
-from kgot_lab.memory.triple_store import InMemoryTripleStore, newest_of
+from kgot_lab.memory.triple_store import InMemoryTripleStore, newest_triples
 from kgot_lab.types import Triple
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -151,7 +151,9 @@ def test_times_are_compared_as_moments_and_kept_in_utc(store):
 
 def test_the_newest_are_those_added_last(store):
     store.add(OFFICE)
-    assert newest_of(store, 2) == OFFICE[2:] and newest_of(store, 0) == [] and newest_of(store, 99) == OFFICE
+    assert newest_triples(store, 2) == OFFICE[2:]
+    assert newest_triples(store, 0) == []
+    assert newest_triples(store, 99) == OFFICE
 
 
 BAD = {

@@ -94,7 +94,7 @@ def test_a_fusion_of_nothing_found_is_empty_and_an_empty_lane_changes_nothing(fu
 @every("score", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_not_a_finite_number_is_refused_by_the_name_of_its_lane(fuse, score):
     broken = Stage("broken", lambda ranking: Ranking(ranking.query, (Hit("a", 1), Hit("b", score))))
-    with pytest.raises(BadInput, match="lane 'broken' gave 'b'"):
+    with pytest.raises(BadInput, match="retriever 'broken' gave 'b'"):
         fuse(WORDS, broken).search("?")
 
 
@@ -177,9 +177,9 @@ def test_the_weight_of_a_missing_lane_is_shared_out_in_proportion():
 def test_an_unknown_preset_or_no_lane_that_counts_is_refused():
     with pytest.raises(UnknownName, match="did you mean 'sparse'"):
         hybrid("spars", text=WORDS)
-    with pytest.raises(BadInput, match="at least one lane"):
+    with pytest.raises(BadInput, match="at least one retriever"):
         hybrid("default")
-    with pytest.raises(BadInput, match="at least one lane"):
+    with pytest.raises(BadInput, match="at least one retriever"):
         hybrid("highly-connected", intent=INTENT)
 
 

@@ -77,9 +77,9 @@ def test_every_pipeline_is_measured_once():
 def test_an_admission_prints_its_protocol():
     assert repr(select_retrievers([A, B], joined, told(a=0.9, b=0.6, a_b=0.7))).splitlines() == [
         "<Selection: 1 of 2 retrievers selected, margin 0.02: a>",
-        "  lane  alone  without   with  verdict",
-        "  a     0.900        -      -  first",
-        "  b     0.600    0.900  0.700  refused",
+        "  retriever  alone  without   with  verdict",
+        "  a          0.900        -      -  first",
+        "  b          0.600    0.900  0.700  refused",
     ]
 
 
@@ -108,7 +108,7 @@ def test_a_real_fusion_refuses_noise_and_keeps_a_second_opinion(fuse):
 
 
 def test_a_gate_without_lanes_or_with_two_of_one_name_is_refused():
-    with pytest.raises(BadInput, match="at least one lane"):
+    with pytest.raises(BadInput, match="at least one retriever"):
         select_retrievers([], joined, told())
     with pytest.raises(BadInput, match="same name"):
         select_retrievers([A, A], joined, told(a=1))

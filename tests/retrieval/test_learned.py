@@ -138,10 +138,10 @@ def test_what_no_lane_has_among_its_first_is_not_ranked():
 
 def test_a_lane_that_is_missing_no_lane_no_query_no_answer_and_no_fusion_are_refused():
     fusion = learn_fusion(LANES, QUERIES, GOLD)
-    with pytest.raises(BadInput, match="learnt with noise, which is not among the lanes right"):
+    with pytest.raises(BadInput, match="learnt with noise, which is not among the retrievers right"):
         learned({"right": LANES["right"]}, fusion)
     for lanes, queries in (({}, QUERIES), (LANES, [])):
-        with pytest.raises(BadInput, match="from one lane or more, and from queries"):
+        with pytest.raises(BadInput, match="from one retriever or more, and from queries"):
             learn_fusion(lanes, queries, GOLD)
     with pytest.raises(BadInput, match="examples that are right"):
         learn_fusion(LANES, QUERIES, {})
@@ -162,8 +162,8 @@ def test_a_graded_answer_counts_from_a_grade_above_0():
 @every(
     ("lanes", "queries", "relevant", "said"),
     [
-        ([LANES["right"]], QUERIES, GOLD, "lanes are stages by their names"),
-        ({"right": print}, QUERIES, GOLD, "a lane is a stage"),
+        ([LANES["right"]], QUERIES, GOLD, "retrievers are stages by their names"),
+        ({"right": print}, QUERIES, GOLD, "a retriever is a stage"),
         (LANES, ["query 1"], GOLD, "queries with ids"),
         (LANES, QUERIES, [GOLD], "relevant has the ids"),
         (LANES, QUERIES, {"q0": "d01"}, "ids in a set or a list, or grades by id, not a str"),

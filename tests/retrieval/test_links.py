@@ -13,7 +13,6 @@ from kgot_lab.retrieval.entity_linking import (
     IS_CALLED,
     MENTIONS,
     NAME_LINK,
-    NAME_STOP_WORDS,
     SAYS,
     NameIndex,
     capitalised_names,
@@ -25,6 +24,7 @@ from kgot_lab.retrieval.entity_linking import (
     title_name,
 )
 from kgot_lab.retrieval.pass_through import has_text
+from kgot_lab.text.words import NAME_STOP_WORDS
 from kgot_lab.types import Document, Edge, Triple
 
 # --- names ---

@@ -19,14 +19,14 @@ from kgot_lab.sandbox.sparql.rdf import (
     RDFS,
     XSD,
     Literal,
-    contents_of,
     iri_of,
     literal_of,
+    name_blank_nodes,
     name_of,
-    with_names,
+    read_contents,
 )
-from kgot_lab.sandbox.sparql.statements import checked_statement
-from kgot_lab.sandbox.sparql.statements import respelled as canonical
+from kgot_lab.sandbox.sparql.statements import check_statement
+from kgot_lab.sandbox.sparql.statements import respell_names as canonical
 from kgot_lab.stores.files import read_turtle, write_turtle
 from kgot_lab.stores.sparql.triples import graph_of, require_holdable, spelled, triple_of, triples_of
 from kgot_lab.types import Diff, Edge, Node
@@ -97,7 +97,7 @@ def test_every_name_is_a_valid_iri_and_comes_back(name):
     iri = iri_of(name)
     assert name_of(iri) == name and name_of(iri_of(name)) == name
     assert ox.NamedNode(iri).value == iri
-    pieces = checked_statement("read", f"SELECT ({spelled(iri)} AS ?x) {{}}")
+    pieces = check_statement("read", f"SELECT ({spelled(iri)} AS ?x) {{}}")
     assert [piece.text for piece in pieces if piece.kind in ("name", "iri")] == [spelled(iri)]
     (row,) = ox.Store().query(canonical(pieces), prefixes=PREFIXES)
     assert row["x"].value == iri
@@ -213,17 +213,17 @@ def test_a_long_chain_and_a_ring_of_blank_nodes_end():
     chain = "".join(f"_:b{n} :next _:b{n + 1} ." for n in range(300))
     assert len(graph_of(turtle(chain))) == 301
     assert len(graph_of(turtle(f"{chain} _:b300 :next _:b0 ."))) == 301
-    ring = with_names(
+    ring = name_blank_nodes(
         turtle(
             "_:a rdf:first 1 ; rdf:rest _:b . _:b rdf:first 2 ; rdf:rest _:a . _:c rdf:first 3 ; rdf:rest _:a ."
         )
     )
-    assert len(contents_of(ring).nodes) == 3
+    assert len(read_contents(ring).nodes) == 3
 
 
 def test_names_taken_elsewhere_are_left_alone():
-    named = with_names(turtle("[] :name 'Ada' ."), lambda name: name in ("Ada", "Ada (node)"))
-    assert set(contents_of(named).nodes) == {"Ada 2"}
+    named = name_blank_nodes(turtle("[] :name 'Ada' ."), lambda name: name in ("Ada", "Ada (node)"))
+    assert set(read_contents(named).nodes) == {"Ada 2"}
 
 
 # ----------------------------------------------------------------------------------------------------------------

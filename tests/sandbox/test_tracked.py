@@ -13,14 +13,14 @@ from support.every import every
 from kgot_lab.graph.changes import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.python.tracking_graph import Journal, TrackedGraph, track, untracked
-from kgot_lab.sandbox.python.worker import accounts_of, put_account
-from kgot_lab.sandbox.replies import account_of, accounts
+from kgot_lab.sandbox.python.worker import apply_changes, collect_changes
+from kgot_lab.sandbox.replies import encode_element, parse_changes
 from kgot_lab.types import Edge, Node
 
 
 def _loaded(nodes, edges) -> Journal:
     journal = track(TrackedGraph())
-    put_account(journal, map(account_of, nodes), map(account_of, edges))
+    apply_changes(journal, map(encode_element, nodes), map(encode_element, edges))
     return journal
 
 
@@ -84,8 +84,8 @@ def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
         nodes, edges = _whole(reference)
         journal.on = True
         _run(statements, journal.graph)
-        said = accounts_of(journal)
-        diff = truth.difference(*accounts(_json(said), ""))
+        said = collect_changes(journal)
+        diff = truth.difference(*parse_changes(_json(said), ""))
         told = {
             repr(item)
             for item in (

@@ -20,8 +20,8 @@ from support.waiting import AMPLE, until
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, launchers, open_sandbox, process
 from kgot_lab.sandbox.launchers import PYTHON_WORKER
-from kgot_lab.sandbox.process import tree_of
-from kgot_lab.sandbox.replies import MOST_CHANGED, MOST_VALUES, _values
+from kgot_lab.sandbox.process import descendants
+from kgot_lab.sandbox.replies import MAX_CHANGED, MAX_VALUES, _count_values
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 
@@ -74,12 +74,12 @@ def test_no_folder_of_packages_is_shown_as_a_whole(language):
         Path("/etc"),
     }
     assert not shown & {each.resolve() for each in folders}
-    assert shown >= set(LANGUAGES[language].shown())
+    assert shown >= set(LANGUAGES[language].visible_paths())
 
 
 def test_packages_that_belong_to_python_itself_are_hidden(opened):
     within = Path(sysconfig.get_path("stdlib")) / "site-packages"
-    shown = {place.name for place in PYTHON_WORKER.shown()}
+    shown = {place.name for place in PYTHON_WORKER.visible_paths()}
     found = opened.read(
         f"import os; result = os.listdir({str(within)!r}) if os.path.isdir({str(within)!r}) else []"
     )
@@ -124,7 +124,7 @@ def test_every_thread_of_the_engine_in_java_is_under_a_filter():
     pytest.importorskip("arcadedb_embedded")
     with open_sandbox(language="cypher", seconds=AMPLE) as sandbox:
         assert sandbox.read("RETURN 1 AS n") == ({"n": 1},)
-        *_, engine = tree_of(sandbox._worker.process.pid)
+        *_, engine = descendants(sandbox._worker.process.pid)
         threads = list(Path(f"/proc/{engine}/task").iterdir())
         assert len(threads) > 5
         assert {status(int(thread.name), "Seccomp") for thread in threads} == {"2"}
@@ -229,8 +229,8 @@ def reply_of(nodes: int) -> str:
 @pytest.mark.extended
 def test_a_forged_reply_of_very_many_nodes_is_refused_before_it_is_made_into_a_graph():
     for nodes, why in (
-        (800_000, f"more than {MOST_VALUES:,} values"),
-        (MOST_CHANGED + 1, f"at most {MOST_CHANGED:,}: divide it"),
+        (800_000, f"more than {MAX_VALUES:,} values"),
+        (MAX_CHANGED + 1, f"at most {MAX_CHANGED:,}: divide it"),
     ):
         with Sandbox(talking(reply_of(nodes)), seconds=AMPLE) as sandbox:
             begun = time.process_time()
@@ -241,12 +241,12 @@ def test_a_forged_reply_of_very_many_nodes_is_refused_before_it_is_made_into_a_g
 
 @pytest.mark.extended
 def test_as_many_changes_as_one_statement_may_make_are_taken():
-    with Sandbox(talking(reply_of(MOST_CHANGED)), seconds=AMPLE) as sandbox:
-        assert len(sandbox.write("G").added_nodes) == MOST_CHANGED
+    with Sandbox(talking(reply_of(MAX_CHANGED)), seconds=AMPLE) as sandbox:
+        assert len(sandbox.write("G").added_nodes) == MAX_CHANGED
 
 
 def test_commas_in_a_text_are_no_values():
-    text = "," * (MOST_VALUES + 10)
+    text = "," * (MAX_VALUES + 10)
     with Sandbox(
         talking(
             f'say(b\'=\' + b\'{{"nodes":[["a",[],{{"t":"\' + b\',\' * {len(text)} + b\'"}}]],"edges":[]}}\')'
@@ -274,10 +274,10 @@ def test_what_no_honest_statement_says_is_refused_in_one_sentence(said, why):
 
 @pytest.mark.parametrize("end", [b'"}', b"", b"\\"], ids=["whole", "without an end", "cut off in an escape"])
 def test_looking_into_the_texts_of_a_reply_takes_next_to_no_memory_and_one_pass(end):
-    reply = b'{"rows": "' + b',\\"' * (2 * MOST_VALUES) + end
+    reply = b'{"rows": "' + b',\\"' * (2 * MAX_VALUES) + end
     tracemalloc.start()
     try:
-        assert _values(reply) < 10
+        assert _count_values(reply) < 10
         assert tracemalloc.get_traced_memory()[1] < 4 * len(reply)
     finally:
         tracemalloc.stop()
@@ -286,14 +286,14 @@ def test_looking_into_the_texts_of_a_reply_takes_next_to_no_memory_and_one_pass(
 def test_a_process_that_ends_while_it_is_looked_at_or_has_an_odd_name_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "status").write_bytes(b"Name:\t\xff\nRssAnon:\t2048 kB\n")
-    monkeypatch.setattr(process, "_PROCESSES", tmp_path)
-    assert process.megabytes_of((1,)) == 2
+    monkeypatch.setattr(process, "_PROC", tmp_path)
+    assert process.anonymous_megabytes((1,)) == 2
     (tmp_path / "1" / "task" / "1").mkdir(parents=True)
     (tmp_path / "1" / "task" / "1" / "children").write_text("2 ")
 
     def gone(folder):
         raise ProcessLookupError(3, "No such process")
 
-    assert process.tree_of(1) == (1, 2)
+    assert process.descendants(1) == (1, 2)
     monkeypatch.setattr(process.os, "listdir", gone)
-    assert process.tree_of(1) == (1,)
+    assert process.descendants(1) == (1,)

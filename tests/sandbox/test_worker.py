@@ -59,7 +59,7 @@ def test_a_worker_killed_during_a_statement_fails_that_one_only(sandbox):
 
 def test_a_worker_stopped_during_a_statement_is_not_told_as_the_statements_doing(sandbox, monkeypatch):
     monkeypatch.setattr(sandbox, "seconds", 2.0)
-    monkeypatch.setattr("kgot_lab.sandbox.process._GRACE", 0.1)
+    monkeypatch.setattr("kgot_lab.sandbox.process._GRACE_SECONDS", 0.1)
 
     def stop() -> None:
         for process in processes_below(sandbox._worker.process.pid):
@@ -115,7 +115,7 @@ def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = AMPLE) 
     ],
 )
 def test_a_worker_that_lies_fails_one_statement(answer, reason, monkeypatch):
-    monkeypatch.setattr("kgot_lab.sandbox.process._GRACE", 0.1)
+    monkeypatch.setattr("kgot_lab.sandbox.process._GRACE_SECONDS", 0.1)
     launch = _talking(
         f"n = globals().get('n', 0) + 1; say(b'!') if n == 1 else {answer.replace('; ', ' or ')}"
     )
@@ -140,7 +140,7 @@ def test_a_sandbox_that_cannot_start_says_what_it_heard(launch, reason):
 
 def test_many_changes_at_once_reach_the_worker(sandbox, monkeypatch):
     for most in (5, 5_000):
-        monkeypatch.setattr("kgot_lab.sandbox.process.MOST_PENDING", most)
+        monkeypatch.setattr("kgot_lab.sandbox.process.MAX_PENDING", most)
         sandbox.apply(Diff(added_nodes=tuple(Node(f"{most} {i}") for i in range(9))))
         sandbox.apply(
             Diff(
@@ -302,7 +302,7 @@ def test_the_filter_is_a_well_formed_program(machine):
     """Eight bytes an instruction, no jump out of the program, a return at the end: what the kernel's own
     check asks for.
     """
-    code = list(struct.iter_unpack("HBBI", seccomp.program(machine)))
+    code = list(struct.iter_unpack("HBBI", seccomp.filter_program(machine)))
     assert 0 < len(code) <= 4096
     for at, (operation, when, otherwise, _) in enumerate(code):
         if operation in (0x15, 0x35):
@@ -312,7 +312,7 @@ def test_the_filter_is_a_well_formed_program(machine):
 
 def test_a_machine_without_a_table_gets_no_filter():
     with pytest.raises(OSError, match="pdp11"):
-        seccomp.program("pdp11")
+        seccomp.filter_program("pdp11")
 
 
 def test_the_worker_imports_nothing_of_the_package_but_its_own_folder(sandbox):

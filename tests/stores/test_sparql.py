@@ -18,9 +18,9 @@ from kgot_lab.graph.changes import Truth
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.python.helpers import helpers
 from kgot_lab.sandbox.python.tracking_graph import TrackedGraph, track
-from kgot_lab.sandbox.python.worker import put_account
-from kgot_lab.sandbox.replies import account_of
-from kgot_lab.sandbox.sparql.rdf import DOUBLE, Literal, contents_of, iri_of, literal_of, value_of
+from kgot_lab.sandbox.python.worker import apply_changes
+from kgot_lab.sandbox.replies import encode_element
+from kgot_lab.sandbox.sparql.rdf import DOUBLE, Literal, iri_of, literal_of, read_contents, value_of
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.triples import spelled, triples_of
 from kgot_lab.types import Edge, Node, Triple
@@ -42,7 +42,7 @@ class Here:
 
     def __init__(self, nodes=(), edges=()):
         self.holder, self.truth = SparqlGraph(), Truth(nodes, edges)
-        self.holder.put(map(account_of, nodes), map(account_of, edges))
+        self.holder.put(map(encode_element, nodes), map(encode_element, edges))
 
     def write(self, statement):
         answer = self.holder.answer("write", statement)
@@ -138,7 +138,7 @@ def test_a_statement_in_plain_sparql_becomes_nodes_and_edges(here):
 )  # fmt: skip
 def test_every_kind_of_update_gives_its_exact_diff(here, statement, told):
     assert str(here.write(statement)) == told
-    contents = contents_of(here.triples())
+    contents = read_contents(here.triples())
     assert set(contents.nodes) == set(here.truth.nodes) and set(contents.edges) == set(here.truth.edges)
 
 
@@ -428,7 +428,7 @@ def test_facts_of_any_text_are_added_and_told_again_they_are_renewed():
 def facts_in_python(graph):
     """The helper `facts` of the Python dialect, over the same graph."""
     journal = track(TrackedGraph())
-    put_account(journal, map(account_of, graph.nodes), map(account_of, graph.edges))
+    apply_changes(journal, map(encode_element, graph.nodes), map(encode_element, graph.edges))
     return helpers(journal.graph)["facts"]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kgot_lab.viz.stepping.predictions import ASKED_ABOUT, Prediction
+from kgot_lab.viz.stepping.predictions import QUESTION_KINDS, Prediction
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def constant_guess(asked: Iterable[Prediction]) -> ConstantGuess:
     """How far one comes without reading: the share right by always giving the commonest answer."""
     asked = list(asked)
     kinds: dict[str, tuple[int, str, int]] = {}
-    for kind in ASKED_ABOUT:
+    for kind in QUESTION_KINDS:
         truths = Counter(each.truth for each in asked if each.kind == kind)
         if truths:
             commonest, times = max(truths.items(), key=lambda item: (item[1], item[0]))

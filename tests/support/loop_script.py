@@ -11,7 +11,7 @@ from typing import Any
 
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.limits import REFERENCE
-from kgot_lab.memory.extraction import EXTRACT
+from kgot_lab.memory.extraction import EXTRACTION_SYSTEM
 from kgot_lab.types import Document, Prompt
 
 WORDS = {
@@ -37,7 +37,7 @@ WORDS = {
 
 def role_of(prompt: Prompt) -> str:
     """What a prompt asks for."""
-    if prompt.messages[0].text == EXTRACT:
+    if prompt.messages[0].text == EXTRACTION_SYSTEM:
         return "extract"
     text = prompt.messages[1].text
     return next(role for role, words in WORDS.items() if words in text)

@@ -22,8 +22,13 @@ from typing import Any
 from kgot_lab.domains.investment.accounts import OutboxEntry, open_accounts
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.monitor.journal import open_journal
-from kgot_lab.domains.investment.monitor.monitor import Monitor, MonitorPlaces, to_address, to_folder
-from kgot_lab.domains.investment.monitor.news import news_on_file
+from kgot_lab.domains.investment.monitor.monitor import (
+    Monitor,
+    MonitorPlaces,
+    deliver_to_address,
+    deliver_to_folder,
+)
+from kgot_lab.domains.investment.monitor.news import read_news_file
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Prompt
 from support.small_market import SetClock
@@ -82,7 +87,9 @@ def add_line(path: Path, line: str) -> None:
 
 def delivering(told: Mapping[str, Any], points: Points) -> Callable[[OutboxEntry], None]:
     """Delivers to the folder and then to the address, with a point before, between and after."""
-    ways = {"file": to_folder(told["out"])} | ({"post": to_address(told["post"])} if told["post"] else {})
+    ways = {"file": deliver_to_folder(told["out"])} | (
+        {"post": deliver_to_address(told["post"])} if told["post"] else {}
+    )
 
     def deliver(entry: OutboxEntry) -> None:
         points.at("before: delivery")
@@ -109,7 +116,7 @@ def tick(told: Mapping[str, Any]) -> None:
     monitor = Monitor(
         MonitorPlaces(graph, accounts, journal),
         Scripted(reader),
-        lambda: news_on_file(told["news"]),
+        lambda: read_news_file(told["news"]),
         delivering(told, points),
     )
     for event in monitor.tick(journal.next_tick(timedelta(hours=1))):

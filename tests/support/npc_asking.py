@@ -8,7 +8,7 @@ from typing import Any
 
 from kgot_lab.domains.npc.models import EntityFilter, RelationshipFilter
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
-from kgot_lab.domains.npc.visibility import Sight
+from kgot_lab.domains.npc.visibility import CharacterView
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import LabError
 from support.npc_oracle import may_see
@@ -43,7 +43,9 @@ def questions(
         "visible_subgraph": [((), {}), *(((id,), {}) for id in ids)],
         "identity_snapshot": [((), {}), *(((id,), {}) for id in ids)],
     }
-    public = {name for name, _ in inspect.getmembers(Sight, inspect.isfunction) if not name.startswith("_")}
+    public = {
+        name for name, _ in inspect.getmembers(CharacterView, inspect.isfunction) if not name.startswith("_")
+    }
     assert public == set(asked), "every public method is asked"
     for method, times in asked.items():
         for arguments, options in times:

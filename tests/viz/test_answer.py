@@ -18,7 +18,7 @@ from kgot_lab.loop.events import Answered, Started, ToolCall, ToolReturned, Wrot
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
-from kgot_lab.viz.graph.marks import grounds
+from kgot_lab.viz.graph.marks import find_support
 from kgot_lab.viz.static.drawing import line_width
 from kgot_lab.viz.static.fact_pictures import FactSelection, fact_graph
 from kgot_lab.viz.static.markup import element
@@ -85,7 +85,7 @@ def boxes_and_lines(markup):
 
 def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence():
     run = load_run(bundled("traces/hotpotqa_demo.jsonl"))
-    told, picture = grounds(run), answer_picture(run)
+    told, picture = find_support(run), answer_picture(run)
     assert [fact_of(edge) for edge in told.telling] == [
         "Botswana --[is located in]--> Southern Africa",
         "Botswana --[is a]--> landlocked country",
@@ -99,14 +99,14 @@ def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence(
         < said.index("born 8 July 1981 in Botswana")
     )
     assert (told.hub, told.hub_is_answer) == ("Botswana", True) and "no label" not in said
-    strong = [word for word, known in told.pieces() if known]
+    strong = [word for word, known in told.question_pieces() if known]
     assert strong == ["landlocked", "country", "located", "Southern", "Africa", "Ayesha"]
 
 
 @every("name", RUNS)
 def test_every_bundled_run_has_a_picture_of_its_answer(name):
     run = load_run(bundled(f"traces/{name}"))
-    told = grounds(run)
+    told = find_support(run)
     assert set(map(fact_of, (*told.telling, *told.beside))) <= set(run.events[-1].evidence)
     assert told.telling or run.events[-1].forced  # a guess rests on nothing
     assert ET.fromstring(answer_picture(run).svg).tag == f"{SVG}svg"
@@ -114,12 +114,12 @@ def test_every_bundled_run_has_a_picture_of_its_answer(name):
 
 def test_a_fact_on_the_way_to_a_telling_one_is_marked_though_it_adds_no_word():
     facts = [Edge("Ada", "xyz", "Bob"), Edge("Bob", "lives in", "Rome")]
-    assert grounds(run_of("Who knows the one in Rome?", "Ada", facts)).telling == tuple(facts)
+    assert find_support(run_of("Who knows the one in Rome?", "Ada", facts)).telling == tuple(facts)
 
 
 def test_a_fact_that_no_path_joins_to_the_answer_is_not_drawn():
     own, other = Edge("Ada", "born in", "London"), Edge("Bob", "born in", "Rome")
-    told = grounds(run_of("Where was Ada born?", "London", [own, other]))
+    told = find_support(run_of("Where was Ada born?", "London", [own, other]))
     assert (told.telling, told.beside) == ((own,), ())
     assert "Not drawn: 1." in " ".join(
         texts(answer_picture(run_of("Where was Ada born?", "London", [own, other])).svg)
@@ -130,9 +130,9 @@ def test_a_fact_without_a_sentence_takes_the_one_of_its_passage():
     events = run_of("Where was Ada born?", "London", [Edge("Ada", "born in", "London")])
     passage = Document("p1", "Bob is a poet. Ada was born in London in 1815. She wrote.", "Ada")
     events.insert(1, ToolReturned(call=ToolCall("search"), text="", sources=(passage,)))
-    assert grounds(events).quoted == ()  # the answer names no passage
+    assert find_support(events).quoted == ()  # the answer names no passage
     events[-1] = Answered(text="London", forced=False, evidence=events[-1].evidence, passages=("p1",))
-    assert [(one.sentence, one.title) for one in grounds(events).quoted] == [
+    assert [(one.sentence, one.title) for one in find_support(events).quoted] == [
         ("Ada was born in London in 1815.", "Ada")
     ]
 

@@ -11,7 +11,7 @@ from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
-from kgot_lab.viz.static.fact_pictures import LINK_LOOKS, certificate_in_words, certificate_picture
+from kgot_lab.viz.static.fact_pictures import LINK_LOOKS, certificate_picture, describe_certificate
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\ud800\u202e<img src=//e.example> '
@@ -79,7 +79,7 @@ def test_the_path_stands_in_its_order_and_every_state_has_its_sign_and_word():
 
 def test_what_is_marked_is_said_in_words_too():
     picture = certificate_picture(every_state(), question="Which party?")
-    said = certificate_in_words(every_state(), "Which party?")
+    said = describe_certificate(every_state(), "Which party?")
     assert picture.alt == said and said.startswith(
         "Question: Which party? The answer is withheld. 1. Silver Lane – directed by – Jo Marsh"
     )

@@ -8,7 +8,7 @@ from support.saying import fact, inferred, said, year
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims import Claims, ReviewLedger, Span, SQLiteClaims
-from kgot_lab.memory.claims.claim import Fallen
+from kgot_lab.memory.claims.claim import ChangeEffect
 from kgot_lab.types import Document
 from kgot_lab.viz import claims as views
 from kgot_lab.viz.claims import before_and_after, over_time, review
@@ -45,7 +45,7 @@ def claims():
 def asked(view, **message):
     """What the browser is shown after it said something of the claim that it shows."""
     widget = view.live.widget()
-    view.live._hear(widget, {"claim": (view.live.data["shown"]["claim"] or {}).get("id", ""), **message})
+    view.live._receive(widget, {"claim": (view.live.data["shown"]["claim"] or {}).get("id", ""), **message})
     return view.live.data["shown"]
 
 
@@ -146,7 +146,7 @@ def test_without_a_browser_the_queue_and_the_log_stand_there_as_tables_and_no_te
     claims.learn(type(lab_claim)(lab.Triple(EVIL, EVIL, EVIL), EVIL, Span(0, 3, EVIL), confidence=0.3))
     view = views.review(claims, by=EVIL)
     asked(view, decide="accept")
-    page = view._still()._repr_html_()
+    page = view._static_view()._repr_html_()
     assert (
         "<img src=x" not in page
         and "&lt;img src=x" in page
@@ -155,7 +155,7 @@ def test_without_a_browser_the_queue_and_the_log_stand_there_as_tables_and_no_te
     )
     assert "lives_in" in repr(view.table()) and "4 claims to decide on, 1 decided" in repr(view)
     with Claims(SQLiteClaims()) as empty:
-        assert "Nothing waits" in views.review(empty, by="Grace")._still()._repr_html_()
+        assert "Nothing waits" in views.review(empty, by="Grace")._static_view()._repr_html_()
         assert views.review(empty, by="Grace").live.data["shown"]["claim"] is None
 
 
@@ -218,7 +218,7 @@ def test_a_report_of_nothing_or_of_another_memory_is_refused(claims):
     with pytest.raises(BadInput, match="changed nothing"):
         views.before_and_after(claims, claims.retract_source("no such source"))
     with pytest.raises(BadInput, match="no change 99"):
-        views.before_and_after(claims, Fallen(99))
+        views.before_and_after(claims, ChangeEffect(99))
 
 
 # --- over time ---

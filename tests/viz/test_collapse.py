@@ -13,9 +13,17 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import frozen
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.graph.collapse import READ_AT_ONCE, closed, collapsed, drawn_view, entered, revealed, shut
-from kgot_lab.viz.graph.communities import MOST_COMMUNITIES, communities, connected_parts
-from kgot_lab.viz.graph.groups import MOST_LINES
+from kgot_lab.viz.graph.collapse import (
+    MAX_OPENED_NODES,
+    close_community,
+    collapse_graph,
+    leave_community,
+    make_view,
+    open_community,
+    reveal_nodes,
+)
+from kgot_lab.viz.graph.communities import MAX_COMMUNITIES, connected_components, find_communities
+from kgot_lab.viz.graph.groups import MAX_LINES
 
 EVIL = "</script>\u202e<img src=//e.example>\x00\n\n'\"&"
 
@@ -69,7 +77,7 @@ def opened(view, community):
     others = sum(each.hidden > 0 and each.id != community for each in view.communities)
     room = view.whole.most - others - len(view.shown)
     drawn = hidden if len(hidden) <= room else hidden[: max(room - 1, 0)]
-    return drawn_view(view.whole, np.concatenate([view.shown, drawn]))
+    return make_view(view.whole, np.concatenate([view.shown, drawn]))
 
 
 def drawn(view):
@@ -80,25 +88,24 @@ def drawn(view):
 
 
 def test_planted_communities_are_found():
-    found = communities(LARGE)
+    found = find_communities(LARGE)
     blocks = planted(2057, 284_178, 11, 0.8)[1]
     assert len(found) == 11 and len(set(zip(found.of.tolist(), blocks.tolist(), strict=True))) == 11
-    assert np.array_equal(found.of, communities(LARGE).of) and found.how == "by the Louvain method"
+    assert np.array_equal(found.of, find_communities(LARGE).of) and found.how == "by the Louvain method"
 
 
 def test_many_small_parts_do_not_force_a_large_one_into_a_single_community():
     tree = [(row // 2, row) for row in range(1, 1000)]
-    found = communities(of_columns(1300, [*tree, *((row, row + 1) for row in range(1000, 1300, 2))]))
+    found = find_communities(of_columns(1300, [*tree, *((row, row + 1) for row in range(1000, 1300, 2))]))
     assert (
-        len(set(found.of[:1000].tolist())) > 10
-        and len(set(found.of[1000:].tolist())) >= MOST_COMMUNITIES // 5
+        len(set(found.of[:1000].tolist())) > 10 and len(set(found.of[1000:].tolist())) >= MAX_COMMUNITIES // 5
     )
-    assert found.kinds[-1] == "of the smallest groups" and len(found) == MOST_COMMUNITIES
+    assert found.kinds[-1] == "of the smallest groups" and len(found) == MAX_COMMUNITIES
 
 
 def test_one_community_that_is_nearly_everything_is_divided_by_label():
     complete = np.argwhere(np.triu(np.ones((60, 60)), 1))
-    found = communities(of_columns(60, complete, ("Person", "City", "Book")))
+    found = find_communities(of_columns(60, complete, ("Person", "City", "Book")))
     assert np.bincount(found.of).tolist() == [20, 20, 20] and "by first label" in found.how
 
 
@@ -106,7 +113,7 @@ def parts_of(graph, rows):
     """Into how many connected parts some rows of a graph fall."""
     inside = np.isin(graph.sources, rows) & np.isin(graph.targets, rows)
     links = np.stack([graph.sources[inside], graph.targets[inside]])
-    return len(set(connected_parts(links, len(graph))[rows].tolist()))
+    return len(set(connected_components(links, len(graph))[rows].tolist()))
 
 
 @pytest.mark.parametrize("package", [True, False], ids=["scikit-network", "without it"])
@@ -118,7 +125,7 @@ def test_every_community_is_connected_and_what_is_none_has_no_edge_to_the_others
         size, most = int(chance.integers(1, 400)), int(chance.integers(1, 30))
         ends = chance.integers(0, size, (int(size * chance.choice([0.1, 0.5, 0.9, 1.5, 4])), 2))
         graph = of_columns(size, ends, ("Person", "City", "Book")[: int(chance.integers(0, 4))])
-        found = communities(graph, most=most)
+        found = find_communities(graph, most=most)
         assert len(found) <= most and sorted(set(found.of.tolist())) == list(range(len(found)))
         crossing = found.of[np.stack([graph.sources, graph.targets])]
         for number, kind in enumerate(found.kinds):
@@ -131,9 +138,9 @@ def test_every_community_is_connected_and_what_is_none_has_no_edge_to_the_others
 
 def test_there_are_never_more_communities_than_asked_for():
     for most in range(1, 8):
-        assert len(communities(MIDDLE, most=most)) <= most
+        assert len(find_communities(MIDDLE, most=most)) <= most
     with pytest.raises(BadInput, match="at least 1"):
-        communities(MIDDLE, most=0)
+        find_communities(MIDDLE, most=0)
 
 
 def test_connected_parts_are_those_of_networkx():
@@ -143,18 +150,20 @@ def test_connected_parts_are_those_of_networkx():
         graph = nx.Graph(zip(*ends.tolist(), strict=True))
         graph.add_nodes_from(range(size))
         lowest = {row: min(part) for part in nx.connected_components(graph) for row in part}
-        assert connected_parts(ends.astype(np.int32), size).tolist() == [lowest[row] for row in range(size)]
+        assert connected_components(ends.astype(np.int32), size).tolist() == [
+            lowest[row] for row in range(size)
+        ]
 
 
 def test_without_the_package_labels_or_connected_parts_make_the_communities_and_the_note_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "sknetwork.clustering", None)
     two = of_columns(10, [(row, row + 1) for row in (0, 1, 3, 4)])
-    assert np.bincount(communities(two).of).tolist() == [4, 3, 3] and communities(two).kinds == (
+    assert np.bincount(find_communities(two).of).tolist() == [4, 3, 3] and find_communities(two).kinds == (
         "without edges",
         "",
         "",
     )
-    view = collapsed(LARGE)
+    view = collapse_graph(LARGE)
     assert [(each.size, each.labels[0][0]) for each in view.communities] == [(1029, "Person"), (1028, "City")]
     assert (
         "by first label, not by the Louvain method: this needs scikit-network: pip install 'kgot_lab[lab]'"
@@ -169,19 +178,19 @@ def test_a_graph_of_few_nodes_is_drawn_whole():
     graph = PropertyGraph.of(
         [Node("Ada"), Node("Byron")], [Edge("Byron", "father of", "Ada"), Edge("Ada", "is", "Ada")]
     )
-    view = collapsed(graph)
+    view = collapse_graph(graph)
     assert view.nodes == tuple(graph.nodes) and view.edges == tuple(graph.edges)
     assert (view.bundles, view.communities, view.note, view.left_out) == ((), (), "", 0) and view.drawn_as(
         "Ada"
     ) == "Ada"
-    assert collapsed(PropertyGraph.of()).nodes == () and collapsed(
+    assert collapse_graph(PropertyGraph.of()).nodes == () and collapse_graph(
         PropertyGraph.of([Node("alone")])
     ).nodes == (Node("alone"),)
     assert repr(view) == "<View: 2 of 2 nodes, 0 super nodes, 2 edges, 0 bundles>"
 
 
 def test_a_large_graph_is_drawn_as_its_communities_and_says_so():
-    view = collapsed(LARGE)
+    view = collapse_graph(LARGE)
     assert len(view.nodes) == len(view.communities) == 11 and not view.edges and len(view.bundles) == 55
     assert (
         view.note
@@ -195,7 +204,7 @@ def test_a_large_graph_is_drawn_as_its_communities_and_says_so():
 
 
 def test_a_community_is_named_by_what_is_in_it():
-    view = collapsed(LARGE)
+    view = collapse_graph(LARGE)
     first = view.communities[0]
     of, ends = view.whole.division.of, np.concatenate([LARGE.sources, LARGE.targets])
     at_home = np.tile(of[LARGE.sources] == of[LARGE.targets], 2)
@@ -214,18 +223,18 @@ def test_a_community_is_named_by_what_is_in_it():
 
 def test_a_bundle_says_how_many_edges_go_which_way_and_of_which_types():
     squares = [(4 * square + a, 4 * square + b) for square in range(4) for a in range(4) for b in range(a)]
-    (bundle,) = collapsed(of_columns(16, [*squares, (0, 4), (1, 5), (6, 2)]), most=15).bundles
+    (bundle,) = collapse_graph(of_columns(16, [*squares, (0, 4), (1, 5), (6, 2)]), most=15).bundles
     assert {bundle.forward, bundle.backward} == {1, 2} and bundle.count == 3
     assert bundle.title == "3 edges: type 0 1, type 1 1, type 4 1" and bundle.all_types == 3
 
 
 def test_every_node_is_drawn_or_in_a_community_and_every_edge_is_counted_once():
-    view = collapsed(MIDDLE)
+    view = collapse_graph(MIDDLE)
     for step in (
         view,
         opened(view, "community 2"),
-        revealed(view, ["n5", "n77"]),
-        opened(revealed(view, ["n5", "n77"]), "community 1"),
+        reveal_nodes(view, ["n5", "n77"]),
+        opened(reveal_nodes(view, ["n5", "n77"]), "community 1"),
     ):
         assert edges_of(step) == 9_000
         assert {step.drawn_as(id) for id in MIDDLE.ids} == drawn(step)
@@ -236,7 +245,7 @@ def test_every_node_is_drawn_or_in_a_community_and_every_edge_is_counted_once():
 
 
 def test_a_hub_of_a_star_is_drawn_beside_the_community_of_its_leaves():
-    view = collapsed(of_columns(5000, [(0, row) for row in range(1, 5000)]))
+    view = collapse_graph(of_columns(5000, [(0, row) for row in range(1, 5000)]))
     assert "n0" in drawn(view) and len(view.communities) == 1
     (bundle,) = view.bundles
     assert {bundle.source, bundle.target} == {
@@ -249,42 +258,44 @@ def test_the_communities_of_a_view_are_not_called_as_a_node_is():
     graph = PropertyGraph.of(
         (Node(f"community {number}") for number in range(10)), [Edge("community 1", "is", "community 2")]
     )
-    view = collapsed(graph, most=4)
+    view = collapse_graph(graph, most=4)
     assert not {each.id for each in view.communities} & set(graph.ids)
     assert {view.drawn_as(id) for id in graph.ids} == drawn(view)
 
 
 def test_what_a_model_wrote_stays_on_its_line():
     nodes = [Node(f"{EVIL} {number}", (f"{EVIL}!",)) for number in range(9)]
-    view = collapsed(PropertyGraph.of(nodes, [Edge(nodes[0].id, EVIL, node.id) for node in nodes]), most=3)
+    view = collapse_graph(
+        PropertyGraph.of(nodes, [Edge(nodes[0].id, EVIL, node.id) for node in nodes]), most=3
+    )
     told = [*(each.title for each in view.communities), *(bundle.title for bundle in view.bundles), view.note]
     assert all(text.isprintable() for text in told) and len(view.communities) == 1
-    assert revealed(view, [nodes[4].id]).drawn_as(nodes[4].id) == nodes[4].id
+    assert reveal_nodes(view, [nodes[4].id]).drawn_as(nodes[4].id) == nodes[4].id
 
 
 def test_a_view_of_no_nodes_is_refused():
     with pytest.raises(BadInput, match="at least 1"):
-        collapsed(LARGE, most=0)
+        collapse_graph(LARGE, most=0)
 
 
 # --- opening, closing, revealing ---
 
 
 def test_a_node_that_was_looked_for_is_drawn():
-    view = revealed(collapsed(LARGE), ["n5", "n1000", "n5"])
+    view = reveal_nodes(collapse_graph(LARGE), ["n5", "n1000", "n5"])
     assert [node.id for node in view.nodes[:2]] == ["n5", "n1000"] and len(view.nodes) == 2 + 11
     assert view.drawn_as("n5") == "n5" and view.drawn_as("n6") == view.community_of("n6")
-    assert revealed(collapsed(CLIQUE), ["n5"]).nodes == collapsed(CLIQUE).nodes
+    assert reveal_nodes(collapse_graph(CLIQUE), ["n5"]).nodes == collapse_graph(CLIQUE).nodes
 
 
 def test_nodes_drawn_before_give_way_to_what_is_looked_for_and_too_many_are_counted():
-    view = opened(collapsed(MIDDLE, most=150), "community 1")
+    view = opened(collapse_graph(MIDDLE, most=150), "community 1")
     other = next(id for id in MIDDLE.ids if view.community_of(id) == "community 5")
-    wider = revealed(view, [other])
+    wider = reveal_nodes(view, [other])
     assert (
         wider.drawn_as(other) == other and len(wider.nodes) <= 150 and "drawn before gave way" in wider.note
     )
-    crowd = revealed(view, MIDDLE.ids[:400])
+    crowd = reveal_nodes(view, MIDDLE.ids[:400])
     assert len(crowd.nodes) <= 150 and "of the 400 nodes asked for found no room" in crowd.note
 
 
@@ -294,20 +305,20 @@ def test_nodes_drawn_before_give_way_to_what_is_looked_for_and_too_many_are_coun
     ids=["dense", "a tree and dust"],
 )
 def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_and_out_again(graph):
-    top = collapsed(graph, most=150)
+    top = collapse_graph(graph, most=150)
     waiting, seen = [(top, each.id) for each in top.communities], set()
     while waiting:
         view, id = waiting.pop()
-        inner = entered(view, id)
+        inner = open_community(view, id)
         outside = {inner.whole.ids[number] for number in inner.whole.outside}
         rows = set(view.whole.members[view.whole.number(id)].tolist())
-        assert len(inner.nodes) <= READ_AT_ONCE + 7 and inner.note.startswith("Inside “")
+        assert len(inner.nodes) <= MAX_OPENED_NODES + 7 and inner.note.startswith("Inside “")
         assert {inner.drawn_as(name) for name in graph.ids} == drawn(inner) and set(
             inner.shown.tolist()
         ) <= rows
         assert (
             not any({bundle.source, bundle.target} <= outside for bundle in inner.bundles)
-            and shut(inner) is view
+            and leave_community(inner) is view
         )
         seen |= set(inner.shown.tolist())
         waiting += [
@@ -316,45 +327,45 @@ def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_a
             if each.hidden and each.id not in outside and len(inner.shown) == 0
         ]
         if 0 < len(inner.shown) < len(rows):
-            again = entered(inner, id)
+            again = open_community(inner, id)
             assert not set(again.shown.tolist()) & set(inner.shown.tolist()), "the next ones"
     assert len(seen) > 0.7 * len(graph)
     with pytest.raises(BadInput, match="no community is open"):
-        shut(top)
+        leave_community(top)
 
 
 def test_unknown_names_are_refused():
-    view = collapsed(LARGE)
-    for act in (opened, closed):
+    view = collapse_graph(LARGE)
+    for act in (opened, close_community):
         with pytest.raises(UnknownName, match="community 1"):
             act(view, "community 99")
         with pytest.raises(BadInput, match="drawn already"):
-            act(collapsed(CLIQUE), "community 1")
+            act(collapse_graph(CLIQUE), "community 1")
     with pytest.raises(UnknownName, match="unknown node"):
-        revealed(view, ["nobody"])
+        reveal_nodes(view, ["nobody"])
     with pytest.raises(BadInput, match="no communities"):
-        collapsed(CLIQUE).community_of("n1")
+        collapse_graph(CLIQUE).community_of("n1")
 
 
 # --- edges ---
 
 
 def test_of_too_many_edges_each_node_keeps_some():
-    view = collapsed(CLIQUE)
+    view = collapse_graph(CLIQUE)
     ends = np.unique([end for edge in view.edges for end in (edge.source, edge.target)], return_counts=True)[
         1
     ]
-    assert len(view.edges) == MOST_LINES and len(ends) == 300 and ends.min() > 10 and ends.max() < 80
-    assert view.left_out == 300 * 299 / 2 - MOST_LINES and view.note.startswith("39,850 edges are left out")
+    assert len(view.edges) == MAX_LINES and len(ends) == 300 and ends.min() > 10 and ends.max() < 80
+    assert view.left_out == 300 * 299 / 2 - MAX_LINES and view.note.startswith("39,850 edges are left out")
 
 
 def test_marked_edges_are_drawn_first():
     last = [edge.identity for edge in CLIQUE.edges[-20:]]
-    left = next(edge.identity for edge in CLIQUE.edges if edge not in collapsed(CLIQUE).edges)
-    view = collapsed(
+    left = next(edge.identity for edge in CLIQUE.edges if edge not in collapse_graph(CLIQUE).edges)
+    view = collapse_graph(
         CLIQUE, marked=[*last, left, ("n1", "no such type", "n2", ""), ("nobody", "is", "n2", "")]
     )
-    assert {*last, left} <= {edge.identity for edge in view.edges} and len(view.edges) == MOST_LINES
+    assert {*last, left} <= {edge.identity for edge in view.edges} and len(view.edges) == MAX_LINES
     assert "the marked ones and some of each node's" in view.note
 
 
@@ -372,31 +383,31 @@ def test_marked_edges_are_drawn_first():
             "pairs",
             200,
             [(row, row + 1) for row in range(0, 200, 2)],
-            [2] * (MOST_COMMUNITIES - 1) + [200 - 2 * (MOST_COMMUNITIES - 1)],
+            [2] * (MAX_COMMUNITIES - 1) + [200 - 2 * (MAX_COMMUNITIES - 1)],
         ),
     ],
 )
 def test_a_graph_without_structure_has_few_communities_too(name, size, ends, sizes):
-    found = communities(of_columns(size, ends))
+    found = find_communities(of_columns(size, ends))
     assert np.bincount(found.of, minlength=len(found)).tolist() == sizes
 
 
 def test_a_thousand_parallel_edges_leave_room_for_the_others():
-    ends = [(0, 1)] * (2 * MOST_LINES) + [(row, row + 1) for row in range(1, 100)]
-    view = collapsed(of_columns(101, ends))
-    assert len(view.edges) == MOST_LINES and {edge.source for edge in view.edges} == {
+    ends = [(0, 1)] * (2 * MAX_LINES) + [(row, row + 1) for row in range(1, 100)]
+    view = collapse_graph(of_columns(101, ends))
+    assert len(view.edges) == MAX_LINES and {edge.source for edge in view.edges} == {
         f"n{row}" for row in range(100)
     }
 
 
 @pytest.mark.extended
 def test_all_communities_can_be_opened_as_far_as_there_is_room():
-    view = collapsed(MIDDLE)
+    view = collapse_graph(MIDDLE)
     for community in view.communities:
         view = opened(view, community.id)
     assert (
         len(view.nodes) == 2000
-        and len(view.edges) + len(view.bundles) == MOST_LINES
+        and len(view.edges) + len(view.bundles) == MAX_LINES
         and edges_of(view) == 9_000
     )
     assert (

@@ -16,13 +16,13 @@ import pytest
 from support.every import every
 
 from kgot_lab.viz import analogy_picture
-from kgot_lab.viz.explorer.hits import LANE_COLOURS as LANES
-from kgot_lab.viz.graph.marks import COLOURS, MARKS, ROUND, look_of, styles
+from kgot_lab.viz.explorer.hits import RETRIEVER_COLOURS as LANES
+from kgot_lab.viz.graph.marks import COLOURS, MARKS, UNLABELLED_LOOK, label_look, line_style
 from kgot_lab.viz.live import script, style
 from kgot_lab.viz.plots.figure import (
     _LINES,
-    BASELINE_COLOUR,
-    BEST,
+    BASELINE_PEN,
+    BEST_PEN,
     FAINT,
     INK,
     MUTED,
@@ -31,7 +31,7 @@ from kgot_lab.viz.plots.figure import (
     line_pen,
 )
 from kgot_lab.viz.plots.questions import _PENS as ENDS
-from kgot_lab.viz.plots.retrieval import LOST, PENS, WON
+from kgot_lab.viz.plots.retrieval import BAND_PENS, LOSS_COLOUR, WIN_COLOUR
 from kgot_lab.viz.plots.runs import BALLOTS, EDGES, NODES
 
 EYES = {
@@ -135,7 +135,7 @@ def test_a_bad_palette_is_found_bad():
 
 def test_labels_have_looks_that_every_reader_tells_apart():
     assert confused({number: (colour, "") for number, colour in enumerate(COLOURS)}, IN_COLOUR) == []
-    looks = [(look.colour, look.corners) for look in (*map(look_of, range(35)), ROUND)]
+    looks = [(look.colour, look.corners) for look in (*map(label_look, range(35)), UNLABELLED_LOOK)]
     assert confused(dict(enumerate(looks)), IN_COLOUR) == []
     assert confused(dict(enumerate(looks[:9]))) == []
 
@@ -147,7 +147,7 @@ def test_what_a_write_did_is_told_by_sign_by_dash_and_by_colour():
     assert confused({name: (mark.colour, "") for name, mark in MARKS.items()}, IN_COLOUR) == []
 
 
-@every("style", [*MARKS.values(), styles(faint=False), styles(faint=True)], ids=str)
+@every("style", [*MARKS.values(), line_style(faint=False), line_style(faint=True)], ids=str)
 def test_lines_stand_out_from_the_paper_and_their_words_can_be_read(style):
     assert contrast(style.colour) >= VISIBLE and contrast(style.ink) >= READABLE
 
@@ -186,15 +186,15 @@ def test_lanes_are_told_apart_in_colour_and_by_their_pattern():
 
 
 def test_lines_of_a_plot_are_told_apart_by_marker_and_stand_out_from_the_paper():
-    pens = [*map(line_pen, range(8)), BASELINE_COLOUR, BEST]
+    pens = [*map(line_pen, range(8)), BASELINE_PEN, BEST_PEN]
     assert confused({number: (pen.colour, pen.marker) for number, pen in enumerate(pens)}) == []
     assert all(
         contrast(colour) >= VISIBLE
-        for colour in (*_LINES, BASELINE_COLOUR.colour, BEST.colour, FAINT, WON, LOST)
+        for colour in (*_LINES, BASELINE_PEN.colour, BEST_PEN.colour, FAINT, WIN_COLOUR, LOSS_COLOUR)
     )
     assert contrast(INK) >= READABLE and contrast(MUTED) >= READABLE
     assert NODES.marker != EDGES.marker and NODES.dashes != EDGES.dashes
-    assert len({pen.marker for pen in PENS.values()}) == len(PENS)
+    assert len({pen.marker for pen in BAND_PENS.values()}) == len(BAND_PENS)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,8 @@ def test_the_words_of_a_structure_view_can_be_read_and_its_two_measures_told_apa
     assert all(contrast(ink) >= READABLE for ink in inks)
     assert (
         confused(
-            {"texts": (analogy_picture._TEXTS, ""), "skeletons": (analogy_picture.SKELETONS, "")}, IN_COLOUR
+            {"texts": (analogy_picture._TEXTS_COLOUR, ""), "skeletons": (analogy_picture.SKELETONS, "")},
+            IN_COLOUR,
         )
         == []
     )

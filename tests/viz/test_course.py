@@ -8,9 +8,9 @@ import re
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.viz.course import SHARED_SCRIPT, SHARED_STYLE, chapter_of, write_course
+from kgot_lab.viz.course import SHARED_SCRIPT, SHARED_STYLE, read_chapter, write_course
 from kgot_lab.viz.exercises import sealed
-from kgot_lab.viz.external_requests import references, tags
+from kgot_lab.viz.external_requests import references, start_tags
 from kgot_lab.viz.notebook_page import read_notebook
 
 pytest.importorskip("nbconvert")
@@ -58,7 +58,7 @@ def notebook(folder, name, *sources):
 
 
 def found(page, name):
-    return [dict(tag.attributes) for tag in tags(page, svg_is_markup=False) if tag.name == name]
+    return [dict(tag.attributes) for tag in start_tags(page, svg_is_markup=False) if tag.name == name]
 
 
 def policy_of(page):
@@ -87,11 +87,11 @@ def site(tmp_path_factory):
 
 def test_a_notebook_says_what_it_is_about(tmp_path):
     path = notebook(tmp_path, "x.ipynb", OPENING)
-    chapter = chapter_of(read_notebook(path), path)
+    chapter = read_chapter(read_notebook(path), path)
     assert (chapter.title, chapter.minutes, chapter.sights) == ("Does it help?", 7, ("one thing", "another"))
     assert chapter.about == "People say <b>so</b>. Is it true?"
     bare = notebook(tmp_path, "y.ipynb", "")
-    assert chapter_of(read_notebook(bare), bare).title == "y"
+    assert read_chapter(read_notebook(bare), bare).title == "y"
 
 
 def test_the_front_page_leads_to_every_page_in_order_and_says_what_one_will_see(site):
@@ -134,7 +134,7 @@ def test_a_live_view_stands_after_the_picture_it_replaces_and_its_data_stay_data
     key = re.search(r'data-picture="([^"]+)"', page)[1]
     data = [
         json.loads(tag.content)
-        for tag in tags(page, svg_is_markup=False)
+        for tag in start_tags(page, svg_is_markup=False)
         if dict(tag.attributes).get("type") == "application/json"
     ]
     assert (
@@ -149,7 +149,7 @@ def test_a_sealed_answer_is_checked_on_the_page_and_any_other_says_that_it_needs
     page = site["1 one.html"]
     data = [
         json.loads(tag.content)
-        for tag in tags(page, svg_is_markup=False)
+        for tag in start_tags(page, svg_is_markup=False)
         if dict(tag.attributes).get("type") == "application/json"
     ]
     assert data[1] == {
@@ -165,7 +165,7 @@ def test_groups_open_on_a_page(site):
     page = site["1 one.html"]
     data = [
         json.loads(tag.content)
-        for tag in tags(page, svg_is_markup=False)
+        for tag in start_tags(page, svg_is_markup=False)
         if dict(tag.attributes).get("type") == "application/json"
     ]
     groups = [node["id"] for node in data[2]["nodes"] if node.get("community")]

@@ -16,8 +16,8 @@ from kgot_lab.types import Edge, Node
 from kgot_lab.viz.experts import (
     TalkView,
     ThoughtView,
-    lane_bars,
     node_card,
+    score_bars,
     show_talk,
     show_thought,
 )
@@ -105,7 +105,7 @@ def only_ours(markup):
 def test_a_question_from_the_browser_is_answered_in_pieces_after_the_steps(talk):
     view = lab.show(talk)
     heard = hearing(view)
-    assert isinstance(view, TalkView) and view.live._hear(heard, {"ask": QUESTION}) is None
+    assert isinstance(view, TalkView) and view.live._receive(heard, {"ask": QUESTION}) is None
     first, steps, *pieces, last = heard.messages
     assert first == {"begun": QUESTION} and [title for title, _ in steps["steps"]] == TITLES[:-1]
     assert "".join(each["piece"] for each in pieces).startswith("Use it [Source: graph:cache]\nor")
@@ -123,14 +123,14 @@ def test_a_page_that_was_opened_again_is_told_what_it_lacks(talk):
     view = show_talk(talk)
     talk.ask(QUESTION)
     heard = hearing(view)
-    view.live._hear(heard, {"seen": 0})
-    view.live._hear(heard, {"seen": 1})
+    view.live._receive(heard, {"seen": 0})
+    view.live._receive(heard, {"seen": 1})
     assert [(each["first"], len(each["turns"])) for each in heard.messages] == [(0, 1)]
 
 
 def test_what_is_refused_is_said_and_leaves_no_answer(talk):
     heard = hearing(view := show_talk(talk))
-    view.live._hear(heard, {"ask": " "})
+    view.live._receive(heard, {"ask": " "})
     assert "blank" in heard.messages[-1]["wrong"] and heard.messages[-1]["turns"] == [] and talk.turns == ()
 
 
@@ -143,7 +143,7 @@ def test_a_model_that_breaks_or_is_interrupted_leaves_an_answer_that_was_broken_
 
     talk = lab.expert(graph_with(), model=Scripted(broken))
     heard = hearing(view := show_talk(talk))
-    view.live._hear(heard, {"ask": QUESTION})
+    view.live._receive(heard, {"ask": QUESTION})
     assert why in heard.messages[-1]["wrong"] and "broken off" in heard.messages[-1]["turns"][0]["answer"]
     assert "begun" in heard.messages[0] and talk.turns[0].trouble
 
@@ -153,13 +153,13 @@ def test_a_model_that_breaks_or_is_interrupted_leaves_an_answer_that_was_broken_
 
 def test_a_conversation_stands_there_as_text_without_a_kernel(talk):
     view = show_talk(talk)
-    assert "Ask." in view._still().html and "knows graph: 5 nodes, 3 edges" in view._still().html
+    assert "Ask." in view._static_view().html and "knows graph: 5 nodes, 3 edges" in view._static_view().html
     talk.ask(QUESTION)
     talk.ask("And then?")
-    written = view._still().html
+    written = view._static_view().html
     assert all(words in written for words in (*TITLES, QUESTION, "Second.", "(not told)", "And then?"))
     assert [tag for tag, _ in tags(written)].count("img") == 2 and "data-picture=" in written
-    assert view.table().sheets[0].rows[0][0] == QUESTION and repr(view._still()) == repr(view.table())
+    assert view.table().sheets[0].rows[0][0] == QUESTION and repr(view._static_view()) == repr(view.table())
 
 
 def test_nothing_of_a_graph_or_a_model_becomes_markup(talk):
@@ -167,7 +167,7 @@ def test_nothing_of_a_graph_or_a_model_becomes_markup(talk):
     view, alone = show_talk(talk), show_thought(answered)
     (turn,) = view.live.data["turns"]
     parts = [turn["answer"], *(page for _, page in turn["steps"]), *(card for _, card in turn["cards"])]
-    for markup in (*parts, view._still().html, alone.live.picture._repr_html_()):
+    for markup in (*parts, view._static_view().html, alone.live.picture._repr_html_()):
         assert only_ours(markup) and "\x00" not in markup and "\u202e" not in markup
     assert all("<img" not in markup for markup in parts) and "&lt;script&gt;" in turn["answer"]
 
@@ -204,14 +204,14 @@ def test_a_card_names_type_description_edges_and_limitations_and_has_a_picture()
 
 def test_bars_have_a_part_for_each_lane_and_the_table_has_all(talk):
     thought = talk.ask(QUESTION).thought
-    drawn = lane_bars(thought)
+    drawn = score_bars(thought)
     parts = sum(
         value > 0
         for node in thought.nodes
         for value in (node.embedding, node.text, node.by_graph, node.intent)
     )
     assert drawn.svg.count("<rect") == 1 + 4 + parts and drawn.table().sheets[0].total == len(thought.nodes)
-    empty = lane_bars(thought.model_copy(update={"nodes": []}))
+    empty = score_bars(thought.model_copy(update={"nodes": []}))
     assert "Nothing was found." in empty.svg and "none was found" in empty.alt
 
 

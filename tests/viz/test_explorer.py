@@ -24,7 +24,7 @@ from kgot_lab.types import Document, Hit, Query, Ranking
 from kgot_lab.viz import live
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.explorer.fusion_weights import Mix
-from kgot_lab.viz.explorer.hits import excerpt, marked_words
+from kgot_lab.viz.explorer.hits import excerpt, mark_words
 from kgot_lab.viz.external_requests import references
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -113,7 +113,7 @@ def test_the_parts_of_a_score_add_up_and_say_where_they_come_from(real):
         assert sum(part["value"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=1e-12)
     there = real.but(k=50)
     counted = {name: real._searches.lanes.available[name] for name in ("embedding", "text", "graph")}
-    for hit in there._searches.hits(there._searches.look(there.question, there.mix)[0], 50):
+    for hit in there._searches.hits(there._searches.search_mix(there.question, there.mix)[0], 50):
         for part in hit.parts:
             found = counted[part.lane].search(real.question)
             assert (part.rank == 0 and part.value == 0) or found.hits[part.rank - 1] == (hit.id, part.score)
@@ -191,7 +191,7 @@ def test_the_words_of_the_question_are_marked_and_nothing_else():
     snippet = next(hit["snippet"] for hit in asked(SMALL)["hits"] if hit["id"] == "engine")
     assert [text for text, is_marked in snippet if is_marked] == ["machine", "designed"]
     assert "".join(text for text, _ in snippet) == DOCUMENTS[1].text
-    assert marked_words("The machine-made Machine", {"machine"}) == (
+    assert mark_words("The machine-made Machine", {"machine"}) == (
         ("The ", False),
         ("machine", True),
         ("-made ", False),
@@ -264,10 +264,10 @@ def test_weights_that_are_all_zero_are_answered_in_words():
         "All weights are 0: raise a slider (β text, γ graph, δ intent)."
     ]
     assert asked(SMALL, off=["text", "graph", "intent"])["notes"] == [
-        "All lanes are switched off: switch one on."
+        "All retrievers are switched off: switch one on."
     ]
     nowhere = SMALL.but(weights=Weights(0.5, 0, 0, 0))
-    assert "All weights are 0" in texts(nowhere.picture) and "no lane" in texts(nowhere.picture)
+    assert "All weights are 0" in texts(nowhere.picture) and "no retriever" in texts(nowhere.picture)
     with pytest.raises(BadInput, match="All weights are 0"):
         _ = nowhere.ranking
 
@@ -275,9 +275,9 @@ def test_weights_that_are_all_zero_are_answered_in_words():
 def test_an_unknown_preset_and_weights_out_of_bounds_say_what_is_known():
     with pytest.raises(UnknownName, match="unknown preset 'defualt'; did you mean 'default'"):
         SMALL.but(preset="defualt")
-    with pytest.raises(UnknownName, match="unknown lane 'words'"):
+    with pytest.raises(UnknownName, match="unknown retriever 'words'"):
         SMALL.but(off=["words"])
-    with pytest.raises(UnknownName, match="unknown lane 'words'"):
+    with pytest.raises(UnknownName, match="unknown retriever 'words'"):
         explore({"words": const("words", a=1)}, [])
     assert "UnknownName" in explore.__doc__
     for weights in (Weights(-1, 0, 0, 0), Weights(2, 0, 0, 0), Weights(float("nan"), 0, 0, 0)):
@@ -295,7 +295,7 @@ def test_ids_that_occur_twice_are_refused():
         explore(LANES, DOCUMENTS, queries=[QUESTION, replace(QUESTION, text="another")])
     with pytest.raises(BadInput, match="no documents"):
         explore(LANES, [])
-    with pytest.raises(BadInput, match="at least one lane"):
+    with pytest.raises(BadInput, match="at least one retriever"):
         Lanes()
 
 
@@ -312,11 +312,11 @@ def test_a_lane_that_breaks_is_left_out_with_its_reason_and_its_weight_goes_to_t
     assert [hit["id"] for hit in answer["hits"]] == WORDS.search(QUESTION).ids and answer["lanes"]["text"][
         "share"
     ] == 1
-    assert answer["notes"][0] == "The graph lane could not search: ZeroDivisionError: no luck"
-    assert "The intent lane could not search: lane 'twice' found a document twice" in answer["notes"][1]
+    assert answer["notes"][0] == "The graph retriever could not search: ZeroDivisionError: no luck"
+    assert "The intent retriever could not search: lane 'twice' found a document twice" in answer["notes"][1]
     assert explorer.stage.name == "weighted(1 bm25, scale=maximum) % 10"
     alone = explore(Lanes(text=Stage("broken", broken)), DOCUMENTS, queries=["x"])
-    assert "No lane could search" in " ".join(asked(alone)["notes"])
+    assert "No retriever could search" in " ".join(asked(alone)["notes"])
 
 
 def test_a_system_that_breaks_or_is_unknown_is_answered_in_words():
@@ -364,7 +364,7 @@ def test_what_the_reader_did_is_known_in_python():
     )
     assert (
         repr(explorer)
-        == "<Explorer of 5 documents, 2 questions, lanes text, graph, intent; own weights, k=3: 'loom cards'>"
+        == "<Explorer of 5 documents, 2 questions, retrievers text, graph, intent; own weights, k=3: 'loom cards'>"
     )
     assert SMALL.question is QUESTION
 
@@ -402,7 +402,7 @@ def test_texts_stay_texts():
     for drawing in (explorer.picture.svg, explorer._data()["first"]["pipeline"]):
         tags = {node.tag.removeprefix(SVG) for node in ET.fromstring(drawing).iter()}
         assert not tags & {"script", "img"} and references(drawing) == ()
-    place = live.place(explorer._data())
+    place = live.placeholder(explorer._data())
     assert "<script>alert" not in place and place.count("</script>") == 1
     assert (
         b64decode(explorer.picture._repr_html_().split("base64,")[1].split('"')[0]).decode()
@@ -427,9 +427,9 @@ def test_a_document_nobody_knows_is_shown_by_its_id():
 def test_a_question_that_finds_nothing_is_answered_in_words():
     answer = asked(SMALL, question="xylophone")
     assert answer["hits"] == [] and answer["notes"] == [
-        "No lane found anything for this question: try other words."
+        "No retriever found anything for this question: try other words."
     ]
-    assert "No lane found anything" in texts(SMALL.but(question="xylophone").picture)
+    assert "No retriever found anything" in texts(SMALL.but(question="xylophone").picture)
 
 
 def test_more_hits_than_documents_are_asked_for_without_harm():

@@ -19,11 +19,11 @@ from kgot_lab.io.files import bundled
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph, svg
-from kgot_lab.viz.external_requests import links, references, tags
+from kgot_lab.viz.external_requests import links, references, start_tags
 from kgot_lab.viz.graph.svg import NO_NODES
 from kgot_lab.viz.html import html
-from kgot_lab.viz.page import MOST_EXPORTED, export, export_page
-from kgot_lab.viz.static.markup import key_of
+from kgot_lab.viz.page import MAX_EXPORTED_NODES, export, export_page
+from kgot_lab.viz.static.markup import picture_key
 
 pytestmark = pytest.mark.extended
 
@@ -61,14 +61,14 @@ def data_in(page: str) -> dict:
     """What the live view of a page draws."""
     (text,) = (
         tag.content
-        for tag in tags(page, svg_is_markup=False)
+        for tag in start_tags(page, svg_is_markup=False)
         if dict(tag.attributes).get("type") == "application/json"
     )
     return json.loads(text)
 
 
 def content_of(page: str, name: str) -> list[str]:
-    return [tag.content for tag in tags(page, svg_is_markup=False) if tag.name == name]
+    return [tag.content for tag in start_tags(page, svg_is_markup=False) if tag.name == name]
 
 
 # --- the file ---
@@ -101,7 +101,7 @@ def test_the_page_draws_what_the_view_of_a_notebook_draws():
     view = show_graph(SMALL, height=600)
     assert view.picture.svg in page_of(SMALL)
     assert data_in(page_of(SMALL)) == json.loads(
-        json.dumps({**view.live.data, "stands_for": key_of(view.picture.svg)})
+        json.dumps({**view.live.data, "stands_for": picture_key(view.picture.svg)})
     )
 
 
@@ -119,7 +119,7 @@ def test_an_empty_graph_can_be_exported():
 def test_texts_of_the_graph_stay_text():
     page = export_page(EVIL_GRAPH, title=EVIL)
     assert references(page, beside=True) == () and len(content_of(page, "script")) == 2
-    assert not [tag for tag in tags(page, svg_is_markup=True) if tag.name in ("img", "a")]
+    assert not [tag for tag in start_tags(page, svg_is_markup=True) if tag.name in ("img", "a")]
 
 
 def test_nodes_stand_where_the_caller_put_them():
@@ -136,7 +136,7 @@ def test_nodes_stand_where_the_caller_put_them():
 
 
 def test_more_than_two_thousand_nodes_are_drawn_as_groups_that_open_and_the_page_says_how_many():
-    drawn = data_in(export_page(star(MOST_EXPORTED + 57)))
+    drawn = data_in(export_page(star(MAX_EXPORTED_NODES + 57)))
     assert drawn["title"] == "A graph with 2,058 nodes and 2,057 edges" and drawn["total"] == 2058
     assert set(drawn["opens"].values()) < set(drawn["kept"]) and drawn["alone"].startswith("On this page ")
 

@@ -19,15 +19,15 @@ from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
-from kgot_lab.viz.graph.marks import links_of, shortest_path
-from kgot_lab.viz.graph.view import holding_text
-from kgot_lab.viz.graph.view_data import NOTHING_OPENS, group_views
-from kgot_lab.viz.live import place
+from kgot_lab.viz.graph.marks import path_edges, shortest_path
+from kgot_lab.viz.graph.view import find_text
+from kgot_lab.viz.graph.view_data import NO_GROUP_OPENS, group_views
+from kgot_lab.viz.live import placeholder
 
 
 def tell(view, **message):
     """What Python answers to a message of the browser."""
-    return view._heard(message)
+    return view._handle_message(message)
 
 
 def drawn(view):
@@ -94,7 +94,7 @@ def test_a_path_is_found_in_the_whole_graph_and_its_nodes_are_drawn(view, island
     assert len(way) == len(nx.shortest_path(nx.Graph(islands.to_networkx()), "n10", "n160"))
     assert (
         answer["said"].count("near") + answer["said"].count("bridge")
-        == len(links_of(islands, way))
+        == len(path_edges(islands, way))
         == len(way) - 1
     )
 
@@ -131,7 +131,7 @@ def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_
     story = "The engine was never built, though Babbage asked for money again and again, until the minister had enough of it."
     told = [Edge("ada", "wrote", "notes", {"sentence": story}), Edge("engine", "built of", "brass")]
     small = PropertyGraph.of([Node("ada", ("Engineer",)), Node("notes"), Node("engine"), Node("brass")], told)
-    found = holding_text(small, "engine")
+    found = find_text(small, "engine")
     assert [found.describe(number).split(": ", 1)[1] for number in range(len(found))] == [
         "engine",
         "ada (types: Engineer)",
@@ -139,13 +139,13 @@ def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_
     ]
     assert found.describe(0).startswith("1 of 3 that hold “engine” (2 nodes, 1 relation): ")
     assert (
-        holding_text(small, "minister")
+        find_text(small, "minister")
         .describe(0)
         .endswith("(sentence: …ey again and again, until the minister had enough of it.)")
     )
-    assert "ada" in holding_text(small, "built").describe(1) and holding_text(small, "built").describe(
-        0
-    ).endswith("engine — built of → brass")
+    assert "ada" in find_text(small, "built").describe(1) and find_text(small, "built").describe(0).endswith(
+        "engine — built of → brass"
+    )
 
 
 def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(view, islands, monkeypatch):
@@ -178,7 +178,7 @@ def test_groups_open_and_close_and_the_object_shown_again_is_as_the_reader_left_
 
 @pytest.mark.extended
 def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_draw_it(view, islands):
-    data, before = view.alone(), view.live.data
+    data, before = view.standalone_data(), view.live.data
     groups = [node["id"] for node in data["nodes"] if node.get("community")]
     assert set(data["opens"]) == set(groups) and view.live.data is before
     largest = max((each for each in view.view.communities if each.hidden), key=lambda each: each.hidden).id
@@ -199,13 +199,13 @@ def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_dr
 
 @pytest.mark.extended
 def test_what_opens_on_a_page_is_bounded_and_the_others_are_said_to_stay_closed(view):
-    sizes = [len(json.dumps(kept, separators=(",", ":"))) for kept in view.alone()["kept"].values()]
-    some = group_views(view.view, view._told, {}, most=sizes[0] + sizes[1])
+    sizes = [len(json.dumps(kept, separators=(",", ":"))) for kept in view.standalone_data()["kept"].values()]
+    some = group_views(view.view, view._marks, {}, budget=sizes[0] + sizes[1])
     assert 1 <= len(some["kept"]) <= 3 and "groups open; opening the others" in some["alone"]
-    assert group_views(view.view, view._told, {}, most=10) == {
+    assert group_views(view.view, view._marks, {}, budget=10) == {
         "opens": {},
         "kept": {},
-        "alone": NOTHING_OPENS,
+        "alone": NO_GROUP_OPENS,
     }
 
 
@@ -256,7 +256,7 @@ def test_a_shortest_path_is_as_short_as_networkx_says(islands):
 
 
 def test_no_text_can_end_the_place_of_a_live_view():
-    held = place({"view": "graph", "title": "</script><script>alert(1)</script>"})
+    held = placeholder({"view": "graph", "title": "</script><script>alert(1)</script>"})
     assert held.count("<script") == held.count("</script") == 1 and "alert(1)" in held
 
 
@@ -283,18 +283,20 @@ def test_what_was_searched_and_the_way_that_was_asked_for_have_their_lines_in_a_
         (f"Person {n}", "knows", f"Person {numbers.randrange(900)}") for n in range(900) for _ in range(4)
     ]
     view = show_graph([*triples, ("Person 7", "works with", "Person 800")])
-    found = view._heard({"find": "works with"})
+    found = view._handle_message({"find": "works with"})
     assert found["graph"]["edges"][found["edge"]]["type"] == "works with"
-    walked = view._heard({"path": ["Person 7", "Person 333"]})
+    walked = view._handle_message({"path": ["Person 7", "Person 333"]})
     drawn = {frozenset((edge["source"], edge["target"])) for edge in walked["graph"]["edges"]}
     assert {frozenset(step) for step in pairwise(walked["way"])} <= drawn
-    assert "1 of" in (said := view._heard({"find": "person 7"})["said"]) and said.endswith(": Person 7")
+    assert "1 of" in (said := view._handle_message({"find": "person 7"})["said"]) and said.endswith(
+        ": Person 7"
+    )
 
 
 def test_a_node_without_a_name_can_be_picked():
     view = show_graph([("", "knows", "B")])
     nameless = next(node["id"] for node in view.live.data["nodes"] if node["text"] == "(no name)")
-    view._heard({"picked": nameless})
+    view._handle_message({"picked": nameless})
     assert nameless and view.picked == ""
 
 

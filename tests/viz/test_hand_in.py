@@ -8,13 +8,13 @@ import pytest
 
 from kgot_lab.errors import BadInput
 from kgot_lab.viz import exercises
-from kgot_lab.viz.exercises import digest_of, exercise, gathered_marks, hand_in, read_hand_in, sealed
+from kgot_lab.viz.exercises import collect_marks, content_digest, exercise, hand_in, read_hand_in, sealed
 
 
 @pytest.fixture(autouse=True)
 def a_session_of_its_own(monkeypatch):
     monkeypatch.setattr(exercises, "_attempts", {})
-    monkeypatch.setattr(exercises, "_named", {})
+    monkeypatch.setattr(exercises, "_exercise_keys", {})
 
 
 def tried(*answers, name="10.1"):
@@ -122,30 +122,28 @@ def handed(folder, name, *names, file=None):
 
 def test_marks_are_a_line_for_each_reader_and_a_column_for_each_exercise(tmp_path):
     ada, ida = handed(tmp_path, "Ada", "10.1", "10.2"), handed(tmp_path, "Ida", "10.2")
-    table = gathered_marks([ida, ada]).table()
+    table = collect_marks([ida, ada]).table()
     assert table.columns == ("name", "right", "10.1", "10.2")
     assert table.rows == (("Ada", "2", "try 2", "try 2"), ("Ida", "1", "", "try 2"))
 
 
 def test_files_of_one_name_are_put_together_only_where_they_are_about_other_exercises(tmp_path):
     tour, steps = handed(tmp_path, "Ada", "00.1"), handed(tmp_path, "Ada", "10.1")
-    assert gathered_marks([tour, steps]).rows() == [("Ada", "2", "try 2", "try 2")]
-    twice = gathered_marks(
+    assert collect_marks([tour, steps]).rows() == [("Ada", "2", "try 2", "try 2")]
+    twice = collect_marks(
         [handed(tmp_path, "Ada", "00.1", file="a.json"), handed(tmp_path, "Ada", "00.1", file="b.json")]
     )
     assert [row[0] for row in twice.rows()] == ["Ada (a.json)", "Ada (b.json)"]
     (elsewhere := tmp_path / "x").mkdir()
-    assert (
-        len(gathered_marks([handed(tmp_path, "Ada", "00.1"), handed(elsewhere, "Ada", "00.1")]).rows()) == 2
-    )
+    assert len(collect_marks([handed(tmp_path, "Ada", "00.1"), handed(elsewhere, "Ada", "00.1")]).rows()) == 2
 
 
 def test_a_spreadsheet_gets_no_formula(tmp_path):
-    assert "'=HYPERLINK" in gathered_marks([handed(tmp_path, '=HYPERLINK("x")', "00.1")]).csv()
+    assert "'=HYPERLINK" in collect_marks([handed(tmp_path, '=HYPERLINK("x")', "00.1")]).csv()
 
 
 def sealed_up(content):
-    return json.dumps({**content, "digest": digest_of(content)})
+    return json.dumps({**content, "digest": content_digest(content)})
 
 
 GOOD = {

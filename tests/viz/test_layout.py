@@ -9,16 +9,16 @@ from viz.test_collapse import EVIL, MIDDLE, of_columns, opened, planted
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.graph.collapse import closed, collapsed, revealed
+from kgot_lab.viz.graph.collapse import close_community, collapse_graph, reveal_nodes
 from kgot_lab.viz.graph.layout import (
     force_layout,
-    free_places,
-    packed,
-    scattered,
-    spread,
-    sunflower,
+    free_grid_positions,
+    pack_discs,
+    quasirandom_points,
+    separate_boxes,
+    sunflower_points,
 )
-from kgot_lab.viz.graph.places import places, places_of
+from kgot_lab.viz.graph.places import node_positions, view_positions
 
 BLOCKS = of_columns(600, planted(600, 2_000, 6, 0.95)[0])
 TREE = of_columns(120, [(row // 3, row) for row in range(1, 120)])
@@ -51,14 +51,14 @@ def array_of(placed, ids):
 
 @every("name", ODD)
 def test_every_node_has_a_place_of_its_own_in_the_unit_square(name):
-    placed = places(ODD[name])
+    placed = node_positions(ODD[name])
     points = array_of(placed, ODD[name].ids).reshape(-1, 2)
     assert tuple(placed) == ODD[name].ids and (points >= 0).all() and (points <= 1).all()
     assert len(np.unique(points.round(4), axis=0)) == len(points)
 
 
 def test_communities_lie_apart():
-    points, block = array_of(places(BLOCKS), BLOCKS.ids), np.arange(600) % 6
+    points, block = array_of(node_positions(BLOCKS), BLOCKS.ids), np.arange(600) % 6
     middles = np.array([np.median(points[block == number], axis=0) for number in range(6)])
     nearest = np.linalg.norm(points[:, None] - middles, axis=2).argmin(axis=1)
     assert (nearest == block).mean() > 0.9
@@ -68,8 +68,8 @@ def test_a_large_loose_community_is_laid_out_by_its_own_communities():
     graph = of_columns(
         2600, [(row // 3, row) for row in range(1, 600)] + [(row, row + 1) for row in range(600, 2599)]
     )
-    view = opened(collapsed(graph, most=2000), collapsed(graph).community_of("n5"))
-    points = {id: np.array(place) for id, place in places_of(view).items()}
+    view = opened(collapse_graph(graph, most=2000), collapse_graph(graph).community_of("n5"))
+    points = {id: np.array(place) for id, place in view_positions(view).items()}
     shown = [graph.ids[row] for row in view.shown.tolist()]
     near = np.mean([np.linalg.norm(points[edge.source] - points[edge.target]) for edge in view.edges])
     assert len(view.edges) > 20 and near < 0.4 * distances(array_of(points, shown)).mean()
@@ -80,11 +80,11 @@ def test_a_large_loose_community_is_laid_out_by_its_own_communities():
 
 @pytest.mark.parametrize("graph", [TREE, BLOCKS], ids=["tree", "blocks"])
 def test_a_node_stays_where_it_was_to_the_last_digit(graph):
-    before = places(graph)
+    before = node_positions(graph)
     grown = PropertyGraph.of(
         [*graph.nodes, Node("new"), Node("stranger")], [*graph.edges, Edge("new", "is", "n7")]
     )
-    after = places(grown, positions=before)
+    after = node_positions(grown, positions=before)
     assert {id: after[id] for id in graph.ids} == before and set(after) == {*graph.ids, "new", "stranger"}
     assert np.hypot(*np.subtract(after["new"], after["n7"])) < 0.1
 
@@ -92,13 +92,13 @@ def test_a_node_stays_where_it_was_to_the_last_digit(graph):
 def test_a_place_outside_the_square_is_kept_and_one_that_is_no_number_is_not():
     given = {"n1": (1.5, -0.25), "n2": (float("nan"), 0.5), "n3": (float("inf"), 0.5)}
     for graph in (TREE, BLOCKS):
-        placed = places(graph, positions=given)
+        placed = node_positions(graph, positions=given)
         assert placed["n1"] == (1.5, -0.25) and np.isfinite(array_of(placed, graph.ids)).all()
 
 
 def test_many_new_nodes_find_free_places_near_their_neighbours():
     half = BLOCKS.subgraph(BLOCKS.ids[:300])
-    placed = places(BLOCKS, positions=places(half))
+    placed = node_positions(BLOCKS, positions=node_positions(half))
     points = array_of(placed, BLOCKS.ids)
     apart = distances(points) + np.eye(600)
     assert apart.min(axis=1)[300:].min() > 0.005
@@ -113,26 +113,26 @@ def test_many_new_nodes_find_free_places_near_their_neighbours():
 
 
 def test_a_community_keeps_its_place_whatever_is_opened_closed_or_looked_for():
-    view = collapsed(MIDDLE)
-    first = places_of(view)
+    view = collapse_graph(MIDDLE)
+    first = view_positions(view)
     assert set(first) >= {each.id for each in view.communities}
     known = dict(first)
     for step in (
         opened(view, "community 2"),
-        revealed(view, ["n5", "n77"]),
-        opened(revealed(view, ["n5"]), "community 1"),
+        reveal_nodes(view, ["n5", "n77"]),
+        opened(reveal_nodes(view, ["n5"]), "community 1"),
     ):
-        placed = places_of(step)
+        placed = view_positions(step)
         assert all(known.get(id, place) == place for id, place in placed.items()) and {
             node.id for node in step.nodes
         } <= set(placed)
         known |= placed
-    assert places_of(closed(opened(view, "community 3"), "community 3")) == first
+    assert view_positions(close_community(opened(view, "community 3"), "community 3")) == first
 
 
 def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_others():
-    view = opened(collapsed(of_columns(9_000, planted(9_000, 30_000, 4, 0.9)[0])), "community 1")
-    placed = places_of(view)
+    view = opened(collapse_graph(of_columns(9_000, planted(9_000, 30_000, 4, 0.9)[0])), "community 1")
+    placed = view_positions(view)
     middle = np.array(placed["community 1"])
     away = np.linalg.norm(
         (array_of(placed, [view.graph.ids[row] for row in view.shown]) - middle) * (1.5, 1), axis=1
@@ -147,7 +147,7 @@ def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_
 @every("sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str)
 @every("aspect", [0.5, 1.5, 3])
 def test_discs_lie_apart_and_inside(sizes, aspect):
-    middles, radii = packed(
+    middles, radii = pack_discs(
         np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect, seed=0
     )
     apart = distances(middles) + 9 * np.eye(len(sizes))
@@ -157,7 +157,7 @@ def test_discs_lie_apart_and_inside(sizes, aspect):
     ).all()
 
 
-@pytest.mark.parametrize("spiral", [sunflower, scattered])
+@pytest.mark.parametrize("spiral", [sunflower_points, quasirandom_points])
 def test_spirals_fill_the_disc_evenly_and_leave_its_middle_free(spiral):
     points = spiral(800, 0.3)
     radius = np.hypot(*points.T)
@@ -168,10 +168,10 @@ def test_spirals_fill_the_disc_evenly_and_leave_its_middle_free(spiral):
 
 def test_free_places_are_near_and_each_is_taken_once_until_all_are():
     wanted = np.tile((0.25, 0.75), (30, 1))
-    found = free_places(wanted, np.zeros((0, 2)))
+    found = free_grid_positions(wanted, np.zeros((0, 2)))
     assert len(np.unique(found, axis=0)) == 30 and np.linalg.norm(found - wanted, axis=1).max() < 0.4
-    assert np.linalg.norm(free_places(wanted[:1], found) - found, axis=1).min() > 0.03
-    assert free_places(np.full((12_000, 2), 0.5), np.zeros((0, 2))).shape == (12_000, 2)
+    assert np.linalg.norm(free_grid_positions(wanted[:1], found) - found, axis=1).min() > 0.03
+    assert free_grid_positions(np.full((12_000, 2), 0.5), np.zeros((0, 2))).shape == (12_000, 2)
 
 
 def test_the_forces_are_those_of_the_formula():
@@ -199,7 +199,7 @@ def test_the_forces_are_those_of_the_formula():
 def test_boxes_spread_until_they_do_not_overlap_and_fixed_ones_stay():
     chance = np.random.default_rng(1)
     points, fixed = chance.random((40, 2)) * (800, 500), np.arange(40) < 3
-    apart = spread(points, (60, 30), fixed, (800, 500))
+    apart = separate_boxes(points, (60, 30), fixed, (800, 500))
     gaps = np.abs(apart[:, None] - apart[None])
     overlapping = (gaps[..., 0] < 55) & (gaps[..., 1] < 27) & ~np.eye(40, dtype=bool)
     assert (apart[:3] == points[:3]).all() and overlapping[3:, 3:].sum() == 0
@@ -208,5 +208,7 @@ def test_boxes_spread_until_they_do_not_overlap_and_fixed_ones_stay():
 
 def test_a_new_part_without_links_to_the_old_ones_is_placed_too():
     chain = [(row, row + 1) for row in range(200)] + [(row, row + 1) for row in range(201, 399)]
-    placed = places(of_columns(420, chain), positions={f"n{row}": (row / 200, 0.2) for row in range(201)})
+    placed = node_positions(
+        of_columns(420, chain), positions={f"n{row}": (row / 200, 0.2) for row in range(201)}
+    )
     assert len({(round(x, 6), round(y, 6)) for x, y in placed.values()}) == 420

@@ -11,7 +11,7 @@ import pytest
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.viz.course import write_course
-from kgot_lab.viz.external_requests import references, tags
+from kgot_lab.viz.external_requests import references, start_tags
 from kgot_lab.viz.notebook_page import notebook_page, page_name
 
 pytest.importorskip("nbconvert")
@@ -54,7 +54,7 @@ def notebook(folder, *cells, name="some.ipynb", **metadata):
 
 
 def names_in(page):
-    return [tag.name for tag in tags(page, svg_is_markup=False)]
+    return [tag.name for tag in start_tags(page, svg_is_markup=False)]
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,7 @@ def pages(tmp_path_factory):
     return write_course(NOTEBOOKS, tmp_path_factory.mktemp("site") / "pages")[1:]
 
 
+@pytest.mark.extended
 def test_every_notebook_of_this_project_becomes_a_page_that_fetches_nothing_and_runs_nothing(pages):
     assert [path.stem for path in pages] == [path.stem for path in NOTEBOOKS]
     for path in pages:
@@ -76,11 +77,12 @@ def test_every_notebook_of_this_project_becomes_a_page_that_fetches_nothing_and_
         )
 
 
+@pytest.mark.extended
 def test_links_between_notebooks_lead_from_page_to_page_and_links_to_files_are_kept(pages):
     for path in pages:
         found = [
             dict(tag.attributes)["href"]
-            for tag in tags(path.read_text(encoding="utf-8"), svg_is_markup=False)
+            for tag in start_tags(path.read_text(encoding="utf-8"), svg_is_markup=False)
             if tag.name == "a"
         ]
         local = [link for link in found if not link.startswith(("#", "http"))]

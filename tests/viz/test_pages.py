@@ -20,7 +20,7 @@ from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
 from kgot_lab.viz.graph.svg import NO_NODES
-from kgot_lab.viz.static.markup import Markup, element, escaped
+from kgot_lab.viz.static.markup import Markup, element, escape_value
 from kgot_lab.viz.stepping.data import run_data
 
 EVIL = (
@@ -196,8 +196,8 @@ def test_markup_escapes_texts_but_not_markup():
 
 
 def test_characters_that_xml_forbids_or_that_turn_text_around_are_replaced():
-    assert escaped("a\x00b\ud800c\u202ed\ufffee\U0001f600\tü\n") == "a�b�c�d�e\U0001f600\tü\n"
-    assert escaped(1.0) == "1" and escaped(2.345) == "2.3" and escaped(None) == "None"
+    assert escape_value("a\x00b\ud800c\u202ed\ufffee\U0001f600\tü\n") == "a�b�c�d�e\U0001f600\tü\n"
+    assert escape_value(1.0) == "1" and escape_value(2.345) == "2.3" and escape_value(None) == "None"
 
 
 # --- tables ---

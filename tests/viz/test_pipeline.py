@@ -11,7 +11,7 @@ from kgot_lab.retrieval.neighbours import boost, boosted_neighbours
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document
 from kgot_lab.viz.external_requests import references
-from kgot_lab.viz.static.pipeline import Fan, Series, StageBox, parsed_pipeline, pipeline
+from kgot_lab.viz.static.pipeline import Fan, Series, StageBox, parse_pipeline, pipeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 DOCUMENTS = [
@@ -43,7 +43,7 @@ def numbers(element: ET.Element, *names: str) -> list[float]:
 
 def test_steps_stand_one_after_the_other_from_the_question_to_the_ranking():
     stage = weighted((0.7, WORDS), (0.3, LETTERS)) >> boost(LINKS, 0.2) % 100
-    assert parsed_pipeline(stage.name) == Series(
+    assert parse_pipeline(stage.name) == Series(
         (
             Fan(
                 (("0.7", "bm25", StageBox("bm25")), ("0.3", "like", StageBox("like"))),
@@ -69,32 +69,30 @@ def test_steps_stand_one_after_the_other_from_the_question_to_the_ranking():
 
 
 def test_options_of_a_fusion_are_no_lanes():
-    fused = parsed_pipeline(rrf(WORDS, LETTERS, k=10).name)
+    fused = parse_pipeline(rrf(WORDS, LETTERS, k=10).name)
     assert fused == Fan(
         (("", "bm25", StageBox("bm25")), ("", "like", StageBox("like"))), StageBox("rrf", "k=10", "join")
     )
-    scaled = parsed_pipeline(weighted((0.5, WORDS), (0.5, LETTERS), scale="maximum").name)
+    scaled = parse_pipeline(weighted((0.5, WORDS), (0.5, LETTERS), scale="maximum").name)
     assert scaled.join == StageBox("weighted", "scale=maximum", "join") and len(scaled.lanes) == 2
 
 
 def test_a_fusion_can_be_a_lane_of_a_fusion_and_so_can_a_whole_pipeline():
-    inner = parsed_pipeline(
-        weighted((0.6, strongest(WORDS, LETTERS)), (0.4, WORDS >> boost(LINKS, 0.2))).name
-    )
+    inner = parse_pipeline(weighted((0.6, strongest(WORDS, LETTERS)), (0.4, WORDS >> boost(LINKS, 0.2))).name)
     (_, _, first), (_, _, second) = inner.lanes
     assert isinstance(first, Fan) and first.join.name == "strongest"
     assert second == Series((StageBox("bm25"), StageBox("boost", "0.2")))
 
 
 def test_keeping_the_best_holds_for_what_stands_in_brackets_before_it():
-    assert parsed_pipeline(((WORDS >> boost(LINKS, 0.2)) % 5).name) == Series(
+    assert parse_pipeline(((WORDS >> boost(LINKS, 0.2)) % 5).name) == Series(
         (StageBox("bm25"), StageBox("boost", "0.2"), StageBox("best 5", kind="keep"))
     )
-    assert parsed_pipeline((WORDS % 20).name) == Series((StageBox("bm25"), StageBox("best 20", kind="keep")))
+    assert parse_pipeline((WORDS % 20).name) == Series((StageBox("bm25"), StageBox("best 20", kind="keep")))
 
 
 def test_ways_of_which_one_is_taken_stand_below_each_other():
-    fan = parsed_pipeline("tuned convex(weighted(0.6 a, 0.4 b); weighted(0.8 a, 0.2 b))")
+    fan = parse_pipeline("tuned convex(weighted(0.6 a, 0.4 b); weighted(0.8 a, 0.2 b))")
     assert len(fan.lanes) == 2 and fan.join == StageBox("tuned convex", "one way for each question", "join")
 
 
@@ -118,7 +116,7 @@ def test_any_name_is_drawn(name):
 
 def test_a_name_that_is_too_much_is_one_box():
     for name in ("x" * 10_000, "rrf(" + ", ".join("abcdefgh" * 5) + ")", "rrf(" * 13 + "a" + ")" * 13):
-        assert isinstance(parsed_pipeline(name), StageBox)
+        assert isinstance(parse_pipeline(name), StageBox)
 
 
 # --- the drawing ---

@@ -25,8 +25,8 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.similarity.delta import Pair, Thresholds, per_band
 from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query
 from kgot_lab.viz import plots
-from kgot_lab.viz.plots.figure import nothing, plot, plot_drawing, short_label
-from kgot_lab.viz.plots.retrieval import rival, shown_systems
+from kgot_lab.viz.plots.figure import empty_plot, new_figure, plot, short_label
+from kgot_lab.viz.plots.retrieval import challenger, shown_systems
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 EVIL = '</text></svg>--><script>alert(1)</script> $x$ <img src=//e.example> \u202e\ud800\x00 id="m1" xmlns="http://e.example"'
@@ -176,7 +176,7 @@ def test_whatever_a_name_says_it_stays_text():
         assert "<script" not in drawn._repr_html_() and "\u202e" not in drawn.alt
     said = texts(plots.recall_curves(made))
     assert " _hidden" in said and any(text.startswith("$x$ and $y$") for text in said)
-    with plot_drawing(30, 2) as (figure, [axes]):
+    with new_figure(30, 2) as (figure, [axes]):
         axes.text(0, 0, short_label(EVIL, 200))
         assert 'id="m1" xmlns="http://e.example"' in "".join(texts(plot(figure, EVIL, [])))
 
@@ -193,7 +193,7 @@ def test_a_name_of_any_length_and_script_leaves_room_for_the_picture(name):
 
 
 def test_where_there_is_nothing_to_draw_the_picture_says_so():
-    drawn = nothing("the well is dry")
+    drawn = empty_plot("the well is dry")
     assert (
         "the well is dry" in texts(drawn)
         and drawn.alt == "Nothing to draw: the well is dry"
@@ -238,7 +238,7 @@ def test_a_scatter_counts_the_questions_each_system_wins(report_on_musique):
     assert sum(row["questions"] for row in drawn.numbers if row["up"] > row["across"]) == wins
     assert f"embeddings better: {wins}" in texts(drawn) and f"embeddings is better in {wins}" in drawn.alt
     fine = plots.scatter(report_on_musique, measure="ndcg@10")
-    assert any("area of a mark" in text for text in texts(fine)) and rival(report_on_musique) in fine.alt
+    assert any("area of a mark" in text for text in texts(fine)) and challenger(report_on_musique) in fine.alt
     with pytest.raises(UnknownName):
         plots.scatter(report_on_musique, "convex", "no such system")
     with pytest.raises(UnknownName):

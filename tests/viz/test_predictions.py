@@ -15,7 +15,7 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
-from kgot_lab.viz.stepping.predictions import ASKED_ABOUT, Prediction, predictions
+from kgot_lab.viz.stepping.predictions import QUESTION_KINDS, Prediction, predictions
 from kgot_lab.viz.stepping.stepper import stepper
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
@@ -123,7 +123,7 @@ def test_the_same_run_is_asked_about_the_same_way_each_time(trace):
 
 def test_always_giving_the_commonest_answer_is_right_less_than_three_times_in_five():
     guess = constant_guess(asked for path in TRACES for asked in predictions(load_run(path).events))
-    assert guess.questions > 80 and set(guess.kinds) == set(ASKED_ABOUT)
+    assert guess.questions > 80 and set(guess.kinds) == set(QUESTION_KINDS)
     assert guess.share < 0.6 and guess.right_with_key / guess.questions < 0.4
 
 

@@ -19,19 +19,19 @@ from kgot_lab.loop.state import ledger
 from kgot_lab.types import Message, Prompt, Usage
 from kgot_lab.viz.plots.questions import (
     TEN_PLOTS,
-    category_of,
     category_success,
-    ends_by_level,
-    graded_ends,
+    graded_outcomes,
     graded_success,
+    outcomes_by_level,
     role_costs,
     save_ten_plots,
     steps_of_people,
     success_by_level,
+    tool_category,
     tool_choice_flow,
     tool_coverage,
     tool_match,
-    tools_in_questions,
+    tool_usage,
 )
 
 WEB, CODE = ("A web browser", "a search engine"), ("Python",)
@@ -104,7 +104,7 @@ def test_steps_of_people_are_counted_for_all_and_for_correct_questions():
 def test_grades_are_drawn_with_the_five_measures():
     assert (
         "correct .600, not attempted .200, incorrect .200, correct given attempted .750, F .667"
-        in graded_ends(GRADED).alt
+        in graded_outcomes(GRADED).alt
     )
     assert [row["group"] for row in graded_success(GRADED).numbers] == ["Art", "Sports", "all"]
 
@@ -120,7 +120,7 @@ def test_grades_are_drawn_with_the_five_measures():
     ],
 )  # fmt: skip
 def test_a_tool_of_ours_and_one_of_a_persons_belong_to_a_kind(tool, kind):
-    assert category_of(tool) == kind
+    assert tool_category(tool) == kind
 
 
 def test_coverage_is_the_share_of_the_kinds_a_person_used():
@@ -135,7 +135,7 @@ def test_tools_are_matched_followed_to_success_and_counted_once_a_question():
     }  # fmt: skip
     flows = {(row["tools"], row["answer"]): row["questions"] for row in tool_choice_flow(RUN).numbers}
     assert flows == {("all of them", "correct"): 2, ("half", "not correct"): 1, ("less", "not correct"): 2}
-    assert {row["tool"]: row["questions"] for row in tools_in_questions(RUN).numbers} == {
+    assert {row["tool"]: row["questions"] for row in tool_usage(RUN).numbers} == {
         "search": 4,
         "python": 1,
     }
@@ -159,9 +159,9 @@ def test_costs_are_by_role_with_their_rates():
 @every(
     ("draw", "said"),
     [
-        (success_by_level, "no levels"), (ends_by_level, "no levels"), (steps_of_people, "no steps"), (graded_success, "no grades"),
-        (graded_ends, "no grades"), (tool_match, "no tools"), (tool_choice_flow, "no tools"), (category_success, "no tools"),
-        (tools_in_questions, "no tool was used"),
+        (success_by_level, "no levels"), (outcomes_by_level, "no levels"), (steps_of_people, "no steps"), (graded_success, "no grades"),
+        (graded_outcomes, "no grades"), (tool_match, "no tools"), (tool_choice_flow, "no tools"), (category_success, "no tools"),
+        (tool_usage, "no tool was used"),
     ],
 )  # fmt: skip
 def test_what_a_set_does_not_tell_is_said(draw, said):
@@ -184,6 +184,7 @@ def test_each_plot_is_a_picture_and_a_summary_in_the_folder_of_the_run(tmp_path)
         )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["png", "pdf"])
 def test_other_kinds_of_pictures_can_be_had(tmp_path, kind):
     append_result(tmp_path / "receipts.jsonl", RUN[0])
@@ -193,12 +194,12 @@ def test_other_kinds_of_pictures_can_be_had(tmp_path, kind):
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="no receipts of questions"):
+    with pytest.raises(BadInput, match="no question results"):
         list(save_ten_plots(tmp_path))
 
 
 def test_every_question_ends_in_one_way():
-    row = ends_by_level(RUN).numbers[-1]
+    row = outcomes_by_level(RUN).numbers[-1]
     ends = {"correct": 1, "correct, forced": 1, "close call": 1, "wrong, forced": 1, "error": 1, "wrong": 0}
     assert {name: row[name] for name in ends} == ends and row["questions"] == 5
 

@@ -11,7 +11,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.external_requests import references
-from kgot_lab.viz.notebook_page import _slides, read_notebook, slides_of, write_slides
+from kgot_lab.viz.notebook_page import _split_slides, build_slides, read_notebook, write_slides
 
 pytest.importorskip("nbconvert")
 
@@ -49,7 +49,7 @@ def articles(page):
 
 
 def test_each_heading_with_something_below_it_is_a_slide(tmp_path):
-    page = slides_of(
+    page = build_slides(
         notebook(
             tmp_path,
             "# Why?\n\nOne. Two.\n\n## Because\n\n- **a** first\n- second `b`",
@@ -68,7 +68,7 @@ def test_pictures_tables_and_code_are_on_the_slide_of_their_heading_and_answers_
         "# T?", ("import os", {}), "## S\n\nLook.", ("show(1)", {"image/svg+xml": SVG}), "**1.** And a table.",
         ("show(2)", {"text/html": table}), ("answer = ...\nlab.exercise(answer, 3)", {"text/plain": "not yet"}),
     ]  # fmt: skip
-    title, picture, exercise = articles(slides_of(notebook(tmp_path, *cells)))
+    title, picture, exercise = articles(build_slides(notebook(tmp_path, *cells)))
     assert "import" in title and '<circle r="4"' in picture and "Look." in picture
     assert "<td>1 &lt; 2</td>" in exercise and "exercise(" not in title + picture + exercise
 
@@ -78,7 +78,7 @@ def test_each_exercise_of_a_notebook_begins_a_slide(path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
     asked = sum(len(re.findall(r"^\*\*\d+\.\*\*", text, re.MULTILINE)) for text in texts)
-    slides = list(_slides(read_notebook(path).cells))
+    slides = list(_split_slides(read_notebook(path).cells))
     assert sum(bool(re.match(r"\*\*\d+\.\*\*", slide[0].source)) for slide in slides) == asked
     assert 8 < len(slides) < 60
 
@@ -94,14 +94,14 @@ def test_slides_stand_in_one_file_beside_others(tmp_path):
 def test_a_file_that_is_no_notebook_is_named(tmp_path, text):
     (path := tmp_path / "b.ipynb").write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=r"b\.ipynb"):
-        slides_of(path)
+        build_slides(path)
 
 
 def test_a_missing_notebook_and_one_without_anything_are_named(tmp_path):
     with pytest.raises(BadInput, match="cannot be read"):
-        slides_of(tmp_path / "none.ipynb")
+        build_slides(tmp_path / "none.ipynb")
     with pytest.raises(BadInput, match="nothing to make slides of"):
-        slides_of(notebook(tmp_path))
+        build_slides(notebook(tmp_path))
 
 
 def test_nothing_of_a_notebook_is_run_or_fetched(tmp_path):
@@ -110,7 +110,7 @@ def test_nothing_of_a_notebook_is_run_or_fetched(tmp_path):
         "## S\n\n<script>alert(1)</script> [a](javascript:alert(1))",
         ("show()", {"text/plain": "7"}),
     ]
-    page = slides_of(notebook(tmp_path, *cells))
+    page = build_slides(notebook(tmp_path, *cells))
     assert "default-src 'none'" in page and "script-src" not in page and references(page, beside=True) == ()
     with pytest.raises(BadInput, match="would fetch what is not in it"):
-        slides_of(notebook(tmp_path, "# T\n\n![b](https://x.example/b.png)"))
+        build_slides(notebook(tmp_path, "# T\n\n![b](https://x.example/b.png)"))

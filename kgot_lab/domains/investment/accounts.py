@@ -16,11 +16,16 @@ from typing import Literal, get_args
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
-from kgot_lab.domains.investment.view import LONGEST_ID, storable_text, upper
+from kgot_lab.domains.investment.view import MAX_ID_LENGTH, normalize_symbol, storable_text
 from kgot_lab.errors import BadInput, UnknownName, require
-from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
+from kgot_lab.memory.claims.claim import (
+    from_microseconds,
+    from_microseconds_or_none,
+    to_microseconds,
+    utc_now,
+)
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import InTables, TableStorage
+from kgot_lab.memory.tables import TableBacked, TableStorage
 from kgot_lab.types import Json
 
 RiskTolerance = Literal["conservative", "moderate", "aggressive"]
@@ -66,7 +71,7 @@ class OutboxEntry:
     sent_at: datetime | None
 
 
-class Accounts(InTables):
+class Accounts(TableBacked):
     """Accounts in tables.
 
     `now` is the clock, and `new_owner` creates the keys by which the graph knows an owner.
@@ -93,16 +98,18 @@ class Accounts(InTables):
         Raises BadInput if there is no such profile.
         """
         with self.storage.reading():
-            ((owner, risk, horizon, goals, preferences),) = self._profile(user) or self._refuse_unknown()
-            user = _user(user)
+            ((owner, risk, horizon, goals, preferences),) = (
+                self._read_profile(user) or self._refuse_unknown_user()
+            )
+            user = _check_user(user)
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
         held = tuple(
-            HeldPosition(symbol, Decimal(shares), Decimal(cost), moment(at))
+            HeldPosition(symbol, Decimal(shares), Decimal(cost), from_microseconds(at))
             for symbol, shares, cost, at in positions
         )
-        told = tuple(json.loads(goals)), json.loads(preferences)
-        return UserAccount(user, owner, risk, horizon, *told, held, tuple(symbol for (symbol,) in watched))
+        parsed = tuple(json.loads(goals)), json.loads(preferences)
+        return UserAccount(user, owner, risk, horizon, *parsed, held, tuple(symbol for (symbol,) in watched))
 
     # --- changes ---
 
@@ -116,20 +123,24 @@ class Accounts(InTables):
         preferences: Mapping[str, Json] | None = None,
     ) -> UserAccount:
         """Create or replace the profile of a user, who keeps the first owner key."""
-        user = _user(user)
+        user = _check_user(user)
         require(horizon, str, "a horizon is a text")
         if risk_tolerance not in get_args(RiskTolerance):
             raise UnknownName("risk tolerance", str(risk_tolerance), get_args(RiskTolerance))
         try:
-            told = {
+            serialized = {
                 "goals": json.dumps(list(goals), allow_nan=False),
                 "preferences": json.dumps(dict(preferences or {}), allow_nan=False),
             }
         except (TypeError, ValueError):
             raise BadInput("goals and preferences are JSON: texts, numbers, lists and dictionaries") from None
-        values = told | {"user": user, "risk_tolerance": risk_tolerance, "horizon": storable_text(horizon)}
+        values = serialized | {
+            "user": user,
+            "risk_tolerance": risk_tolerance,
+            "horizon": storable_text(horizon),
+        }
         with self.storage.changing():
-            if self._profile(user):
+            if self._read_profile(user):
                 self.storage.rows(sql.CHANGE_PROFILE, values)
             else:
                 self.storage.rows(sql.NEW_PROFILE, values | {"owner": self._new_owner()})
@@ -142,26 +153,30 @@ class Accounts(InTables):
 
         Raises BadInput if the symbol is empty or an amount is no number, without repeating the input.
         """
-        key = {"user": _user(user), "symbol": _symbol(symbol, "a position")}
-        count = _amount(shares, "the shares of a position")
-        cost = _amount(average_cost, "the average cost of a position")
+        key = {"user": _check_user(user), "symbol": _check_symbol(symbol, "a position")}
+        count = _check_amount(shares, "the shares of a position")
+        cost = _check_amount(average_cost, "the average cost of a position")
         with self.storage.changing():
-            self._profile(user) or self._refuse_unknown()
+            self._read_profile(user) or self._refuse_unknown_user()
             if not count:
                 self.storage.rows(sql.END_POSITION, key)
             else:
-                values = {"shares": str(count), "avg_cost": str(cost), "at": instant(self.now(), "now")}
+                values = {
+                    "shares": str(count),
+                    "avg_cost": str(cost),
+                    "at": to_microseconds(self.now(), "now"),
+                }
                 self.storage.rows(sql.SET_POSITION, key | values)
 
     def watch(self, user: str, symbol: str, *, stop: bool = False) -> None:
         """Add an asset to a user's watchlist, or remove it."""
-        key = {"user": _user(user), "symbol": _symbol(symbol, "an entry of a watchlist")}
+        key = {"user": _check_user(user), "symbol": _check_symbol(symbol, "an entry of a watchlist")}
         with self.storage.changing():
-            self._profile(user) or self._refuse_unknown()
+            self._read_profile(user) or self._refuse_unknown_user()
             if stop:
                 self.storage.rows(sql.UNWATCH, key)
             else:
-                self.storage.rows(sql.WATCH, key | {"at": instant(self.now(), "now")})
+                self.storage.rows(sql.WATCH, key | {"at": to_microseconds(self.now(), "now")})
 
     # --- the outbox ---
 
@@ -170,22 +185,28 @@ class Accounts(InTables):
         with self.storage.changing():
             if self.storage.rows(sql.IN_OUTBOX, {"key": briefing.key}):
                 return False
-            self._profile(briefing.user) or self._refuse_unknown()
+            self._read_profile(briefing.user) or self._refuse_unknown_user()
             body = json.dumps(briefing.to_json(), sort_keys=True)
-            at = instant(self.now(), "now")
-            self.storage.rows(sql.POST, {"key": briefing.key, "user": briefing.user, "body": body, "at": at})
+            at = to_microseconds(self.now(), "now")
+            self.storage.rows(
+                sql.POST_BRIEFING, {"key": briefing.key, "user": briefing.user, "body": body, "at": at}
+            )
             return True
 
     def outbox(self, *, unsent: bool = False) -> tuple[OutboxEntry, ...]:
         """Return the posted briefings, the oldest first, or only the `unsent` ones."""
         return tuple(
-            OutboxEntry(key, user, json.loads(body), moment(created), open_moment(sent))
-            for key, user, body, created, sent in self.storage.rows(sql.UNSENT if unsent else sql.POSTED)
+            OutboxEntry(
+                key, user, json.loads(body), from_microseconds(created), from_microseconds_or_none(sent)
+            )
+            for key, user, body, created, sent in self.storage.rows(
+                sql.UNSENT_BRIEFINGS if unsent else sql.POSTED_BRIEFINGS
+            )
         )
 
     def sent_briefings(self, user: str) -> frozenset[str]:
         """Return the keys of all briefings ever posted for a user."""
-        return frozenset(key for (key,) in self.storage.rows(sql.TOLD, {"user": _user(user)}))
+        return frozenset(key for (key,) in self.storage.rows(sql.POSTED_KEYS, {"user": _check_user(user)}))
 
     def mark_sent(self, key: str) -> None:
         """Record that a briefing was sent. The first time counts."""
@@ -193,14 +214,14 @@ class Accounts(InTables):
             key = storable_text(key)
             if not self.storage.rows(sql.IN_OUTBOX, {"key": key}):
                 raise BadInput("no briefing in the outbox has this key; take one of outbox()")
-            self.storage.rows(sql.MARK_SENT, {"key": key, "at": instant(self.now(), "now")})
+            self.storage.rows(sql.MARK_SENT, {"key": key, "at": to_microseconds(self.now(), "now")})
 
     # --- helpers ---
 
-    def _profile(self, user: str) -> list[tuple[str, RiskTolerance, str, str, str]]:
-        return self.storage.rows(sql.PROFILE, {"user": _user(user)})
+    def _read_profile(self, user: str) -> list[tuple[str, RiskTolerance, str, str, str]]:
+        return self.storage.rows(sql.PROFILE, {"user": _check_user(user)})
 
-    def _refuse_unknown(self) -> list[tuple[str, RiskTolerance, str, str, str]]:
+    def _refuse_unknown_user(self) -> list[tuple[str, RiskTolerance, str, str, str]]:
         raise BadInput("this user has no profile; make one with set_profile")
 
 
@@ -214,19 +235,19 @@ def open_accounts(
     return Accounts(open_tables(sql.ACCOUNTS_LAYOUT, place, namespace=namespace), now=now)
 
 
-def _user(user: str) -> str:
-    if not isinstance(user, str) or not user.strip() or len(user) > LONGEST_ID:
-        raise BadInput(f"a user has a name or a number, as a text of at most {LONGEST_ID} characters")
+def _check_user(user: str) -> str:
+    if not isinstance(user, str) or not user.strip() or len(user) > MAX_ID_LENGTH:
+        raise BadInput(f"a user has a name or a number, as a text of at most {MAX_ID_LENGTH} characters")
     return storable_text(user)
 
 
-def _symbol(symbol: str, what: str) -> str:
-    if not upper(symbol):
+def _check_symbol(symbol: str, what: str) -> str:
+    if not normalize_symbol(symbol):
         raise BadInput(f"{what} has the symbol of an asset, such as AAPL; give it")
-    return upper(symbol)
+    return normalize_symbol(symbol)
 
 
-def _amount(value: Decimal | int | str, what: str) -> Decimal:
+def _check_amount(value: Decimal | int | str, what: str) -> Decimal:
     """Convert a number to an exact Decimal.
 
     Floats are refused, because they are not exact.

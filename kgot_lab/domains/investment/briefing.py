@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kgot_lab.domains.investment.reach import DECAYS, PathHop, ReachedAsset, reach
-from kgot_lab.domains.investment.view import DatedNode, InvestmentView, shown_name, upper
+from kgot_lab.domains.investment.view import DatedNode, InvestmentView, display_name, normalize_symbol
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json, Node
 
@@ -37,18 +37,20 @@ class Wishes:
 
         Raises BadInput if they are invalid.
         """
-        given = preferences.get("briefings", {})
+        settings = preferences.get("briefings", {})
         try:
-            if not isinstance(given, Mapping) or not given.keys() <= cls.__dataclass_fields__.keys():
+            if not isinstance(settings, Mapping) or not settings.keys() <= cls.__dataclass_fields__.keys():
                 raise TypeError
-            sets = {name: frozenset(map(str, given[name])) for name in ("muted", "actions") if name in given}
-            wishes = cls(**dict(given) | sets)
+            set_values = {
+                name: frozenset(map(str, settings[name])) for name in ("muted", "actions") if name in settings
+            }
+            wishes = cls(**dict(settings) | set_values)
             float(wishes.least_strength), float(wishes.least_weight)
             return wishes
         except (TypeError, ValueError):
-            known = ", ".join(cls.__dataclass_fields__)
+            names = ", ".join(cls.__dataclass_fields__)
             raise BadInput(
-                f"preferences for briefings are {known}: two numbers, two lists, and true or false"
+                f"preferences for briefings are {names}: two numbers, two lists, and true or false"
             ) from None
 
 
@@ -103,7 +105,7 @@ class Briefing:
             f"{self.action} signal, strength {self.strength:.2f}, for {', '.join(symbols)}: {self.summary}"
         ]
         lines += [f"path: {each} (weight {each.weight:.2f})" for each in self.reached]
-        lines += [f"evidence: {shown_name(each)} ({each.id})" for each in self.evidence]
+        lines += [f"evidence: {display_name(each)} ({each.id})" for each in self.evidence]
         until = self.live_until.isoformat() if self.live_until else "no time that is known"
         return "\n".join(
             [*lines, f"generated {self.generated_at.isoformat()}, fresh until {until}", DISCLAIMER]
@@ -117,7 +119,7 @@ class Briefing:
             "action": self.action,
             "strength": self.strength,
             "symbols": [each.symbol for each in self.reached],
-            "paths": [[_hop(hop) for hop in each.path] for each in self.reached],
+            "paths": [[_hop_to_json(hop) for hop in each.path] for each in self.reached],
             "weights": [each.weight for each in self.reached],
             "evidence": [each.id for each in self.evidence],
             "generated_at": self.generated_at.isoformat(),
@@ -151,13 +153,17 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
     Each has the live nodes that it was derived from.
     """
     with view.reading():
-        found = [each for each in view.nodes("Insight") if Signal(each).action]
-        edges = view.edges_from([each.node.id for each in found], ["derived_from"])
-        sources = {each.node.id: each.node for each in view.nodes_by_id(edge.edge.target for edge in edges)}
+        insights = [insight for insight in view.nodes("Insight") if Signal(insight).action]
+        edges = view.edges_from([insight.node.id for insight in insights], ["derived_from"])
+        sources = {
+            insight.node.id: insight.node for insight in view.nodes_by_id(edge.edge.target for edge in edges)
+        }
     by_signal: dict[str, dict[str, Node]] = {}
     for edge in edges:
         by_signal.setdefault(edge.edge.source, {})[edge.edge.target] = sources[edge.edge.target]
-    return tuple(Signal(each, tuple(by_signal.get(each.node.id, {}).values()), view.time) for each in found)
+    return tuple(
+        Signal(insight, tuple(by_signal.get(insight.node.id, {}).values()), view.time) for insight in insights
+    )
 
 
 def decide(
@@ -167,16 +173,16 @@ def decide(
 
     This is a pure function of its arguments.
     """
-    if unwanted := _unwanted(signal, wishes):
+    if unwanted := _reason_against(signal, wishes):
         return unwanted
-    wanted = holdings.held | (holdings.watched if wishes.watchlist else frozenset())
-    wanted -= {upper(symbol) for symbol in wishes.muted}
-    theirs = [each for each in reached if each.symbol in wanted]
-    near = tuple(each for each in theirs if each.weight >= wishes.least_weight)
-    if not near:
+    symbols = holdings.held | (holdings.watched if wishes.watchlist else frozenset())
+    symbols -= {normalize_symbol(symbol) for symbol in wishes.muted}
+    relevant = [asset for asset in reached if asset.symbol in symbols]
+    strong_enough = tuple(asset for asset in relevant if asset.weight >= wishes.least_weight)
+    if not strong_enough:
         return Withheld(
             "what it reaches is too far away"
-            if theirs
+            if relevant
             else "it reaches nothing that the user holds or watches"
         )
     properties = signal.insight.node.properties
@@ -186,15 +192,15 @@ def decide(
         signal.action,
         signal.strength,
         str(properties["summary"]),
-        near,
+        strong_enough,
         holdings.held,
         signal.evidence,
         signal.insight.created_at,
-        min((each.live_until for each in near if each.live_until is not None), default=None),
+        min((asset.live_until for asset in strong_enough if asset.live_until is not None), default=None),
     )
 
 
-def _unwanted(signal: Signal, wishes: Wishes) -> Withheld | None:
+def _reason_against(signal: Signal, wishes: Wishes) -> Withheld | None:
     """Return why a signal cannot be the reason for a briefing, whatever it reaches, or None."""
     if not signal.action:
         return Withheld("it is no signal with an action")
@@ -214,7 +220,7 @@ def briefings(
     wishes: Wishes = Wishes(),
     *,
     decays: Mapping[str, float] = DECAYS,
-    told: Container[str] = (),
+    posted_keys: Container[str] = (),
 ) -> Iterable[Briefing]:
     """Yield the briefings that a user's view of the graph calls for now, by signal.
 
@@ -223,14 +229,14 @@ def briefings(
     """
     for signal in signals(view):
         if (
-            _unwanted(signal, wishes)
-            or briefing_key(holdings.user, signal.insight.node.id, signal.action) in told
+            _reason_against(signal, wishes)
+            or briefing_key(holdings.user, signal.insight.node.id, signal.action) in posted_keys
         ):
             continue
-        decided = decide(signal, reach(view, signal.insight.node.id, decays=decays), holdings, wishes)
-        if isinstance(decided, Briefing):
-            yield decided
+        decision = decide(signal, reach(view, signal.insight.node.id, decays=decays), holdings, wishes)
+        if isinstance(decision, Briefing):
+            yield decision
 
 
-def _hop(hop: PathHop) -> list[Json]:
+def _hop_to_json(hop: PathHop) -> list[Json]:
     return [hop.source.id, hop.by, hop.target.id, hop.forward]

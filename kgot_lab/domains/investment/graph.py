@@ -14,17 +14,17 @@ from pathlib import Path
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.versions import (
     LIFETIMES,
-    EdgeIds,
-    GivenEnds,
+    EdgeKey,
+    ExplicitExpiries,
     GraphChange,
     Lifetime,
-    edge_ids,
-    edge_in_order,
+    check_owner,
+    check_storable_key,
+    edge_key,
     last_time,
-    one_each,
+    merge_nodes_by_id,
+    normalize_edge,
     ownership_faults,
-    require_key,
-    require_owner,
 )
 from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView, storable_text
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
@@ -32,9 +32,9 @@ from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.claims.claim import instant, open_instant, utc_now
+from kgot_lab.memory.claims.claim import to_microseconds, to_microseconds_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import InTables, TableStorage
+from kgot_lab.memory.tables import TableBacked, TableStorage
 from kgot_lab.types import Edge, Node
 
 
@@ -43,7 +43,7 @@ class GraphUpdate:
     """The result of a write: ids of new or changed nodes, such edges, the number unchanged, and warnings."""
 
     nodes: tuple[str, ...] = ()
-    edges: tuple[EdgeIds, ...] = ()
+    edges: tuple[EdgeKey, ...] = ()
     unchanged: int = 0
     warnings: tuple[Fault, ...] = ()
 
@@ -51,7 +51,7 @@ class GraphUpdate:
         return bool(self.nodes or self.edges)
 
 
-class InvestmentGraph(InTables):
+class InvestmentGraph(TableBacked):
     """An investment graph in tables.
 
     `now` is its clock, `lifetimes` set how long facts stay fresh, and `vocabulary` the allowed types. Time
@@ -75,20 +75,20 @@ class InvestmentGraph(InTables):
 
         It has the shared and the owner's nodes and edges that were live then.
         """
-        require_owner(owner)
+        check_owner(owner)
         return InvestmentView(
             self.storage,
             owner,
-            self._time() if at is None else instant(at, "the time of a view"),
+            self._current_time() if at is None else to_microseconds(at, "the time of a view"),
             self.vocabulary,
         )
 
-    def _time(self) -> int:
+    def _current_time(self) -> int:
         """Return the current time, or that of the last change if the clock is behind it.
 
         So the last write is always visible.
         """
-        return last_time(self.storage, instant(self.now(), "now"))
+        return last_time(self.storage, to_microseconds(self.now(), "now"))
 
     # --- writing ---
 
@@ -98,7 +98,7 @@ class InvestmentGraph(InTables):
         edges: Iterable[Edge] = (),
         *,
         owner: str = "",
-        expires_at: Mapping[str | EdgeIds, datetime | None] | None = None,
+        expires_at: Mapping[str | EdgeKey, datetime | None] | None = None,
     ) -> GraphUpdate:
         """Write new nodes and edges, or new properties of existing ones (None removes one), all or none.
 
@@ -106,71 +106,72 @@ class InvestmentGraph(InTables):
         `lifetimes` say, and writing something again never makes it expire earlier. Writing what exists
         changes nothing. Raises BadInput with all faults that the vocabulary finds.
         """
-        nodes, edges = one_each(nodes), [edge_in_order(edge, self.vocabulary) for edge in edges]
-        require_owner(owner)
-        given = {
-            key: open_instant(time, "the time something expires") for key, time in (expires_at or {}).items()
+        nodes, edges = merge_nodes_by_id(nodes), [normalize_edge(edge, self.vocabulary) for edge in edges]
+        check_owner(owner)
+        explicit = {
+            key: to_microseconds_or_none(time, "the time something expires")
+            for key, time in (expires_at or {}).items()
         }
-        if strange := sorted(
-            map(str, given.keys() - {node.id for node in nodes} - set(map(edge_ids, edges)))
+        if unknown := sorted(
+            map(str, explicit.keys() - {node.id for node in nodes} - set(map(edge_key, edges)))
         ):
             raise BadInput(
-                f"expires_at names {short_repr(strange[0])}, which is not among what is written; give its id, or (source, type, target)"
+                f"expires_at names {short_repr(unknown[0])}, which is not among what is written; give its id, or (source, type, target)"
             )
         with self.storage.changing():
             change = GraphChange(self.storage, owner, self.now)
-            there = change.last_nodes(
+            existing = change.last_nodes(
                 {node.id for node in nodes} | {end for edge in edges for end in (edge.source, edge.target)}
             )
-            written = {node.id: _updated(there.get(node.id), node) for node in nodes}
-            known = {id: dated.node for id, dated in there.items()} | written
+            written = {node.id: _merge_node(existing.get(node.id), node) for node in nodes}
+            known = {id: dated.node for id, dated in existing.items()} | written
             types = {id: node.labels[0] for id, node in known.items() if len(node.labels) == 1}
-            found = [
-                *ownership_faults(nodes, there, owner),
+            faults_found = [
+                *ownership_faults(nodes, existing, owner),
                 *faults(self.vocabulary, written.values(), edges, types=types),
             ]
-            warnings = refuse_faulty(found)
-            new = tuple(
+            warnings = refuse_faulty(faults_found)
+            changed_nodes = tuple(
                 node.id
                 for node in written.values()
-                if change.keep_node(node, there.get(node.id), self.lifetimes, given)
+                if change.write_node(node, existing.get(node.id), self.lifetimes, explicit)
             )
-            new_edges = self._keep_edges(change, edges, known, given)
+            changed_edges = self._write_edges(change, edges, known, explicit)
         return GraphUpdate(
-            new,
-            new_edges,
-            len(written) + len(set(map(edge_ids, edges))) - len(new) - len(new_edges),
+            changed_nodes,
+            changed_edges,
+            len(written) + len(set(map(edge_key, edges))) - len(changed_nodes) - len(changed_edges),
             warnings,
         )
 
-    def expire(self, *what: str | EdgeIds, owner: str = "") -> GraphUpdate:
+    def expire(self, *targets: str | EdgeKey, owner: str = "") -> GraphUpdate:
         """Expire nodes (by id) and edges (by source, type and target) now. They stay in the history.
 
         Those that have already ended are not changed.
         """
-        require_owner(owner)
-        for each in what:
-            for part in (each,) if isinstance(each, str) else each:
-                require_key(part, "what is to end")
+        check_owner(owner)
+        for target in targets:
+            for part in (target,) if isinstance(target, str) else target:
+                check_storable_key(part, "what is to end")
         with self.storage.changing():
             change = GraphChange(self.storage, owner, self.now)
-            there = change.last_nodes(each for each in what if isinstance(each, str))
-            edges = change.last_edges(each[0] for each in what if not isinstance(each, str))
-            ended_nodes, ended_edges = list[str](), list[EdgeIds]()
-            for each in dict.fromkeys(what):
-                if isinstance(each, str):
-                    node = there.get(each)
+            existing = change.last_nodes(target for target in targets if isinstance(target, str))
+            edges = change.last_edges(target[0] for target in targets if not isinstance(target, str))
+            ended_nodes, ended_edges = list[str](), list[EdgeKey]()
+            for target in dict.fromkeys(targets):
+                if isinstance(target, str):
+                    node = existing.get(target)
                     if node is None or node.owner != owner:
                         raise BadInput(
-                            f"there is no node {short_repr(each)} of this owner; look at the ids of view().nodes()"
+                            f"there is no node {short_repr(target)} of this owner; look at the ids of view().nodes()"
                         )
-                    ended_nodes += [each] * change.end_node(node)
+                    ended_nodes += [target] * change.expire_node(node)
                 else:
-                    if each not in edges:
+                    if target not in edges:
                         raise BadInput(
-                            f"there is no edge {short_repr(each)} of this owner; look at view().edges()"
+                            f"there is no edge {short_repr(target)} of this owner; look at view().edges()"
                         )
-                    ended_edges += [each] * change.end_edge(edges[each])
+                    ended_edges += [target] * change.expire_edge(edges[target])
         return GraphUpdate(tuple(ended_nodes), tuple(ended_edges))
 
     def note_indicator(self, name: str, values: Mapping[datetime, float], *, source: str = "") -> int:
@@ -178,20 +179,23 @@ class InvestmentGraph(InTables):
 
         Existing values are revised.
         """
-        require_key(name, "the name of an indicator, such as CPI,")
+        check_storable_key(name, "the name of an indicator, such as CPI,")
         require(source, str, "the source of an indicator is a text")
         for value in values.values():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise BadInput(f"a value of {name} is a finite number, not {describe_value(value)}")
         source = storable_text(source)
-        new = {
-            instant(time, f"the time of a value of {name}"): float(value) for time, value in values.items()
+        by_period = {
+            to_microseconds(time, f"the time of a value of {name}"): float(value)
+            for time, value in values.items()
         }
         with self.storage.changing():
             change = GraphChange(self.storage, "", self.now)
-            rows = self.storage.rows(sql.VALUES_THEN, {"name": name, "at": FOREVER})
-            there = {period: (value, said_by) for period, value, said_by in rows}
-            changed = {period: value for period, value in new.items() if there.get(period) != (value, source)}
+            rows = self.storage.rows(sql.INDICATOR_VALUES_THEN, {"name": name, "at": FOREVER})
+            stored = {period: (value, said_by) for period, value, said_by in rows}
+            changed = {
+                period: value for period, value in by_period.items() if stored.get(period) != (value, source)
+            }
             for period, value in changed.items():
                 change.begin()
                 key = {"name": name, "period": period, "at": change.at}
@@ -199,20 +203,24 @@ class InvestmentGraph(InTables):
                 self.storage.rows(sql.OPEN_VALUE, key | {"value": value, "source": source})
         return len(changed)
 
-    def _keep_edges(
-        self, change: GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node], given: GivenEnds
-    ) -> tuple[EdgeIds, ...]:
-        there = change.last_edges(edge.source for edge in edges)
-        own = change.own_classes(edges, nodes, self.vocabulary)
-        changed: dict[EdgeIds, None] = {}
+    def _write_edges(
+        self,
+        change: GraphChange,
+        edges: Sequence[Edge],
+        nodes: Mapping[str, Node],
+        explicit: ExplicitExpiries,
+    ) -> tuple[EdgeKey, ...]:
+        existing = change.last_edges(edge.source for edge in edges)
+        classes_by_asset = change.classes_by_asset(edges, nodes, self.vocabulary)
+        changed: dict[EdgeKey, None] = {}
         for edge in edges:
-            identity = edge_ids(edge)
-            classes = {each for end in (edge.source, edge.target) for each in own.get(end, ())}
-            kept = change.keep_edge(
-                edge, there.get(identity), nodes[edge.source], classes, self.lifetimes, given
+            identity = edge_key(edge)
+            classes = {each for end in (edge.source, edge.target) for each in classes_by_asset.get(end, ())}
+            written = change.write_edge(
+                edge, existing.get(identity), nodes[edge.source], classes, self.lifetimes, explicit
             )
-            if kept is not None:
-                there[identity], changed[identity] = kept, None
+            if written is not None:
+                existing[identity], changed[identity] = written, None
         return tuple(changed)
 
 
@@ -232,8 +240,8 @@ def open_investment_graph(
     return InvestmentGraph(storage, vocabulary=vocabulary, lifetimes=lifetimes, now=now)
 
 
-def _updated(there: DatedNode | None, node: Node) -> Node:
+def _merge_node(existing: DatedNode | None, node: Node) -> Node:
     """Merge the new properties of a node over its previous ones."""
     return Node(
-        node.id, node.labels, merged_properties(there.node.properties if there else {}, node.properties)
+        node.id, node.labels, merged_properties(existing.node.properties if existing else {}, node.properties)
     )

@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, shown_name, upper
+from kgot_lab.domains.investment.view import (
+    DatedEdge,
+    DatedNode,
+    InvestmentView,
+    display_name,
+    normalize_symbol,
+)
 from kgot_lab.errors import BadInput, describe_value
-from kgot_lab.memory.claims.claim import open_moment
+from kgot_lab.memory.claims.claim import from_microseconds_or_none
 from kgot_lab.types import Node
 
 # The weight left after a hop. These are settings, not measurements. A hop that is not listed is not walked.
@@ -28,9 +34,14 @@ DECAYS: Mapping[str, float] = {
 }
 OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "owns": 0.6, "correlated": 0.4}
 # from where a walk may start or pass
-_OUTWARD = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}
-_INWARD = ("issued_by", "in_sector", "belongs_to")  # walked backwards, from the whole to its parts
-_ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked in both directions, once in a path
+_OUTWARD_EDGES = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}
+_INWARD_EDGES = ("issued_by", "in_sector", "belongs_to")  # walked backwards, from the whole to its parts
+_CROSS_EDGES = (
+    "supplier",
+    "competes_with",
+    "owns",
+    "correlated",
+)  # walked in both directions, once in a path
 
 
 @dataclass(frozen=True)
@@ -45,9 +56,9 @@ class PathHop:
 
     def __str__(self) -> str:
         return (
-            f"-{self.by}-> {shown_name(self.target)}"
+            f"-{self.by}-> {display_name(self.target)}"
             if self.forward
-            else f"<-{self.by}- {shown_name(self.target)}"
+            else f"<-{self.by}- {display_name(self.target)}"
         )
 
 
@@ -62,10 +73,12 @@ class ReachedAsset:
     live_until: datetime | None
 
     def __str__(self) -> str:
-        return " ".join([shown_name(self.path[0].source if self.path else self.asset), *map(str, self.path)])
+        return " ".join(
+            [display_name(self.path[0].source if self.path else self.asset), *map(str, self.path)]
+        )
 
 
-class _State(NamedTuple):
+class _WalkState(NamedTuple):
     """The state of a walk: its node and type, and what it may not repeat."""
 
     id: str
@@ -75,7 +88,7 @@ class _State(NamedTuple):
     across: bool = False
 
 
-class _Way(NamedTuple):
+class _WeightedPath(NamedTuple):
     """The weight and the path of a walk."""
 
     weight: float
@@ -97,52 +110,63 @@ def reach(
     """
     for name, decay in decays.items():
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
-            said = f"the decay of {name} is a number more than 0 and at most 1, not {describe_value(decay)}"
-            raise BadInput(f"{said}; leave out what is not to be walked")
+            message = (
+                f"the decay of {name} is a number more than 0 and at most 1, not {describe_value(decay)}"
+            )
+            raise BadInput(f"{message}; leave out what is not to be walked")
     with view.reading():
         first = view.node(start)
         nodes = {start: first}
-        begin = _State(start, first.node.labels[0], institutions=int(first.node.labels[0] == "Institution"))
-        ways = {begin: _Way(1.0, ())}
+        begin = _WalkState(
+            start, first.node.labels[0], institutions=int(first.node.labels[0] == "Institution")
+        )
+        best_paths = {begin: _WeightedPath(1.0, ())}
         frontier = [begin]
         while frontier:
-            frontier = _next_level(view, frontier, ways, nodes, decays)
-    return _assets(ways, nodes, first)
+            frontier = _next_level(view, frontier, best_paths, nodes, decays)
+    return _reached_assets(best_paths, nodes, first)
 
 
 def _next_level(
     view: InvestmentView,
-    frontier: list[_State],
-    ways: dict[_State, _Way],
+    frontier: list[_WalkState],
+    best_paths: dict[_WalkState, _WeightedPath],
     nodes: dict[str, DatedNode],
     decays: Mapping[str, float],
-) -> list[_State]:
+) -> list[_WalkState]:
     """Extend every state of a level by one hop, and return the states that got a better path.
 
     A few queries serve the whole level.
     """
     edges = _edges_around(view, {state.id for state in frontier}, decays)
     ends = {
-        end for found in edges.values() for edge, _ in found for end in (edge.edge.source, edge.edge.target)
+        end
+        for extended in edges.values()
+        for edge, _ in extended
+        for end in (edge.edge.source, edge.edge.target)
     }
     nodes.update({each.node.id: each for each in view.nodes_by_id(ends - nodes.keys())})
-    found: list[tuple[_State, _Way]] = []
-    own = _with_own_class(view, {id for id in ends if nodes[id].node.labels[0] == "Asset"})
+    extended: list[tuple[_WalkState, _WeightedPath]] = []
+    with_own_class = _assets_with_own_class(view, {id for id in ends if nodes[id].node.labels[0] == "Asset"})
     for state in frontier:
-        way = ways[state]
+        path = best_paths[state]
         for edge, forward in edges.get(state.id, ()):
             id = edge.edge.target if forward else edge.edge.source
-            after = _after(state, edge.edge.type, forward, id, nodes[id].node.labels[0], own)
-            if after is not None:
-                expires = _sooner((edge.expires, nodes[id].expires))
+            next_state = _next_state(
+                state, edge.edge.type, forward, id, nodes[id].node.labels[0], with_own_class
+            )
+            if next_state is not None:
+                expires = _earliest_expiry((edge.expires, nodes[id].expires))
                 hop = PathHop(nodes[state.id].node, edge.edge.type, nodes[id].node, forward, expires)
-                found.append((after, _Way(way.weight * decays[edge.edge.type], (*way.hops, hop))))
-    better: dict[_State, None] = {}
-    for after, way in found:
-        if after not in ways or way.order < ways[after].order:
-            ways[after] = way
-            better[after] = None
-    return list(better)
+                extended.append(
+                    (next_state, _WeightedPath(path.weight * decays[edge.edge.type], (*path.hops, hop)))
+                )
+    improved: dict[_WalkState, None] = {}
+    for next_state, path in extended:
+        if next_state not in best_paths or path.order < best_paths[next_state].order:
+            best_paths[next_state] = path
+            improved[next_state] = None
+    return list(improved)
 
 
 def _edges_around(
@@ -150,8 +174,8 @@ def _edges_around(
 ) -> dict[str, list[tuple[DatedEdge, bool]]]:
     """Return the edges to walk from some nodes, each with whether it is walked forward."""
     around: dict[str, list[tuple[DatedEdge, bool]]] = {}
-    outward = [type for type in (*dict.fromkeys(_OUTWARD.values()), *_ACROSS) if type in decays]
-    inward = [type for type in (*_INWARD, *_ACROSS) if type in decays]
+    outward = [type for type in (*dict.fromkeys(_OUTWARD_EDGES.values()), *_CROSS_EDGES) if type in decays]
+    inward = [type for type in (*_INWARD_EDGES, *_CROSS_EDGES) if type in decays]
     for edge in view.edges_from(ids, outward):
         around.setdefault(edge.edge.source, []).append((edge, True))
     for edge in view.edges_to(ids, inward):
@@ -159,40 +183,48 @@ def _edges_around(
     return around
 
 
-def _after(state: _State, by: str, forward: bool, id: str, type: str, own: set[str]) -> _State | None:
+def _next_state(
+    state: _WalkState, edge_type: str, forward: bool, id: str, type: str, with_own_class: set[str]
+) -> _WalkState | None:
     """Return the state after a hop, or None if the hop is not allowed."""
-    if by in _ACROSS:
+    if edge_type in _CROSS_EDGES:
         return None if state.across else state._replace(id=id, type=type, across=True)
     if forward:
-        if _OUTWARD.get(state.type) != by or type in ("News", "Insight"):
+        if _OUTWARD_EDGES.get(state.type) != edge_type or type in ("News", "Insight"):
             return None
         institutions = state.institutions + (type == "Institution")
         return None if institutions > 1 else state._replace(id=id, type=type, institutions=institutions)
-    if by == "issued_by" and state.through_class and id in own:
+    if edge_type == "issued_by" and state.through_class and id in with_own_class:
         return None  # its own class replaces the inherited one
-    return state._replace(id=id, type=type, through_class=state.through_class or by == "belongs_to")
+    return state._replace(id=id, type=type, through_class=state.through_class or edge_type == "belongs_to")
 
 
-def _with_own_class(view: InvestmentView, assets: set[str]) -> set[str]:
+def _assets_with_own_class(view: InvestmentView, assets: set[str]) -> set[str]:
     """Return the assets that belong to an asset class themselves."""
     return {edge.edge.source for edge in view.edges_from(assets, ["belongs_to"])} if assets else set()
 
 
-def _assets(
-    ways: Mapping[_State, _Way], nodes: Mapping[str, DatedNode], first: DatedNode
+def _reached_assets(
+    best_paths: Mapping[_WalkState, _WeightedPath], nodes: Mapping[str, DatedNode], first: DatedNode
 ) -> tuple[ReachedAsset, ...]:
-    best: dict[str, _Way] = {}
-    for state, way in ways.items():
-        if state.type == "Asset" and (state.id not in best or way.order < best[state.id].order):
-            best[state.id] = way
+    best_by_asset: dict[str, _WeightedPath] = {}
+    for state, path in best_paths.items():
+        if state.type == "Asset" and (
+            state.id not in best_by_asset or path.order < best_by_asset[state.id].order
+        ):
+            best_by_asset[state.id] = path
     found = []
-    for id in sorted(best, key=lambda id: best[id].order):
-        node, way = nodes[id].node, best[id]
-        until = open_moment(_sooner((first.expires, *(hop.expires for hop in way.hops))))
-        found.append(ReachedAsset(node, upper(node.properties["symbol"]), way.hops, way.weight, until))
+    for id in sorted(best_by_asset, key=lambda id: best_by_asset[id].order):
+        node, path = nodes[id].node, best_by_asset[id]
+        until = from_microseconds_or_none(
+            _earliest_expiry((first.expires, *(hop.expires for hop in path.hops)))
+        )
+        found.append(
+            ReachedAsset(node, normalize_symbol(node.properties["symbol"]), path.hops, path.weight, until)
+        )
     return tuple(found)
 
 
-def _sooner(expiries: Iterable[int | None]) -> int | None:
+def _earliest_expiry(expiries: Iterable[int | None]) -> int | None:
     """Return the earliest expiry, or None if nothing expires."""
     return min((each for each in expiries if each is not None), default=None)

@@ -41,15 +41,19 @@ LAST_TIME = "SELECT coalesce(max(at), :least) FROM changes"
 LAST_NUMBER = "SELECT coalesce(max(id), 0) FROM changes"
 ADD_CHANGE = "INSERT INTO changes (id, at, clock) VALUES (:id, :at, :clock)"
 
-_NODE = "{0}.owner, {0}.id, {0}.type, {0}.properties, {0}.created_at, {0}.expires_at, {0}.opened, {0}.closed"
-_EDGE = "e.owner, e.source, e.type, e.target, e.properties, e.created_at, e.expires_at, e.opened, e.closed"
-_OWN = "{0}.owner IN ('', :owner)"
-_THEN = _OWN + " AND {0}.opened <= :at AND ({0}.closed IS NULL OR {0}.closed > :at)"
-_LIVE = _THEN + " AND ({0}.expires_at IS NULL OR {0}.expires_at > :at)"
+_NODE_COLUMNS = (
+    "{0}.owner, {0}.id, {0}.type, {0}.properties, {0}.created_at, {0}.expires_at, {0}.opened, {0}.closed"
+)
+_EDGE_COLUMNS = (
+    "e.owner, e.source, e.type, e.target, e.properties, e.created_at, e.expires_at, e.opened, e.closed"
+)
+_VISIBLE_TO_OWNER = "{0}.owner IN ('', :owner)"
+_OPEN_THEN = _VISIBLE_TO_OWNER + " AND {0}.opened <= :at AND ({0}.closed IS NULL OR {0}.closed > :at)"
+_LIVE_THEN = _OPEN_THEN + " AND ({0}.expires_at IS NULL OR {0}.expires_at > :at)"
 
-LIVE_NODES = f"SELECT {_NODE.format('n')} FROM nodes n WHERE {_LIVE.format('n')}"
-LIVE_EDGES = f"""SELECT {_EDGE} FROM edges e JOIN nodes s ON s.id = e.source JOIN nodes t ON t.id = e.target
-  WHERE {_LIVE.format("e")} AND {_LIVE.format("s")} AND {_LIVE.format("t")}"""
+LIVE_NODES = f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_LIVE_THEN.format('n')}"
+LIVE_EDGES = f"""SELECT {_EDGE_COLUMNS} FROM edges e JOIN nodes s ON s.id = e.source JOIN nodes t ON t.id = e.target
+  WHERE {_LIVE_THEN.format("e")} AND {_LIVE_THEN.format("s")} AND {_LIVE_THEN.format("t")}"""
 NODES_BY_ID = f"{LIVE_NODES} AND n.id = ANY(:ids)"
 NODES_OF_TYPES = f"{LIVE_NODES} AND n.type = ANY(:types)"
 NODES_BY_SYMBOL = f"{LIVE_NODES} AND n.symbol = :symbol AND n.type = :type"
@@ -57,15 +61,12 @@ NODES_BY_NAME = f"{LIVE_NODES} AND n.name = :name"
 EDGES_FROM = f"{LIVE_EDGES} AND e.source = ANY(:ids) AND e.type = ANY(:types)"
 EDGES_TO = f"{LIVE_EDGES} AND e.target = ANY(:ids) AND e.type = ANY(:types)"
 
-NODE_HISTORY = (
-    f"SELECT {_NODE.format('n')} FROM nodes n WHERE {_OWN.format('n')} AND n.id = :id ORDER BY n.opened"
-)
-EDGE_HISTORY = f"SELECT {_EDGE} FROM edges e WHERE {_OWN.format('e')} AND (e.source = :id OR e.target = :id) ORDER BY e.opened, e.type"
+NODE_HISTORY = f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_VISIBLE_TO_OWNER.format('n')} AND n.id = :id ORDER BY n.opened"
+EDGE_HISTORY = f"""SELECT {_EDGE_COLUMNS} FROM edges e
+  WHERE {_VISIBLE_TO_OWNER.format("e")} AND (e.source = :id OR e.target = :id) ORDER BY e.opened, e.type"""
 
-OPEN_NODES = f"SELECT {_NODE.format('n')} FROM nodes n WHERE {_OWN.format('n')} AND n.closed IS NULL AND n.id = ANY(:ids)"
-OPEN_EDGES = (
-    f"SELECT {_EDGE} FROM edges e WHERE e.owner = :owner AND e.closed IS NULL AND e.source = ANY(:ids)"
-)
+OPEN_NODES = f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_VISIBLE_TO_OWNER.format('n')} AND n.closed IS NULL AND n.id = ANY(:ids)"
+OPEN_EDGES = f"SELECT {_EDGE_COLUMNS} FROM edges e WHERE e.owner = :owner AND e.closed IS NULL AND e.source = ANY(:ids)"
 CLOSE_NODE = "UPDATE nodes SET closed = :at WHERE id = :id AND closed IS NULL AND owner = :owner"
 CLOSE_EDGE = """UPDATE edges SET closed = :at
   WHERE owner = :owner AND source = :source AND type = :type AND target = :target AND closed IS NULL"""
@@ -74,7 +75,7 @@ OPEN_NODE = """INSERT INTO nodes (owner, id, type, name, symbol, properties, cre
 OPEN_EDGE = """INSERT INTO edges (owner, source, type, target, properties, created_at, expires_at, opened)
   VALUES (:owner, :source, :type, :target, :properties, :created_at, :expires_at, :at)"""
 
-VALUES_THEN = """SELECT i.period, i.value, i.source FROM indicators i
+INDICATOR_VALUES_THEN = """SELECT i.period, i.value, i.source FROM indicators i
   WHERE i.name = :name AND i.opened <= :at AND (i.closed IS NULL OR i.closed > :at) ORDER BY i.period"""
 OPEN_VALUE = "INSERT INTO indicators (name, period, value, source, opened) VALUES (:name, :period, :value, :source, :at)"
 CLOSE_VALUE = "UPDATE indicators SET closed = :at WHERE name = :name AND period = :period AND closed IS NULL"
@@ -111,8 +112,8 @@ WATCH = "INSERT INTO watchlist (user_id, symbol, added_at) VALUES (:user, :symbo
 UNWATCH = "DELETE FROM watchlist WHERE user_id = :user AND symbol = :symbol"
 
 IN_OUTBOX = "SELECT 1 FROM outbox WHERE key = :key"
-POST = """INSERT INTO outbox (key, user_id, body, created_at) VALUES (:key, :user, :body, :at) ON CONFLICT (key) DO NOTHING"""
-POSTED = "SELECT key, user_id, body, created_at, sent_at FROM outbox ORDER BY created_at, key"
-TOLD = "SELECT key FROM outbox WHERE user_id = :user"
-UNSENT = "SELECT key, user_id, body, created_at, sent_at FROM outbox WHERE sent_at IS NULL ORDER BY created_at, key"
+POST_BRIEFING = """INSERT INTO outbox (key, user_id, body, created_at) VALUES (:key, :user, :body, :at) ON CONFLICT (key) DO NOTHING"""
+POSTED_BRIEFINGS = "SELECT key, user_id, body, created_at, sent_at FROM outbox ORDER BY created_at, key"
+POSTED_KEYS = "SELECT key FROM outbox WHERE user_id = :user"
+UNSENT_BRIEFINGS = "SELECT key, user_id, body, created_at, sent_at FROM outbox WHERE sent_at IS NULL ORDER BY created_at, key"
 MARK_SENT = "UPDATE outbox SET sent_at = :at WHERE key = :key AND sent_at IS NULL"

@@ -12,22 +12,22 @@ from datetime import datetime, timedelta
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.view import (
-    LONGEST_ID,
+    MAX_ID_LENGTH,
     DatedEdge,
     DatedNode,
     InvestmentView,
-    dated_edge,
-    dated_node,
-    fold,
+    display_name,
+    edge_from_row,
+    node_from_row,
+    normalize_name,
     owned_prefix,
-    shown_name,
     symbol_of,
 )
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary, fit_edge, fit_node, fit_text
 from kgot_lab.kgos.schemas.check import Fault, time_of
-from kgot_lab.memory.claims.claim import instant
+from kgot_lab.memory.claims.claim import to_microseconds
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
 
@@ -73,7 +73,7 @@ LIFETIMES = (
     Lifetime("about", 3, asset_class="Crypto"),
     Lifetime("correlated", 7, asset_class="Crypto"),
 )
-_DATED_BY = ("date", "published_at", "generated_at")  # the property with the date of a node
+_DATE_PROPERTIES = ("date", "published_at", "generated_at")  # the property with the date of a node
 
 
 def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | None:
@@ -82,7 +82,7 @@ def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | N
     It counts from the date of the node, so old news expires sooner. A date in the future counts as the time
     of writing.
     """
-    return _after(_since(node, at), _days(lifetimes, node.labels[0], "", ()))
+    return _add_days(_expiry_start(node, at), _lifetime_days(lifetimes, node.labels[0], "", ()))
 
 
 def edge_expiry(
@@ -93,41 +93,47 @@ def edge_expiry(
     `classes` are the asset classes to which the joined assets themselves belong. Expiry counts from the date
     of the source node if it has one, so writing an edge again does not extend it.
     """
-    return _after(_since(source, at), _days(lifetimes, edge.type, source.labels[0], classes))
-
-
-def _since(node: Node, at: int) -> int:
-    dated = next(
-        (time for name in _DATED_BY if (time := time_of(node.properties.get(name))) is not None), None
+    return _add_days(
+        _expiry_start(source, at), _lifetime_days(lifetimes, edge.type, source.labels[0], classes)
     )
-    return at if dated is None else min(at, instant(dated, "the date of a node"))
 
 
-def _days(lifetimes: Collection[Lifetime], type: str, source: str, classes: Collection[str]) -> float | None:
+def _expiry_start(node: Node, at: int) -> int:
+    date = next(
+        (time for name in _DATE_PROPERTIES if (time := time_of(node.properties.get(name))) is not None), None
+    )
+    return at if date is None else min(at, to_microseconds(date, "the date of a node"))
+
+
+def _lifetime_days(
+    lifetimes: Collection[Lifetime], type: str, source: str, classes: Collection[str]
+) -> float | None:
     """Return the lifetime in days, or None if it is unlimited, as for a type without a row.
 
     It is the shortest one for a class, else that for the source, else that for the type.
     """
-    of_type = [each for each in lifetimes if each.type == type]
-    of_classes = [each.days for each in of_type if each.asset_class in classes and each.asset_class]
+    of_type = [lifetime for lifetime in lifetimes if lifetime.type == type]
+    of_classes = [
+        lifetime.days for lifetime in of_type if lifetime.asset_class in classes and lifetime.asset_class
+    ]
     if of_classes:
         return min((days for days in of_classes if days is not None), default=None)
-    plain = {each.source: each.days for each in of_type if not each.asset_class}
-    return plain.get(source, plain.get(""))
+    days_by_source = {lifetime.source: lifetime.days for lifetime in of_type if not lifetime.asset_class}
+    return days_by_source.get(source, days_by_source.get(""))
 
 
-def _after(since: int, days: float | None) -> int | None:
+def _add_days(since: int, days: float | None) -> int | None:
     return None if days is None else since + timedelta(days=days) // _MICROSECOND
 
 
-def later(one: int | None, other: int | None) -> int | None:
+def later_expiry(one: int | None, other: int | None) -> int | None:
     """Return the later of two expiries. None means never."""
     return None if one is None or other is None else max(one, other)
 
 
-EdgeIds = tuple[str, str, str]  # source, type, target
+EdgeKey = tuple[str, str, str]  # source, type, target
 # explicit expiries, in microseconds
-GivenEnds = Mapping[str | EdgeIds, int | None]
+ExplicitExpiries = Mapping[str | EdgeKey, int | None]
 
 
 class GraphChange:
@@ -136,19 +142,19 @@ class GraphChange:
     def __init__(self, storage: TableStorage, owner: str, now: Callable[[], datetime]) -> None:
         self._storage, self._owner = storage, owner
         # read within the transaction: waiting for another process must not set the time back
-        self._clock = instant(now(), "now")
+        self._clock = to_microseconds(now(), "now")
         self.at = last_time(storage, self._clock)
         self._begun = False
 
     def last_nodes(self, ids: Iterable[str]) -> dict[str, DatedNode]:
         """Return the last versions of nodes, expired or not."""
         rows = self._storage.rows(sql.OPEN_NODES, {"owner": self._owner, "ids": sorted(set(ids))})
-        return {dated.node.id: dated for dated in map(dated_node, rows)}
+        return {dated.node.id: dated for dated in map(node_from_row, rows)}
 
-    def last_edges(self, sources: Iterable[str]) -> dict[EdgeIds, DatedEdge]:
+    def last_edges(self, sources: Iterable[str]) -> dict[EdgeKey, DatedEdge]:
         """Return the last versions of the edges from some nodes, expired or not."""
         rows = self._storage.rows(sql.OPEN_EDGES, {"owner": self._owner, "ids": sorted(set(sources))})
-        return {edge_ids(dated.edge): dated for dated in map(dated_edge, rows)}
+        return {edge_key(dated.edge): dated for dated in map(edge_from_row, rows)}
 
     def begin(self) -> None:
         """Record once that there is a change."""
@@ -157,59 +163,69 @@ class GraphChange:
             number = int(self._storage.rows(sql.LAST_NUMBER)[0][0]) + 1
             self._storage.rows(sql.ADD_CHANGE, {"id": number, "at": self.at, "clock": self._clock})
 
-    def keep_node(
-        self, node: Node, before: DatedNode | None, lifetimes: Collection[Lifetime], given: GivenEnds
+    def write_node(
+        self,
+        node: Node,
+        previous: DatedNode | None,
+        lifetimes: Collection[Lifetime],
+        explicit: ExplicitExpiries,
     ) -> bool:
         """Open a new version of a node if anything is new, and return whether it was."""
-        expires = given[node.id] if node.id in given else node_expiry(node, self.at, lifetimes)
-        if before is not None and node.id not in given:
-            expires = later(expires, before.expires)
-        if before is not None and before.node == node and before.expires == expires:
+        expires = explicit[node.id] if node.id in explicit else node_expiry(node, self.at, lifetimes)
+        if previous is not None and node.id not in explicit:
+            expires = later_expiry(expires, previous.expires)
+        if previous is not None and previous.node == node and previous.expires == expires:
             return False
-        self._put_node(node, before.created if before else self.at, expires)
+        self._open_node_version(node, previous.created if previous else self.at, expires)
         return True
 
-    def keep_edge(
+    def write_edge(
         self,
         edge: Edge,
-        before: DatedEdge | None,
+        previous: DatedEdge | None,
         source: Node,
         classes: Collection[str],
         lifetimes: Collection[Lifetime],
-        given: GivenEnds,
+        explicit: ExplicitExpiries,
     ) -> DatedEdge | None:
         """Write a new version of an edge and return it, or None if nothing has changed.
 
         `classes` are the asset classes to which assets at its ends themselves belong.
         """
-        identity = edge_ids(edge)
-        edge = Edge(*identity, merged_properties(before.edge.properties if before else {}, edge.properties))
+        identity = edge_key(edge)
+        edge = Edge(
+            *identity, merged_properties(previous.edge.properties if previous else {}, edge.properties)
+        )
         expires = edge_expiry(edge, source, classes, self.at, lifetimes)
-        if identity in given:
-            expires = given[identity]
-        elif before is not None:
-            expires = later(expires, before.expires)
-        if before is not None and before.edge.properties == edge.properties and before.expires == expires:
+        if identity in explicit:
+            expires = explicit[identity]
+        elif previous is not None:
+            expires = later_expiry(expires, previous.expires)
+        if (
+            previous is not None
+            and previous.edge.properties == edge.properties
+            and previous.expires == expires
+        ):
             return None
-        created = before.created if before else self.at
-        self._put_edge(edge, created, expires)
+        created = previous.created if previous else self.at
+        self._open_edge_version(edge, created, expires)
         return DatedEdge(self._owner, created, expires, self.at, None, edge)
 
-    def end_node(self, node: DatedNode) -> bool:
+    def expire_node(self, node: DatedNode) -> bool:
         """Expire a node now, and return whether it was still open."""
         if node.expires is not None and node.expires <= self.at:
             return False
-        self._put_node(node.node, node.created, self.at)
+        self._open_node_version(node.node, node.created, self.at)
         return True
 
-    def end_edge(self, edge: DatedEdge) -> bool:
+    def expire_edge(self, edge: DatedEdge) -> bool:
         """Expire an edge now, and return whether it was still open."""
         if edge.expires is not None and edge.expires <= self.at:
             return False
-        self._put_edge(edge.edge, edge.created, self.at)
+        self._open_edge_version(edge.edge, edge.created, self.at)
         return True
 
-    def own_classes(
+    def classes_by_asset(
         self, edges: Sequence[Edge], nodes: Mapping[str, Node], vocabulary: Vocabulary
     ) -> dict[str, set[str]]:
         """Return the names of the classes to which assets at the ends of edges belong themselves.
@@ -236,7 +252,7 @@ class GraphChange:
 
     # --- helpers ---
 
-    def _put_node(self, node: Node, created: int, expires: int | None) -> None:
+    def _open_node_version(self, node: Node, created: int, expires: int | None) -> None:
         self.begin()
         self._storage.rows(sql.CLOSE_NODE, {"id": node.id, "owner": self._owner, "at": self.at})
         type, properties = node.labels[0], node.properties
@@ -244,13 +260,13 @@ class GraphChange:
             "owner": self._owner,
             "id": node.id,
             "type": type,
-            "name": fold(shown_name(node)),
+            "name": normalize_name(display_name(node)),
             "symbol": symbol_of(type, properties),
         }
         dates = {"created_at": created, "expires_at": expires, "at": self.at}
-        self._storage.rows(sql.OPEN_NODE, values | dates | {"properties": _json(properties)})
+        self._storage.rows(sql.OPEN_NODE, values | dates | {"properties": _properties_json(properties)})
 
-    def _put_edge(self, edge: Edge, created: int, expires: int | None) -> None:
+    def _open_edge_version(self, edge: Edge, created: int, expires: int | None) -> None:
         self.begin()
         ends = {
             "owner": self._owner,
@@ -261,7 +277,7 @@ class GraphChange:
         }
         self._storage.rows(sql.CLOSE_EDGE, ends)
         dates = {"created_at": created, "expires_at": expires}
-        self._storage.rows(sql.OPEN_EDGE, ends | dates | {"properties": _json(edge.properties)})
+        self._storage.rows(sql.OPEN_EDGE, ends | dates | {"properties": _properties_json(edge.properties)})
 
 
 def last_time(storage: TableStorage, clock: int) -> int:
@@ -269,80 +285,89 @@ def last_time(storage: TableStorage, clock: int) -> int:
     return max(clock, int(storage.rows(sql.LAST_TIME, {"least": clock})[0][0]))
 
 
-def edge_ids(edge: Edge) -> EdgeIds:
-    """Return the fields that identify an edge among those of its owner."""
-    return edge.source, edge.type, edge.target
+def edge_key(edge: Edge) -> EdgeKey:
+    """Return the fields that identify an edge among those of its owner: its identity without its key.
+
+    The key is the owner in this graph, and callers name an edge without it.
+    """
+    source, type, target, _ = edge.identity
+    return source, type, target
 
 
-def _json(properties: Mapping[str, Json]) -> str:
+def _properties_json(properties: Mapping[str, Json]) -> str:
     return json.dumps(dict(properties), sort_keys=True)
 
 
 # What is to be written to the graph: each node once, edges in order, and ids that begin with their owner.
 
 
-def one_each(nodes: Iterable[Node]) -> list[Node]:
+def merge_nodes_by_id(nodes: Iterable[Node]) -> list[Node]:
     """Validate nodes and merge those with the same id."""
-    found: dict[str, Node] = {}
+    by_id: dict[str, Node] = {}
     for node in nodes:
         node = fit_node(node)
-        require_key(node.id, "the id of a node")
-        before = found.get(node.id)
-        if before is not None and before.labels != node.labels:
+        check_storable_key(node.id, "the id of a node")
+        previous = by_id.get(node.id)
+        if previous is not None and previous.labels != node.labels:
             raise BadInput(
-                f"node {short_repr(node.id)} is given with two types: {before.labels} and {node.labels}"
+                f"node {short_repr(node.id)} is given with two types: {previous.labels} and {node.labels}"
             )
-        found[node.id] = Node(
+        by_id[node.id] = Node(
             node.id,
             node.labels,
-            dict(before.properties) | dict(node.properties) if before else node.properties,
+            dict(previous.properties) | dict(node.properties) if previous else node.properties,
         )
-    return list(found.values())
+    return list(by_id.values())
 
 
-def require_owner(owner: str) -> None:
+def check_owner(owner: str) -> None:
     """Raise BadInput unless the value is a valid owner."""
     require(owner, str, "an owner is a text, '' for what all share")
     if owner:
-        require_key(owner, "an owner")
+        check_storable_key(owner, "an owner")
     if "/" in owner:
         raise BadInput("an owner is a text without /, which ends it in the ids of its nodes")
 
 
-def require_key(text: str, what: str) -> None:
+def check_storable_key(text: str, what: str) -> None:
     """Raise BadInput unless a table can store the value as an id or a name."""
     fit_text(text, what)
-    if "\0" in text or len(text) > LONGEST_ID:
+    if "\0" in text or len(text) > MAX_ID_LENGTH:
         raise BadInput(
-            f"{what} is a text of at most {LONGEST_ID} characters without a NUL, not {short_repr(text)}"
+            f"{what} is a text of at most {MAX_ID_LENGTH} characters without a NUL, not {short_repr(text)}"
         )
 
 
-def edge_in_order(edge: Edge, vocabulary: Vocabulary) -> Edge:
+def normalize_edge(edge: Edge, vocabulary: Vocabulary) -> Edge:
     """Normalize an edge: a symmetric one gets its ends in order.
 
     Its key is that of the owner, not of the caller.
     """
     edge = fit_edge(edge)
     for end in (edge.source, edge.target):
-        require_key(end, "an end of an edge")
+        check_storable_key(end, "an end of an edge")
     return vocabulary.in_order(edge)
 
 
-def ownership_faults(nodes: Sequence[Node], there: Mapping[str, DatedNode], owner: str) -> Iterable[Fault]:
+def ownership_faults(nodes: Sequence[Node], existing: Mapping[str, DatedNode], owner: str) -> Iterable[Fault]:
     """Yield the faults in the ids and types of nodes to be written for an owner."""
     prefix = owned_prefix(owner)
     for node in nodes:
-        where = f"node {short_repr(node.id)}"
+        location = f"node {short_repr(node.id)}"
         if not node.id.startswith(prefix) or (not owner and "/" in node.id):
-            do = (
+            advice = (
                 f"begin it with {short_repr(prefix)}"
                 if owner
                 else "write it without / in its id, or give its owner"
             )
             yield Fault(
-                "error", "its id does not say whose it is", where, do + "; investment_node makes such ids"
+                "error",
+                "its id does not say whose it is",
+                location,
+                advice + "; investment_node makes such ids",
             )
-        elif node.id in there and node.labels != there[node.id].node.labels:
-            do = "give the new one another id, or expire this one"
-            yield Fault("error", f"it is there with the type {there[node.id].node.labels[0]}", where, do)
+        elif node.id in existing and node.labels != existing[node.id].node.labels:
+            advice = "give the new one another id, or expire this one"
+            yield Fault(
+                "error", f"it is there with the type {existing[node.id].node.labels[0]}", location, advice
+            )

@@ -14,23 +14,23 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
-from kgot_lab.memory.claims.claim import moment, open_moment
+from kgot_lab.memory.claims.claim import from_microseconds, from_microseconds_or_none
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Edge, Json, Node
 
 # Ids, names and symbols of nodes in the investment graph. The same thing always has the same id.
 
-_NAMED_BY = {
+_NAME_PROPERTIES = {
     "Asset": "symbol",
     "Company": "name",
     "MarketEvent": "summary",
     "News": "headline",
     "Insight": "summary",
 }
-_DATES = ("date", "published_at", "generated_at")
-LONGEST_ID = 200  # characters: an index of PostgreSQL can hold three such ids
-SYMBOLS = {"Asset": "symbol", "Company": "ticker"}
+_DATE_PROPERTIES = ("date", "published_at", "generated_at")
+MAX_ID_LENGTH = 200  # characters: an index of PostgreSQL can hold three such ids
+SYMBOL_PROPERTIES = {"Asset": "symbol", "Company": "ticker"}
 
 
 def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Node:
@@ -39,17 +39,19 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     An asset is named by its symbol, events, news and insights by their words and date, everything else by its
     name. The id of an owner's node begins with the owner.
     """
-    name = properties.get(_NAMED_BY.get(type, "name"))
+    name = properties.get(_NAME_PROPERTIES.get(type, "name"))
     if not isinstance(name, str) or not name.strip():
         raise BadInput(
-            f"a node of type {type} is named by its {_NAMED_BY.get(type, 'name')}, a text, not {describe_value(name)}"
+            f"a node of type {type} is named by its {_NAME_PROPERTIES.get(type, 'name')}, a text, not {describe_value(name)}"
         )
-    key = fold(name)
+    key = normalize_name(name)
     if type == "Asset":
-        key = upper(name)
+        key = normalize_symbol(name)
     elif type in ("MarketEvent", "News", "Insight"):
-        said = json.dumps([type, properties.get("type"), key, [properties.get(date) for date in _DATES]])
-        key = hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
+        identity = json.dumps(
+            [type, properties.get("type"), key, [properties.get(date) for date in _DATE_PROPERTIES]]
+        )
+        key = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
     # a / ends the owner prefix of an id
     return Node(f"{owned_prefix(owner)}{type}:{key.replace('/', '|')}", (type,), properties)
 
@@ -59,28 +61,28 @@ def owned_prefix(owner: str) -> str:
     return f"{owner}/" if owner else ""
 
 
-def shown_name(node: Node) -> str:
+def display_name(node: Node) -> str:
     """Return the display name of a node: its name, or else its symbol or words, or else its id."""
-    named_by = ("name", _NAMED_BY.get(node.labels[0], "name"))
+    named_by = ("name", _NAME_PROPERTIES.get(node.labels[0], "name"))
     return next((str(node.properties[key]) for key in named_by if node.properties.get(key)), node.id)
 
 
-def fold(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Normalize a name for comparison: lower case, with one space between words."""
     return " ".join(storable_text(name).split()).casefold()
 
 
 def symbol_of(type: str, properties: Mapping[str, Json]) -> str:
     """Return the symbol of an asset or the ticker of a company in capitals, or '' for other types."""
-    return upper(properties.get(SYMBOLS.get(type, "")))
+    return normalize_symbol(properties.get(SYMBOL_PROPERTIES.get(type, "")))
 
 
-def upper(symbol: Json) -> str:
+def normalize_symbol(symbol: Json) -> str:
     """Normalize a symbol for comparison: in capitals, stripped, and cut to the length an index allows.
 
     Returns '' for a value that is no text.
     """
-    return storable_text(symbol).strip().upper()[:LONGEST_ID] if isinstance(symbol, str) else ""
+    return storable_text(symbol).strip().upper()[:MAX_ID_LENGTH] if isinstance(symbol, str) else ""
 
 
 def storable_text(text: str) -> str:
@@ -106,11 +108,11 @@ class Dated:
 
     @property
     def created_at(self) -> datetime:
-        return moment(self.created)
+        return from_microseconds(self.created)
 
     @property
     def expires_at(self) -> datetime | None:
-        return open_moment(self.expires)
+        return from_microseconds_or_none(self.expires)
 
 
 @dataclass(frozen=True)
@@ -136,13 +138,13 @@ class IndicatorValue:
     source: str
 
 
-def dated_node(row: Sequence[Any]) -> DatedNode:
+def node_from_row(row: Sequence[Any]) -> DatedNode:
     """Convert a row to a node."""
     owner, id, type, properties, created, expires, opened, closed = row
     return DatedNode(owner, created, expires, opened, closed, Node(id, (type,), json.loads(properties)))
 
 
-def dated_edge(row: Sequence[Any]) -> DatedEdge:
+def edge_from_row(row: Sequence[Any]) -> DatedEdge:
     """Convert a row to an edge."""
     owner, source, type, target, properties, created, expires, opened, closed = row
     return DatedEdge(
@@ -162,7 +164,7 @@ class InvestmentView:
     @property
     def time(self) -> datetime:
         """The time of the view."""
-        return moment(self.at)
+        return from_microseconds(self.at)
 
     def reading(self) -> AbstractContextManager[None]:
         """Return a context in which all reads see one state of the tables, whatever others write."""
@@ -212,8 +214,10 @@ class InvestmentView:
 
     def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
         """Return the values of an indicator as known at this time, by period."""
-        rows = self.storage.rows(sql.VALUES_THEN, {"name": storable_text(name), "at": self.at})
-        return tuple(IndicatorValue(moment(period), value, source) for period, value, source in rows)
+        rows = self.storage.rows(sql.INDICATOR_VALUES_THEN, {"name": storable_text(name), "at": self.at})
+        return tuple(
+            IndicatorValue(from_microseconds(period), value, source) for period, value, source in rows
+        )
 
     # --- history ---
 
@@ -224,7 +228,7 @@ class InvestmentView:
         """
         return tuple(
             map(
-                dated_node,
+                node_from_row,
                 self.storage.rows(sql.NODE_HISTORY, {"owner": self.owner, "id": storable_text(id)}),
             )
         )
@@ -233,7 +237,7 @@ class InvestmentView:
         """Return every version of a node's edges that this owner may see, the first ones first."""
         return tuple(
             map(
-                dated_edge,
+                edge_from_row,
                 self.storage.rows(sql.EDGE_HISTORY, {"owner": self.owner, "id": storable_text(id)}),
             )
         )
@@ -263,21 +267,23 @@ class InvestmentView:
         wanted = self.vocabulary.node_type(type).name if type else ""
         found = [
             each
-            for each in self._nodes(sql.NODES_BY_NAME, name=fold(name))
+            for each in self._nodes(sql.NODES_BY_NAME, name=normalize_name(name))
             if wanted in ("", each.node.labels[0])
         ]
-        return self._only(found, f"the name {short_repr(name)}", "give the type that is meant, or the id")
+        return self._require_one(
+            found, f"the name {short_repr(name)}", "give the type that is meant, or the id"
+        )
 
     def symbols_meant(self, symbol: str) -> tuple[str, ...]:
         """Return the symbols of assets that a symbol may refer to.
 
         It is the symbol itself if an asset has it, else the symbols of all companies with that ticker.
         """
-        if self._of_symbol("Asset", symbol):
-            return (upper(symbol),)
-        companies = [each.node.id for each in self._of_symbol("Company", symbol)]
+        if self._nodes_by_symbol("Asset", symbol):
+            return (normalize_symbol(symbol),)
+        companies = [each.node.id for each in self._nodes_by_symbol("Company", symbol)]
         issued = self.nodes_by_id(each.edge.source for each in self.edges_to(companies, ["issued_by"]))
-        return tuple(upper(each.node.properties["symbol"]) for each in issued)
+        return tuple(normalize_symbol(each.node.properties["symbol"]) for each in issued)
 
     def named(self, text: str) -> tuple[DatedNode, ...]:
         """Return all nodes that a text may refer to.
@@ -286,8 +292,8 @@ class InvestmentView:
         """
         require(text, str, "what is looked for is a text")
         found = [
-            *(each for type in SYMBOLS for each in self._of_symbol(type, text)),
-            *self._nodes(sql.NODES_BY_NAME, name=fold(text)),
+            *(each for type in SYMBOL_PROPERTIES for each in self._nodes_by_symbol(type, text)),
+            *self._nodes(sql.NODES_BY_NAME, name=normalize_name(text)),
         ]
         return tuple({each.node.id: each for each in found}.values())
 
@@ -297,38 +303,48 @@ class InvestmentView:
         Raises BadInput if there is none, or several.
         """
         require(text, str, "what is looked for is a text")
-        for type in SYMBOLS:
-            if found := self._of_symbol(type, text):
-                return self._only(
-                    found, f"the {SYMBOLS[type]} {short_repr(text)}", "give the id of the one that is meant"
+        for type in SYMBOL_PROPERTIES:
+            if found := self._nodes_by_symbol(type, text):
+                return self._require_one(
+                    found,
+                    f"the {SYMBOL_PROPERTIES[type]} {short_repr(text)}",
+                    "give the id of the one that is meant",
                 )
         return self.by_name(text)
 
     def _by_symbol(self, type: str, symbol: str) -> DatedNode:
-        if not upper(symbol):
-            raise BadInput(f"to look for a node of type {type}, give its {SYMBOLS[type]}")
-        what = f"the {SYMBOLS[type]} {short_repr(upper(symbol))}"
-        return self._only(self._of_symbol(type, symbol), what, "give the id of the one that is meant")
+        if not normalize_symbol(symbol):
+            raise BadInput(f"to look for a node of type {type}, give its {SYMBOL_PROPERTIES[type]}")
+        what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(normalize_symbol(symbol))}"
+        return self._require_one(
+            self._nodes_by_symbol(type, symbol), what, "give the id of the one that is meant"
+        )
 
-    def _of_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
-        return self._nodes(sql.NODES_BY_SYMBOL, symbol=upper(symbol), type=type) if upper(symbol) else ()
+    def _nodes_by_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
+        return (
+            self._nodes(sql.NODES_BY_SYMBOL, symbol=normalize_symbol(symbol), type=type)
+            if normalize_symbol(symbol)
+            else ()
+        )
 
-    def _only(self, found: Sequence[DatedNode], what: str, do: str) -> DatedNode:
-        if len(found) == 1:
-            return found[0]
-        if not found:
+    def _require_one(self, candidates: Sequence[DatedNode], what: str, advice: str) -> DatedNode:
+        if len(candidates) == 1:
+            return candidates[0]
+        if not candidates:
             raise BadInput(f"nothing that is live has {what}; see how it is spelt, or write its node first")
-        raise BadInput(f"{what} is shared by {' and '.join(_told(each.node) for each in found)}: {do}")
+        raise BadInput(
+            f"{what} is shared by {' and '.join(_name_and_id(each.node) for each in candidates)}: {advice}"
+        )
 
     def _nodes(self, statement: str, **values: Any) -> tuple[DatedNode, ...]:
         rows = self.storage.rows(f"{statement} ORDER BY n.id", {"owner": self.owner, "at": self.at} | values)
-        return tuple(map(dated_node, rows))
+        return tuple(map(node_from_row, rows))
 
     def _edges(self, statement: str, **values: Any) -> tuple[DatedEdge, ...]:
         order = "ORDER BY e.source, e.type, e.target, e.owner"
         rows = self.storage.rows(f"{statement} {order}", {"owner": self.owner, "at": self.at} | values)
-        return tuple(map(dated_edge, rows))
+        return tuple(map(edge_from_row, rows))
 
 
-def _told(node: Node) -> str:
-    return f"{shown_name(node)} ({short_repr(node.id)})"
+def _name_and_id(node: Node) -> str:
+    return f"{display_name(node)} ({short_repr(node.id)})"

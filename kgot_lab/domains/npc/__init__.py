@@ -4,7 +4,7 @@ from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.sessions import WorldReview, hear
+from kgot_lab.domains.npc.sessions import WorldReview, import_statements
 
 __all__ = [
     "Entity",
@@ -12,7 +12,7 @@ __all__ = [
     "Relationship",
     "VisibilityPolicy",
     "WorldReview",
-    "hear",
+    "import_statements",
     "open_world",
     "why_not",
 ]

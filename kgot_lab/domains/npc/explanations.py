@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kgot_lab.domains.npc import statements
-from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship, fit_id
-from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, in_scope, is_public_relationship
-from kgot_lab.domains.npc.statements import relationship_of, uuids
-from kgot_lab.domains.npc.visibility import PolicyWalk, no_entity, policy_walk
+from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship, check_id
+from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, is_in_scope, is_public_relationship
+from kgot_lab.domains.npc.statements import relationship_from_row, uuids
+from kgot_lab.domains.npc.visibility import PolicyWalk, missing_entity_error, policy_walk
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import require
 
@@ -25,11 +25,11 @@ _REASONS: Mapping[BreakReason, str] = {
     "no further": "a type that leads there and no further",
 }
 # by entity type, the relationship by which a character joins it; else KNOWS
-_JOINING = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}
+_JOINING_TYPES = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}
 
 
 @dataclass(frozen=True)
-class BrokenWay:
+class PathBreak:
     """A relationship at which a path breaks, and why."""
 
     relationship: Relationship
@@ -50,20 +50,20 @@ class Knowing:
     knows: bool
     scope: bool  # whether the entity is within the NPC's knowledge scope
     way: tuple[Relationship, ...] = ()
-    breaks: tuple[BrokenWay, ...] = ()
+    breaks: tuple[PathBreak, ...] = ()
     missing: tuple[Relationship, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict, hash=False)  # of all ids in the world
 
     def __repr__(self) -> str:
-        who = f"{self.npc.name} {'knows' if self.knows else 'does not know'} of {self.thing.name}"
+        statement = f"{self.npc.name} {'knows' if self.knows else 'does not know'} of {self.thing.name}"
         why = "; ".join(map(self.describe_relationship, self.way)) if self.knows else "; ".join(self.broken)
-        any_one = "Any one of these" if len(self.missing) > 1 else "This"
+        introduction = "Any one of these" if len(self.missing) > 1 else "This"
         change = (
-            f" {any_one} would change that: {'; '.join(map(self.describe_relationship, self.missing))}."
+            f" {introduction} would change that: {'; '.join(map(self.describe_relationship, self.missing))}."
             if self.missing
             else ""
         )
-        return f"{who}{': ' * bool(why)}{why}.{change}"
+        return f"{statement}{': ' * bool(why)}{why}.{change}"
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -91,35 +91,41 @@ def why_not(
     one of the two does not exist.
     """
     require(world, NpcWorld, "why someone does not know is asked of an NpcWorld")
-    npc_id, thing_id = fit_id(npc_id), fit_id(thing_id)
+    npc_id, thing_id = check_id(npc_id), check_id(thing_id)
     with world.storage.reading():
-        entities = {each.id: each for each in world.find_entities()}
+        entities = {candidate.id: candidate for candidate in world.find_entities()}
         rows = world.storage.rows(statements.RELATIONSHIPS_FROM, {"ids": uuids(*sorted(entities))})
     for id in (npc_id, thing_id):
         if id not in entities:
-            raise no_entity(id)
+            raise missing_entity_error(id)
     npc, thing = entities[npc_id], entities[thing_id]
-    scope, names = in_scope(thing, npc), {id: each.name for id, each in entities.items()}
-    ground = _Ground(map(relationship_of, rows), npc_id, thing_id, policy)
-    walk = ground.walk()
+    scope, names = is_in_scope(thing, npc), {id: candidate.name for id, candidate in entities.items()}
+    index = _RelationshipIndex(map(relationship_from_row, rows), npc_id, thing_id, policy)
+    walk = index.walk()
     if thing_id in (npc_id, *walk.own, *walk.spread):
-        return Knowing(npc, thing, scope, scope, _way(walk, npc_id, thing_id), names=names)
-    untold = [each for each in ground.untold if ground.makes_known(each)]
-    breaks = [BrokenWay(each, _why_untold(each)) for each in untold] + list(ground.broken(walk))
-    added = [
-        *map(_told, untold),
+        return Knowing(npc, thing, scope, scope, _path_to(walk, npc_id, thing_id), names=names)
+    hidden = [candidate for candidate in index.untold if index.makes_known(candidate)]
+    breaks = [PathBreak(candidate, _hidden_reason(candidate)) for candidate in hidden] + list(
+        index.broken(walk)
+    )
+    candidates = [
+        *map(_public_confirmed, hidden),
         Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True)),
     ]
-    added += [each for each in ground.joining(entities) if ground.makes_known(each)]
+    candidates += [
+        candidate for candidate in index.joining_relationships(entities) if index.makes_known(candidate)
+    ]
     missing: dict[tuple[str, str, str], Relationship] = {}
-    for each in added:
-        missing.setdefault(each.key, each)  # an existing one in public form is not added a second time
+    for candidate in candidates:
+        missing.setdefault(
+            candidate.key, candidate
+        )  # an existing one in public form is not added a second time
     return Knowing(
         npc, thing, False, scope, (), tuple(breaks), tuple(missing.values()) if scope else (), names
     )
 
 
-class _Ground:
+class _RelationshipIndex:
     """The relationships of a world, public or not, and two of its entities."""
 
     def __init__(
@@ -128,11 +134,11 @@ class _Ground:
         self.npc_id, self.thing_id, self.policy = npc_id, thing_id, policy
         self.untold: list[Relationship] = []
         self._told: dict[str, list[Relationship]] = defaultdict(list)
-        for each in sorted(relationships, key=lambda each: each.key):
-            if is_public_relationship(each):
-                self._told[each.source_id].append(each)
+        for relationship in sorted(relationships, key=lambda relationship: relationship.key):
+            if is_public_relationship(relationship):
+                self._told[relationship.source_id].append(relationship)
             else:
-                self.untold.append(each)
+                self.untold.append(relationship)
 
     def walk(self, *added: Relationship) -> PolicyWalk:
         """Walk as the policy does, as if the relationships in `added` were public too."""
@@ -148,64 +154,66 @@ class _Ground:
         walk = self.walk(added)
         return self.thing_id in walk.own or self.thing_id in walk.spread
 
-    def broken(self, walk: PolicyWalk) -> Iterator[BrokenWay]:
+    def broken(self, walk: PolicyWalk) -> Iterator[PathBreak]:
         """Yield the public relationships from the walk towards the entity that the policy does not follow."""
-        leads = self._leads()
+        leading = self._ids_leading_to_thing()
         for source in sorted({self.npc_id, *walk.spread}):
-            for each in self._told.get(source, ()):
-                if each.target_id in leads and each.target_id not in walk.spread:
-                    yield BrokenWay(each, self._why_broken(each))
+            for relationship in self._told.get(source, ()):
+                if relationship.target_id in leading and relationship.target_id not in walk.spread:
+                    yield PathBreak(relationship, self._break_reason(relationship))
 
-    def joining(self, entities: Mapping[str, Entity]) -> Iterator[Relationship]:
+    def joining_relationships(self, entities: Mapping[str, Entity]) -> Iterator[Relationship]:
         """Yield the relationships that would join the character to what leads to the entity in one step."""
-        for source, told in sorted(self._told.items()):
-            if any(each.target_id == self.thing_id for each in told):
-                type = _JOINING.get(entities[source].type, "KNOWS")
+        for source, relationships in sorted(self._told.items()):
+            if any(relationship.target_id == self.thing_id for relationship in relationships):
+                type = _JOINING_TYPES.get(entities[source].type, "KNOWS")
                 yield Relationship(self.npc_id, source, type, provenance=Provenance(dm_confirmed=True))
 
-    def _leads(self) -> set[str]:
+    def _ids_leading_to_thing(self) -> set[str]:
         """Return the ids from which spreading types other than KNOWS lead to the entity.
 
         Its own id is included.
         """
-        onward = [
-            each
-            for told in self._told.values()
-            for each in told
-            if each.type in self.policy.spreading and each.type != "KNOWS"
+        followed = [
+            relationship
+            for relationships in self._told.values()
+            for relationship in relationships
+            if relationship.type in self.policy.spreading and relationship.type != "KNOWS"
         ]
-        leads: set[str] = set()
-        new = {self.thing_id}
-        while new:
-            leads |= new
-            new = {each.source_id for each in onward if each.target_id in new} - leads
-        return leads
+        leading: set[str] = set()
+        pending = {self.thing_id}
+        while pending:
+            leading |= pending
+            pending = {
+                relationship.source_id for relationship in followed if relationship.target_id in pending
+            } - leading
+        return leading
 
-    def _why_broken(self, told: Relationship) -> BreakReason:
-        if told.source_id == self.npc_id:
+    def _break_reason(self, relationship: Relationship) -> BreakReason:
+        if relationship.source_id == self.npc_id:
             return "no further"
-        return "acquaintance" if told.type == "KNOWS" and "KNOWS" in self.policy.spreading else "type"
+        return "acquaintance" if relationship.type == "KNOWS" and "KNOWS" in self.policy.spreading else "type"
 
 
-def _way(walk: PolicyWalk, npc_id: str, thing_id: str) -> tuple[Relationship, ...]:
+def _path_to(walk: PolicyWalk, npc_id: str, thing_id: str) -> tuple[Relationship, ...]:
     """Return the relationships by which the walk reached an entity, starting at the character."""
     if thing_id == npc_id:
         return ()
     if thing_id in walk.own:
         return (walk.own[thing_id],)
-    way = [walk.spread[thing_id]]
-    while way[-1].source_id != npc_id:
-        way.append(walk.spread[way[-1].source_id])
-    return tuple(reversed(way))
+    path = [walk.spread[thing_id]]
+    while path[-1].source_id != npc_id:
+        path.append(walk.spread[path[-1].source_id])
+    return tuple(reversed(path))
 
 
-def _why_untold(relationship: Relationship) -> BreakReason:
+def _hidden_reason(relationship: Relationship) -> BreakReason:
     if relationship.standing == "accepted":
         return "secret"
     return "waits" if relationship.standing == "queued" else "rejected"
 
 
-def _told(relationship: Relationship) -> Relationship:
+def _public_confirmed(relationship: Relationship) -> Relationship:
     """Return a relationship in public form: confirmed, and without the marks of a secret."""
     unmarked = dict.fromkeys((mark for mark in SECRET_MARKS if mark in relationship.attributes), None)
     return replace(relationship, attributes=unmarked, provenance=Provenance(dm_confirmed=True))

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import CLAIM_KINDS, instant, plain_text, probability
+from kgot_lab.memory.claims.claim import CLAIM_KINDS, check_probability, check_text, to_microseconds
 from kgot_lab.stores.sql import json_text, texts_in
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
@@ -22,11 +22,11 @@ from kgot_lab.types import Json
 # refused with a clear error.
 
 TEXT_LISTS = ("public", "knowledge_scope")  # attributes that are lists of texts
-MOST_STEPS = 100  # of a rule
-_LONGEST = 400  # characters of a name or type, so that an index can hold it
+MAX_RULE_STEPS = 100  # of a rule
+_MAX_NAME_LENGTH = 400  # characters of a name or type, so that an index can hold it
 
 
-def fit_id(id: str) -> str:
+def check_id(id: str) -> str:
     """Validate the id of an entity and return its canonical form.
 
     Raises BadInput if it is no UUID.
@@ -40,23 +40,23 @@ def fit_id(id: str) -> str:
         ) from None
 
 
-def fit_types(types: tuple[str, ...]) -> tuple[str, ...]:
+def check_types(types: tuple[str, ...]) -> tuple[str, ...]:
     """Validate types and remove duplicates.
 
     Raises BadInput if they are no tuple of texts.
     """
     if isinstance(types, str) or not isinstance(types, tuple | list | set | frozenset):
         raise BadInput(f"types are texts in a tuple, not {describe_value(types)}")
-    return tuple(dict.fromkeys(plain_text(each, "a type") for each in types))
+    return tuple(dict.fromkeys(check_text(type, "a type") for type in types))
 
 
-def fit_direction(direction: Direction) -> None:
+def check_direction(direction: Direction) -> None:
     """Raise BadInput unless the value is a direction."""
     if direction not in ("out", "in", "both"):
         raise BadInput(f'a direction is "out", "in" or "both", not {describe_value(direction)}')
 
 
-def fit_depth(depth: int, name: str) -> int:
+def check_depth(depth: int, name: str) -> int:
     """Validate the maximal number of steps of a walk.
 
     Raises BadInput if it is below 1.
@@ -65,17 +65,17 @@ def fit_depth(depth: int, name: str) -> int:
     return depth
 
 
-def fit_bounded_depth(depth: int, name: str, what: str) -> None:
+def check_bounded_depth(depth: int, name: str, what: str) -> None:
     """Raise BadInput unless the value is a number of steps within the bound of a rule.
 
     Without a bound, a rule would follow a cycle for every step.
     """
     require_count(depth, 1, name, what)
-    if depth > MOST_STEPS:
-        raise BadInput(f"{name} is {MOST_STEPS} at most, not {depth:,}: {what}")
+    if depth > MAX_RULE_STEPS:
+        raise BadInput(f"{name} is {MAX_RULE_STEPS} at most, not {depth:,}: {what}")
 
 
-def fit_attributes(
+def check_attributes(
     attributes: Mapping[str, Json],
     of: str,
     *,
@@ -89,30 +89,30 @@ def fit_attributes(
     """
     require(attributes, Mapping, f"the attributes of {of} are a dictionary")
     for name in attributes:
-        plain_text(name, f"the name of an attribute of {of}")
-    given: dict[str, Json] = replace_surrogates(dict(attributes))
-    json_text(given, f"the attributes of {of}")
-    if any("\0" in text for text in texts_in(given)):
+        check_text(name, f"the name of an attribute of {of}")
+    checked: dict[str, Json] = replace_surrogates(dict(attributes))
+    json_text(checked, f"the attributes of {of}")
+    if any("\0" in text for text in texts_in(checked)):
         raise BadInput(f"the attributes of {of} hold a NUL, which no database takes")
     for mark in marks:
-        require(given.get(mark), (bool, type(None)), f"the attribute {mark!r} of {of} is true or false")
+        require(checked.get(mark), (bool, type(None)), f"the attribute {mark!r} of {of} is true or false")
     for name in lists:
-        if (value := given.get(name)) is not None and not (
-            isinstance(value, list) and all(isinstance(each, str) for each in value)
+        if (value := checked.get(name)) is not None and not (
+            isinstance(value, list) and all(isinstance(item, str) for item in value)
         ):
             raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {describe_value(value)}")
-    return given
+    return checked
 
 
-def short_text(text: str, what: str, *, blank: bool = False) -> str:
+def check_short_text(text: str, what: str, *, blank: bool = False) -> str:
     """Validate a text that an index can hold.
 
-    Raises BadInput if it is too long, and as `plain_text` does.
+    Raises BadInput if it is too long, and as `check_text` does.
     """
-    text = plain_text(text, what, blank=blank)
-    if len(text) > _LONGEST:
+    text = check_text(text, what, blank=blank)
+    if len(text) > _MAX_NAME_LENGTH:
         raise BadInput(
-            f"{what} has {len(text):,} characters: say it in {_LONGEST} or fewer, and the rest in an attribute"
+            f"{what} has {len(text):,} characters: say it in {_MAX_NAME_LENGTH} or fewer, and the rest in an attribute"
         )
     return text
 
@@ -123,7 +123,9 @@ RELATIONSHIP_TYPES = (
     *("KNOWS", "LOCATED_AT", "OWNS", "MEMBER_OF", "ALLIED_WITH"),
     *("HOSTILE_TO", "PARTICIPATED_IN", "QUEST_GIVER", "CHILD_OF", "EMPLOYED_BY"),
 )
-BOTH_WAYS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})  # adding or deleting one direction does it for both
+SYMMETRIC_TYPES = frozenset(
+    {"ALLIED_WITH", "HOSTILE_TO"}
+)  # adding or deleting one direction does it for both
 # boolean attributes of a relationship: with one of them, it is shown to nobody in the world
 SECRET_MARKS = ("secret", "hidden")
 
@@ -142,11 +144,13 @@ class Provenance:
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "session_id", short_text(self.session_id, "the session of a provenance", blank=True)
+            self, "session_id", check_short_text(self.session_id, "the session of a provenance", blank=True)
         )
-        object.__setattr__(self, "confidence", probability(self.confidence, "the confidence of a provenance"))
+        object.__setattr__(
+            self, "confidence", check_probability(self.confidence, "the confidence of a provenance")
+        )
         if self.timestamp is not None:
-            instant(self.timestamp, "the timestamp of a provenance")
+            to_microseconds(self.timestamp, "the timestamp of a provenance")
             object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
         if self.source not in CLAIM_KINDS:
             raise BadInput(
@@ -170,10 +174,10 @@ class Entity:
     updated_at: datetime | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "type", short_text(self.type, "the type of an entity"))
-        object.__setattr__(self, "name", short_text(self.name, "the name of an entity"))
-        object.__setattr__(self, "attributes", fit_attributes(self.attributes, "an entity"))
-        object.__setattr__(self, "id", fit_id(self.id))
+        object.__setattr__(self, "type", check_short_text(self.type, "the type of an entity"))
+        object.__setattr__(self, "name", check_short_text(self.name, "the name of an entity"))
+        object.__setattr__(self, "attributes", check_attributes(self.attributes, "an entity"))
+        object.__setattr__(self, "id", check_id(self.id))
 
 
 @dataclass(frozen=True)
@@ -190,11 +194,11 @@ class Relationship:
     updated_at: datetime | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "source_id", fit_id(self.source_id))
-        object.__setattr__(self, "target_id", fit_id(self.target_id))
-        object.__setattr__(self, "type", short_text(self.type, "the type of a relationship"))
+        object.__setattr__(self, "source_id", check_id(self.source_id))
+        object.__setattr__(self, "target_id", check_id(self.target_id))
+        object.__setattr__(self, "type", check_short_text(self.type, "the type of a relationship"))
         object.__setattr__(
-            self, "attributes", fit_attributes(self.attributes, "a relationship", marks=SECRET_MARKS)
+            self, "attributes", check_attributes(self.attributes, "a relationship", marks=SECRET_MARKS)
         )
         require(
             self.provenance,
@@ -218,23 +222,25 @@ class EntityFilter:
     attributes: Mapping[str, Json] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "types", fit_types(self.types))
-        object.__setattr__(self, "name", plain_text(self.name, "the name in a filter", blank=True))
+        object.__setattr__(self, "types", check_types(self.types))
+        object.__setattr__(self, "name", check_text(self.name, "the name in a filter", blank=True))
         object.__setattr__(
-            self, "contains", plain_text(self.contains, "the part of a name in a filter", blank=True)
+            self, "contains", check_text(self.contains, "the part of a name in a filter", blank=True)
         )
-        object.__setattr__(self, "attributes", fit_attributes(self.attributes, "a filter", lists=()))
+        object.__setattr__(self, "attributes", check_attributes(self.attributes, "a filter", lists=()))
 
-    def lets(self, entity: Entity) -> bool:
+    def matches(self, entity: Entity) -> bool:
         """Return whether an entity matches the filter."""
-        named = (
+        name_matches = (
             not self.name or entity.name == self.name
         ) and self.contains.casefold() in entity.name.casefold()
-        typed = not self.types or entity.type in self.types
+        type_matches = not self.types or entity.type in self.types
         return (
-            named
-            and typed
-            and all(_same(entity.attributes.get(name), value) for name, value in self.attributes.items())
+            name_matches
+            and type_matches
+            and all(
+                _equal_values(entity.attributes.get(name), value) for name, value in self.attributes.items()
+            )
         )
 
 
@@ -248,27 +254,27 @@ class RelationshipFilter:
     standing: RelationshipStanding | None = None  # None: any
 
     def __post_init__(self) -> None:
-        fit_direction(self.direction)
-        object.__setattr__(self, "types", fit_types(self.types))
-        object.__setattr__(self, "min_confidence", probability(self.min_confidence, "min_confidence"))
+        check_direction(self.direction)
+        object.__setattr__(self, "types", check_types(self.types))
+        object.__setattr__(self, "min_confidence", check_probability(self.min_confidence, "min_confidence"))
         if self.standing not in (None, "accepted", "queued", "rejected"):
             raise BadInput(
                 f'a standing is "accepted", "queued" or "rejected", not {describe_value(self.standing)}'
             )
 
-    def lets(self, relationship: Relationship, entity_id: str) -> bool:
+    def matches(self, relationship: Relationship, entity_id: str) -> bool:
         """Return whether a relationship of an entity matches the filter."""
         ends = {
             "out": (relationship.source_id,),
             "in": (relationship.target_id,),
             "both": (relationship.source_id, relationship.target_id),
         }
-        typed = not self.types or relationship.type in self.types
-        sure = relationship.provenance.confidence >= self.min_confidence
+        type_matches = not self.types or relationship.type in self.types
+        is_confident = relationship.provenance.confidence >= self.min_confidence
         return (
             entity_id in ends[self.direction]
-            and typed
-            and sure
+            and type_matches
+            and is_confident
             and self.standing in (None, relationship.standing)
         )
 
@@ -306,7 +312,7 @@ class IdentitySnapshot:
     ties: tuple[Tie, ...] = ()
 
 
-def _same(one: Json, other: Json) -> bool:
+def _equal_values(one: Json, other: Json) -> bool:
     return (
         json_text(one, "") == json_text(other, "")
         if isinstance(one, bool) or isinstance(other, bool)
@@ -318,9 +324,9 @@ class EntityReads(Protocol):
     """Reading methods of a world. Each raises BadInput for an entity that does not exist."""
 
     def get_entity(self, id: str) -> Entity: ...
-    def find_entities(self, wanted: EntityFilter = ...) -> tuple[Entity, ...]: ...
+    def find_entities(self, entity_filter: EntityFilter = ...) -> tuple[Entity, ...]: ...
     def get_relationships(
-        self, entity_id: str, wanted: RelationshipFilter = ...
+        self, entity_id: str, relationship_filter: RelationshipFilter = ...
     ) -> tuple[Relationship, ...]: ...
     def neighbours(
         self, entity_id: str, depth: int = ..., *, types: tuple[str, ...] = ..., direction: Direction = ...

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, in_sqlite, plain_column
-from kgot_lab.domains.npc.visibility import VISIBLE, policy_parameters, visible_in_python, visible_of
+from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, to_plain_column, to_sqlite
+from kgot_lab.domains.npc.visibility import (
+    VISIBLE,
+    policy_parameters,
+    visible_in_python,
+    visible_world_from_rows,
+)
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims.claim import probability, utc_now
-from kgot_lab.memory.postgres_tables import PostgresTables, server_error_message
-from kgot_lab.memory.sqlite_tables import SQLiteTables, opened_at
+from kgot_lab.memory.claims.claim import check_probability, utc_now
+from kgot_lab.memory.postgres_tables import PostgresTables, format_server_error
+from kgot_lab.memory.sqlite_tables import SQLiteTables, open_at
 from kgot_lab.stores.postgres.connection import driver
 from kgot_lab.stores.postgres.rows import require_pgvector, value_of_postgres
 from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
@@ -36,10 +41,10 @@ class SQLiteWorld(SQLiteTables):
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
         return super().rows(
-            in_sqlite(statement), {name: plain_column(value) for name, value in (values or {}).items()}
+            to_sqlite(statement), {name: to_plain_column(value) for name, value in (values or {}).items()}
         )
 
-    def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
+    def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_in_python(self, npc_id, policy)
 
     def define(self, table: str, statements: Iterable[str]) -> None:
@@ -67,7 +72,7 @@ WORLD_NAMESPACE = "kgot_world"
 _GRANTS = """GRANT USAGE ON SCHEMA {namespace} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {namespace} TO {role}"""
 
-_GRANTED = """SELECT bool_and(has_table_privilege(%s, oid, 'DELETE')) FROM pg_class
+_HAS_GRANTS = """SELECT bool_and(has_table_privilege(%s, oid, 'DELETE')) FROM pg_class
   WHERE relnamespace = %s::regnamespace AND relkind = 'r'"""
 
 
@@ -82,8 +87,8 @@ class PostgresWorld(PostgresTables):
     def __init__(self, url: str, *, namespace: str = WORLD_NAMESPACE) -> None:
         super().__init__(WORLD_LAYOUT, url, namespace=namespace)
 
-    def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
-        return visible_of(self.rows(VISIBLE, policy_parameters(npc_id, policy)))
+    def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
+        return visible_world_from_rows(self.rows(VISIBLE, policy_parameters(npc_id, policy)))
 
     def define(self, table: str, statements: Iterable[str]) -> None:
         with self._as_owner() as connection:
@@ -108,10 +113,10 @@ class PostgresWorld(PostgresTables):
         with self.changing(), self._transaction("") as connection:
             connection.execute("RESET ROLE")
             yield connection
-            if (role := self.role(connection)) is not None:
+            if (role := self.find_role(connection)) is not None:
                 connection.execute(named("SET ROLE {role}", role=role))
 
-    def role(self, connection: Connection) -> str | None:
+    def find_role(self, connection: Connection) -> str | None:
         """Return the role of a world, created if necessary, or None if the login may not create one."""
         from psycopg import errors
 
@@ -125,29 +130,29 @@ class PostgresWorld(PostgresTables):
                     f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)
                 ).fetchone() != (True,):
                     connection.execute(named("GRANT {role} TO CURRENT_USER", role=role))
-                if connection.execute(_GRANTED, (role, quoted(self.namespace))).fetchone() != (True,):
+                if connection.execute(_HAS_GRANTS, (role, quoted(self.namespace))).fetchone() != (True,):
                     connection.execute(named(_GRANTS, namespace=self.namespace, role=role))
         except errors.InsufficientPrivilege:
             return None
         return role
 
-    def _greet(self, connection: Connection) -> None:
+    def _prepare_connection(self, connection: Connection) -> None:
         from psycopg.types.json import set_json_loads
 
-        super()._greet(connection)
+        super()._prepare_connection(connection)
         set_json_loads(
             lambda text: value_of_postgres(text if isinstance(text, str) else text.decode()), connection
         )
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         psycopg = driver()
-        with super()._told():
+        with super()._convert_errors():
             try:
                 yield
             except (psycopg.errors.ProgramLimitExceeded, psycopg.DataError) as error:
                 raise BadInput(
-                    f"{self!r} cannot hold this, and nothing was changed: {server_error_message(error)}"
+                    f"{self!r} cannot hold this, and nothing was changed: {format_server_error(error)}"
                 ) from None
 
 
@@ -164,7 +169,7 @@ def open_world(
     invalid or holds something else, or a file is given a namespace. Also raises StoreUnavailable,
     StoreDamaged and NotInstalled.
     """
-    probability(accept_from, "accept_from")
+    check_probability(accept_from, "accept_from")
 
     def in_file() -> WorldStorage:
         return SQLiteWorld(place)
@@ -172,7 +177,7 @@ def open_world(
     def on_server(url: str) -> WorldStorage:
         return PostgresWorld(url, namespace=WORLD_NAMESPACE if namespace is None else namespace)
 
-    storage = opened_at(
+    storage = open_at(
         place,
         "worlds",
         in_file=in_file,

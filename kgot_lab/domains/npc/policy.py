@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from kgot_lab.domains.npc.models import Entity, Provenance, Relationship, fit_bounded_depth, fit_types
+from kgot_lab.domains.npc.models import Entity, Provenance, Relationship, check_bounded_depth, check_types
 from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 
-SPREADING = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
+SPREADING_TYPES = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 # of the four, those that others can see; KNOWS is not among them
 PUBLIC_TYPES = ("LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
@@ -39,14 +39,14 @@ PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
     )
 )
 # attributes that nobody else sees, whatever a policy or `public` says
-NEVER = ("secret_knowledge", "knowledge_scope", "public")
+NEVER_PUBLIC = ("secret_knowledge", "knowledge_scope", "public")
 
 
 @dataclass(frozen=True)
 class VisibilityPolicy:
     """The rules of visibility: spreading types, public types, public attributes, and depth of KNOWS."""
 
-    spreading: tuple[str, ...] = SPREADING
+    spreading: tuple[str, ...] = SPREADING_TYPES
     public_types: tuple[str, ...] = PUBLIC_TYPES
     public_attributes: Mapping[str, tuple[str, ...]] = field(
         default_factory=lambda: PUBLIC_ATTRIBUTES, hash=False
@@ -54,17 +54,17 @@ class VisibilityPolicy:
     knows_depth: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spreading", fit_types(self.spreading))
-        object.__setattr__(self, "public_types", fit_types(self.public_types))
-        fit_bounded_depth(self.knows_depth, "knows_depth", "how many steps KNOWS leads, its own the first")
+        object.__setattr__(self, "spreading", check_types(self.spreading))
+        object.__setattr__(self, "public_types", check_types(self.public_types))
+        check_bounded_depth(self.knows_depth, "knows_depth", "how many steps KNOWS leads, its own the first")
         require(
             self.public_attributes,
             Mapping,
             "public_attributes is a dictionary: for each type, the names of attributes",
         )
-        public = {type: fit_types(names) for type, names in self.public_attributes.items()}
-        if kept := sorted({name for names in public.values() for name in names} & set(NEVER)):
-            raise BadInput(f"the attribute {kept[0]!r} is never public: leave it out")
+        public = {type: check_types(names) for type, names in self.public_attributes.items()}
+        if private := sorted({name for names in public.values() for name in names} & set(NEVER_PUBLIC)):
+            raise BadInput(f"the attribute {private[0]!r} is never public: leave it out")
         object.__setattr__(self, "public_attributes", MappingProxyType(public))
 
 
@@ -73,28 +73,28 @@ DEFAULT_POLICY = VisibilityPolicy()
 
 def is_public_relationship(relationship: Relationship) -> bool:
     """Return whether a relationship is accepted and not marked secret or hidden."""
-    marked = any(relationship.attributes.get(mark, False) is not False for mark in ("secret", "hidden"))
-    return relationship.standing == "accepted" and not marked
+    is_secret = any(relationship.attributes.get(mark, False) is not False for mark in ("secret", "hidden"))
+    return relationship.standing == "accepted" and not is_secret
 
 
-def in_scope(entity: Entity, me: Entity) -> bool:
+def is_in_scope(entity: Entity, character: Entity) -> bool:
     """Return whether an entity is within the knowledge scope of another."""
-    scope = me.attributes.get("knowledge_scope")
-    return entity.id == me.id or scope is None or entity.type in scope or entity.id in scope
+    scope = character.attributes.get("knowledge_scope")
+    return entity.id == character.id or scope is None or entity.type in scope or entity.id in scope
 
 
-def as_seen_by_others(entity: Entity, policy: VisibilityPolicy) -> Entity:
+def public_form_of_entity(entity: Entity, policy: VisibilityPolicy) -> Entity:
     """Return an entity with what others may see of it."""
-    shown = _shown(entity.attributes, policy.public_attributes.get(entity.type, ()))
-    return replace(entity, attributes=shown, created_at=None, updated_at=None)
+    public = _public_attributes(entity.attributes, policy.public_attributes.get(entity.type, ()))
+    return replace(entity, attributes=public, created_at=None, updated_at=None)
 
 
-def public_form(relationship: Relationship) -> Relationship:
+def public_form_of_relationship(relationship: Relationship) -> Relationship:
     """Return a relationship with what others may know of it."""
-    shown = _shown(relationship.attributes, ())
-    return replace(relationship, attributes=shown, provenance=Provenance(), created_at=None, updated_at=None)
+    public = _public_attributes(relationship.attributes, ())
+    return replace(relationship, attributes=public, provenance=Provenance(), created_at=None, updated_at=None)
 
 
-def _shown(attributes: Mapping[str, Json], usual: Iterable[str]) -> dict[str, Json]:
-    names = {*usual, *attributes.get("public", ())} - set(NEVER)
+def _public_attributes(attributes: Mapping[str, Json], always_public: Iterable[str]) -> dict[str, Json]:
+    names = {*always_public, *attributes.get("public", ())} - set(NEVER_PUBLIC)
     return {name: value for name, value in attributes.items() if name in names}

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
-    BOTH_WAYS,
+    SYMMETRIC_TYPES,
     Entity,
     Provenance,
     Relationship,
     RelationshipFilter,
     RelationshipStanding,
 )
-from kgot_lab.domains.npc.statements import row_key, support_of
-from kgot_lab.domains.npc.world import NpcWorld, put_decision
+from kgot_lab.domains.npc.statements import row_key, support_from_row
+from kgot_lab.domains.npc.world import NpcWorld, store_decision
 from kgot_lab.errors import require
 from kgot_lab.types import Triple
 
-_ANY = RelationshipFilter()
+_ANY_RELATIONSHIP = RelationshipFilter()
 
 
 @dataclass(frozen=True)
@@ -32,54 +32,66 @@ class ImportedFacts:
     unplaced: tuple[Triple, ...] = ()  # an end names nobody in the world, or several
 
 
-def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> ImportedFacts:
+def import_statements(world: NpcWorld, triples: Iterable[Triple], provenance: Provenance) -> ImportedFacts:
     """Import triples into a world with their confidence. What the same session stated before changes nothing.
 
     The relation `knows_of` becomes the type KNOWS_OF. An end is the entity of that name, ignoring case, or
     else the only one whose name contains its words. Raises BadInput.
     """
-    require(said, Provenance, "where something was heard is a Provenance(session_id, timestamp, …)")
+    require(provenance, Provenance, "where something was heard is a Provenance(session_id, timestamp, …)")
     entities = world.find_entities()
     triples = list(triples)
     for triple in triples:
         require(triple, Triple, "what was heard is a Triple(subject, relation, object)")
-    found = {triple: placed(triple, entities, said) for triple in triples}
-    told = {each.key: each for each in found.values() if each is not None}.values()
-    known = tuple(each for each in told if _is_recorded(world, each))
-    new = tuple(each for each in told if each not in known)
+    by_triple = {triple: resolve_relationship(triple, entities, provenance) for triple in triples}
+    resolved = {
+        relationship.key: relationship for relationship in by_triple.values() if relationship is not None
+    }.values()
+    known = tuple(relationship for relationship in resolved if _is_recorded(world, relationship))
+    new = tuple(relationship for relationship in resolved if relationship not in known)
     world.add([], new)
-    return ImportedFacts(new, known, tuple(triple for triple, each in found.items() if each is None))
+    return ImportedFacts(
+        new, known, tuple(triple for triple, relationship in by_triple.items() if relationship is None)
+    )
 
 
-def placed(triple: Triple, entities: Iterable[Entity], said: Provenance) -> Relationship | None:
+def resolve_relationship(
+    triple: Triple, entities: Iterable[Entity], provenance: Provenance
+) -> Relationship | None:
     """Resolve a triple to a relationship between entities.
 
     Returns None if an end names none of them, or several.
     """
-    source, target = (_named(end, entities) for end in (triple.subject, triple.object))
+    source, target = (_find_by_name(end, entities) for end in (triple.subject, triple.object))
     if source is None or target is None or source is target:
         return None
     type = re.sub(r"\W+", "_", triple.relation.strip()).upper()
-    return Relationship(source.id, target.id, type, {}, replace(said, confidence=triple.confidence))
+    return Relationship(source.id, target.id, type, {}, replace(provenance, confidence=triple.confidence))
 
 
-def _named(name: str, entities: Iterable[Entity]) -> Entity | None:
+def _find_by_name(name: str, entities: Iterable[Entity]) -> Entity | None:
     """Return the entity that a name means, or None if it matches none or several."""
-    words = _words(name)
-    same = [each for each in entities if _words(each.name) == words]
-    found = same or [each for each in entities if words and set(words) <= set(_words(each.name))]
-    return found[0] if len(found) == 1 else None
+    words = _name_words(name)
+    exact_matches = [each for each in entities if _name_words(each.name) == words]
+    candidates = exact_matches or [
+        each for each in entities if words and set(words) <= set(_name_words(each.name))
+    ]
+    return candidates[0] if len(candidates) == 1 else None
 
 
-def _words(name: str) -> list[str]:
+def _name_words(name: str) -> list[str]:
     return [word for word in re.findall(r"\w+", name.casefold()) if word not in ("the", "a", "an")]
 
 
-def _is_recorded(world: NpcWorld, said: Relationship) -> bool:
+def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:
     """Return whether the session has already stated this relationship."""
-    there = any(each.key == said.key for each in world.get_relationships(said.source_id, _ANY))
-    return there and any(
-        each.session_id == said.provenance.session_id for each, _ in world.support(*said.key)
+    exists = any(
+        recorded.key == relationship.key
+        for recorded in world.get_relationships(relationship.source_id, _ANY_RELATIONSHIP)
+    )
+    return exists and any(
+        recorded.session_id == relationship.provenance.session_id
+        for recorded, _ in world.support(*relationship.key)
     )
 
 
@@ -105,8 +117,8 @@ class WorldReview:
         waiting = []
         for row in self.world.storage.rows(statements.SUPPORT_QUEUED):
             source, target, type = row_key(row)
-            said, standing = support_of(row)
-            if type not in BOTH_WAYS or source <= target:
+            said, standing = support_from_row(row)
+            if type not in SYMMETRIC_TYPES or source <= target:
                 waiting.append(Relationship(source, target, type, {}, said, standing))
         return tuple(
             sorted(
@@ -128,7 +140,7 @@ class WorldReview:
         """
         self._decide(relationship, "rejected")
 
-    def _decide(self, relationship: Relationship, decided: RelationshipStanding) -> None:
+    def _decide(self, relationship: Relationship, standing: RelationshipStanding) -> None:
         require(relationship, Relationship, "what is decided on is a Relationship, as queue() gives it")
         with self.world.storage.changing():
-            put_decision(self.world.storage, relationship, decided, self.world.now())
+            store_decision(self.world.storage, relationship, standing, self.world.now())

@@ -75,10 +75,10 @@ _IN_SQLITE = {
 
 
 @cache
-def in_sqlite(statement: str) -> str:
+def to_sqlite(statement: str) -> str:
     """Translate a statement or definition from PostgreSQL to SQLite."""
-    for theirs, ours in _IN_SQLITE.items():
-        statement = statement.replace(theirs, ours)
+    for postgres_text, sqlite_text in _IN_SQLITE.items():
+        statement = statement.replace(postgres_text, sqlite_text)
     return statement
 
 
@@ -86,29 +86,27 @@ WORLD_LAYOUT = Layout(
     "world",
     0x6B676C77,  # "kglw"
     (),
-    sqlite=tuple(map(in_sqlite, (*_TABLES, *_INDEXES))),
+    sqlite=tuple(map(to_sqlite, (*_TABLES, *_INDEXES))),
     postgres=(*_TABLES, *_INDEXES),
     repeatable=True,
 )
 
 
-_ENTITY = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
-_RELATIONSHIP = (
+_ENTITY_COLUMNS = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
+_RELATIONSHIP_COLUMNS = (
     "r.source_id, r.target_id, r.rel_type, r.attributes, r.provenance, r.standing, r.created_at, r.updated_at"
 )
-_SUPPORT = "s.source_id, s.target_id, s.rel_type, s.session_id, s.said_at, s.confidence, s.source, s.dm_confirmed, s.standing"
-_KEY = "source_id = :source AND target_id = :target AND rel_type = :type"
+_SUPPORT_COLUMNS = "s.source_id, s.target_id, s.rel_type, s.session_id, s.said_at, s.confidence, s.source, s.dm_confirmed, s.standing"
+_KEY_CONDITION = "source_id = :source AND target_id = :target AND rel_type = :type"
 
-ENTITIES = f"SELECT {_ENTITY} FROM entities e WHERE e.id = ANY(:ids)"
-RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP} FROM relationships r WHERE r.source_id = ANY(:ids)"
-_AMONG = "r.source_id = ANY(:sources) AND r.target_id = ANY(:targets) AND r.rel_type = ANY(:types)"
-RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP} FROM relationships r WHERE {_AMONG}"
-SUPPORT_AMONG = f"SELECT {_SUPPORT} FROM support s WHERE {_AMONG.replace('r.', 's.')}"
-SUPPORT_OF = (
-    f"SELECT {_SUPPORT} FROM support s WHERE s.{_KEY.replace(' AND ', ' AND s.')} ORDER BY s.session_id"
-)
+ENTITIES = f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE e.id = ANY(:ids)"
+RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE r.source_id = ANY(:ids)"
+_AMONG_CONDITION = "r.source_id = ANY(:sources) AND r.target_id = ANY(:targets) AND r.rel_type = ANY(:types)"
+RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE {_AMONG_CONDITION}"
+SUPPORT_AMONG = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE {_AMONG_CONDITION.replace('r.', 's.')}"
+SUPPORT_OF = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE s.{_KEY_CONDITION.replace(' AND ', ' AND s.')} ORDER BY s.session_id"
 
-SUPPORT_QUEUED = f"SELECT {_SUPPORT} FROM support s WHERE s.standing = 'queued'"
+SUPPORT_QUEUED = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE s.standing = 'queued'"
 
 PUT_ENTITY = """INSERT INTO entities (id, type, name, attributes, created_at, updated_at)
   VALUES (:id, :type, :name, :attributes, :at, :at) ON CONFLICT (id) DO UPDATE
@@ -121,27 +119,29 @@ PUT_SUPPORT = """INSERT INTO support (source_id, target_id, rel_type, session_id
   ON CONFLICT (source_id, target_id, rel_type, session_id) DO UPDATE SET said_at = excluded.said_at, confidence = excluded.confidence,
   source = excluded.source, dm_confirmed = excluded.dm_confirmed, standing = excluded.standing"""
 DELETE_ENTITY = "DELETE FROM entities WHERE id = :id"
-DELETE_RELATIONSHIP = f"DELETE FROM relationships WHERE {_KEY}"
+DELETE_RELATIONSHIP = f"DELETE FROM relationships WHERE {_KEY_CONDITION}"
 
-DOCUMENT_VISIBLE = f"""
+VISIBLE_BY_DOCUMENT = f"""
 WITH RECURSIVE visible (id) AS (
   SELECT r.target_id FROM relationships r WHERE r.source_id = :npc
   UNION
   SELECT r.target_id FROM relationships r JOIN visible v ON v.id = r.source_id
     WHERE r.rel_type IN ('KNOWS', 'LOCATED_AT', 'MEMBER_OF', 'ALLIED_WITH'))
-SELECT {_ENTITY} FROM entities e JOIN visible v ON v.id = e.id"""  # as the document has it
+SELECT {_ENTITY_COLUMNS} FROM entities e JOIN visible v ON v.id = e.id"""  # as the document has it
 
 
-def entities_where(wanted: EntityFilter) -> str:
+def select_entities(entity_filter: EntityFilter) -> str:
     """Build the statement that reads the entities of the types and the name of a filter.
 
     The rest of the filter is not in the statement.
     """
-    parts = ["e.type = ANY(:types)"] * bool(wanted.types) + ["e.name = :name"] * bool(wanted.name)
-    return f"SELECT {_ENTITY} FROM entities e WHERE {' AND '.join(['true', *parts])}"
+    parts = ["e.type = ANY(:types)"] * bool(entity_filter.types) + ["e.name = :name"] * bool(
+        entity_filter.name
+    )
+    return f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE {' AND '.join(['true', *parts])}"
 
 
-def relationships_where(wanted: RelationshipFilter) -> str:
+def select_relationships(relationship_filter: RelationshipFilter) -> str:
     """Build the statement that reads an entity with its relationships that match a filter.
 
     An entity without any has one row.
@@ -151,44 +151,44 @@ def relationships_where(wanted: RelationshipFilter) -> str:
         "in": "r.target_id = e.id",
         "both": "(r.source_id = e.id OR r.target_id = e.id)",
     }
-    parts = [ends[wanted.direction]]
-    parts += ["r.rel_type = ANY(:types)"] * bool(wanted.types)
-    parts += ["r.standing = :standing"] * bool(wanted.standing)
-    parts += [f"{CONFIDENCE} >= :least"] * bool(wanted.min_confidence)
-    return f"SELECT {_RELATIONSHIP} FROM entities e LEFT JOIN relationships r ON {' AND '.join(parts)} WHERE e.id = :id"
+    conditions = [ends[relationship_filter.direction]]
+    conditions += ["r.rel_type = ANY(:types)"] * bool(relationship_filter.types)
+    conditions += ["r.standing = :standing"] * bool(relationship_filter.standing)
+    conditions += [f"{CONFIDENCE} >= :least"] * bool(relationship_filter.min_confidence)
+    return f"SELECT {_RELATIONSHIP_COLUMNS} FROM entities e LEFT JOIN relationships r ON {' AND '.join(conditions)} WHERE e.id = :id"
 
 
-def steps_from(direction: Direction, types: tuple[str, ...]) -> str:
+def select_steps(direction: Direction, types: tuple[str, ...]) -> str:
     """Build the statement that reads one step from some entities, as (from, to)."""
-    typed = " AND r.rel_type = ANY(:types)" * bool(types)
-    out = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND r.standing <> 'rejected'{typed}"
-    back = f"SELECT r.target_id, r.source_id FROM relationships r WHERE r.target_id = ANY(:ids) AND r.standing <> 'rejected'{typed}"
-    return {"out": out, "in": back, "both": f"{out} UNION {back}"}[direction]
+    type_condition = " AND r.rel_type = ANY(:types)" * bool(types)
+    outgoing = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
+    incoming = f"SELECT r.target_id, r.source_id FROM relationships r WHERE r.target_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
+    return {"out": outgoing, "in": incoming, "both": f"{outgoing} UNION {incoming}"}[direction]
 
 
-def reached_from(direction: Direction, types: tuple[str, ...]) -> str:
+def select_reached(direction: Direction, types: tuple[str, ...]) -> str:
     """Build the statement that reads an entity and those it reaches, with the least number of steps to each.
 
     UNION keeps each entity once for each number of steps, so walks are not enumerated.
     """
-    on = {
+    join_condition = {
         "out": "r.source_id = w.id",
         "in": "r.target_id = w.id",
         "both": "(r.source_id = w.id OR r.target_id = w.id)",
     }
-    to = {
+    next_id = {
         "out": "r.target_id",
         "in": "r.source_id",
         "both": "CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END",
     }
-    typed = " AND r.rel_type = ANY(:types)" * bool(types)
+    type_condition = " AND r.rel_type = ANY(:types)" * bool(types)
     return f"""
 WITH RECURSIVE walked (id, depth) AS (
   SELECT id, 0 FROM entities WHERE id = :id
   UNION
-  SELECT {to[direction]}, w.depth + 1 FROM walked w JOIN relationships r ON {on[direction]}
-    WHERE w.depth < :depth AND r.standing <> 'rejected'{typed})
-SELECT {_ENTITY}, near.depth FROM (SELECT id, min(depth) AS depth FROM walked GROUP BY id) AS near JOIN entities e ON e.id = near.id"""
+  SELECT {next_id[direction]}, w.depth + 1 FROM walked w JOIN relationships r ON {join_condition[direction]}
+    WHERE w.depth < :depth AND r.standing <> 'rejected'{type_condition})
+SELECT {_ENTITY_COLUMNS}, near.depth FROM (SELECT id, min(depth) AS depth FROM walked GROUP BY id) AS near JOIN entities e ON e.id = near.id"""
 
 
 # The tables of a world, in SQLite or in PostgreSQL.
@@ -199,56 +199,60 @@ WorldRow = tuple[Any, ...]
 class WorldStorage(TableStorage, Protocol):
     """The storage of one world, isolated from all others. Raises StoreUnavailable and StoreDamaged."""
 
-    def visible(
+    def visible_world(
         self, npc_id: str, policy: VisibilityPolicy
     ) -> VisibleWorld | None: ...  # None: there is no such entity
 
 
 # Conversion between rows and entities or relationships, for both engines.
 
-Made = TypeVar("Made")
+Built = TypeVar("Built")
 
 
-def entity_of(row: WorldRow) -> Entity:
+def entity_from_row(row: WorldRow) -> Entity:
     """Convert a row to an entity."""
     id, type, name, attributes, created_at, updated_at = row
-    times = {"created_at": utc_time(created_at), "updated_at": utc_time(updated_at)}
-    return unchecked(Entity, type=type, name=name, attributes=json_of(attributes), id=str(id), **times)
+    times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
+    return build_unchecked(
+        Entity, type=type, name=name, attributes=parse_json_column(attributes), id=str(id), **times
+    )
 
 
-def relationship_of(row: WorldRow) -> Relationship:
+def relationship_from_row(row: WorldRow) -> Relationship:
     """Convert a row to a relationship."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
     ends = {"source_id": str(source), "target_id": str(target)}
-    told = {
-        "attributes": json_of(attributes),
-        "provenance": _provenance(json_of(provenance)),
+    values = {
+        "attributes": parse_json_column(attributes),
+        "provenance": _provenance_from_json(parse_json_column(provenance)),
         "standing": standing,
     }
-    return unchecked(
+    return build_unchecked(
         Relationship,
         **ends,
         type=type,
-        **told,
-        created_at=utc_time(created_at),
-        updated_at=utc_time(updated_at),
+        **values,
+        created_at=to_utc(created_at),
+        updated_at=to_utc(updated_at),
     )
 
 
-def _provenance(told: Mapping[str, Json]) -> Provenance:
+def _provenance_from_json(data: Mapping[str, Json]) -> Provenance:
     return (
-        unchecked(Provenance, **{**told, "timestamp": utc_time(told["timestamp"])}) if told else Provenance()
+        build_unchecked(Provenance, **{**data, "timestamp": to_utc(data["timestamp"])})
+        if data
+        else Provenance()
     )
 
 
-def unchecked(kind: type[Made], **values: Any) -> Made:
+def build_unchecked(kind: type[Built], **values: Any) -> Built:
     """Create an object without validation, from values that were validated when they were stored.
 
     Validating them again would take longer than reading them.
     """
-    made = object.__new__(kind)
-    vars(made).update(values)
-    return made
+    instance = object.__new__(kind)
+    vars(instance).update(values)
+    return instance
 
 
 def provenance_text(provenance: Provenance) -> str:
@@ -264,10 +268,10 @@ def attributes_text(attributes: Mapping[str, Json]) -> str:
     return jsonb_text(json_text(dict(attributes), "the attributes"))
 
 
-def support_of(row: WorldRow) -> tuple[Provenance, RelationshipStanding]:
+def support_from_row(row: WorldRow) -> tuple[Provenance, RelationshipStanding]:
     """Convert a row to the statement of one session on a relationship, and its standing."""
     _, _, _, session, said_at, confidence, source, confirmed, standing = row
-    return Provenance(session, utc_time(said_at), confidence, source, bool(confirmed)), standing
+    return Provenance(session, to_utc(said_at), confidence, source, bool(confirmed)), standing
 
 
 def row_key(row: WorldRow) -> tuple[str, str, str]:
@@ -281,21 +285,21 @@ def uuids(*ids: str) -> list[UUID]:
     return list(map(UUID, ids))
 
 
-def json_of(value: Any) -> Any:
+def parse_json_column(value: Any) -> Any:
     """Parse the value of a JSON column."""
     return value_of_postgres(value) if isinstance(value, str) else value
 
 
-def plain_column(value: Any) -> Any:
+def to_plain_column(value: Any) -> Any:
     """Convert a value for a storage without types for ids and times, where both are texts."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
     if isinstance(value, list | tuple | set):
-        return list(map(plain_column, value))
+        return list(map(to_plain_column, value))
     return str(value) if isinstance(value, UUID) else value
 
 
-def utc_time(value: Any) -> datetime | None:
+def to_utc(value: Any) -> datetime | None:
     """Convert the value of a time column to a time in UTC."""
     if value is None:
         return None

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
-    BOTH_WAYS,
+    SYMMETRIC_TYPES,
     Entity,
     EntityFilter,
     EntityGraph,
@@ -20,64 +20,66 @@ from kgot_lab.domains.npc.models import (
     RelationshipFilter,
     RelationshipStanding,
     VisibleWorld,
-    fit_attributes,
-    fit_depth,
-    fit_direction,
-    fit_id,
-    fit_types,
+    check_attributes,
+    check_depth,
+    check_direction,
+    check_id,
+    check_types,
 )
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import (
     WorldStorage,
     attributes_text,
-    entity_of,
+    entity_from_row,
     provenance_text,
-    relationship_of,
+    relationship_from_row,
     row_key,
-    support_of,
+    support_from_row,
     uuids,
 )
 from kgot_lab.domains.npc.visibility import (
     ANY_ENTITY,
-    OUTGOING,
-    Sight,
-    by_name,
-    no_entity,
-    seen_by,
-    shortest_way,
+    OUTGOING_RELATIONSHIPS,
+    CharacterView,
+    missing_entity_error,
+    shortest_path,
+    sort_by_name,
+    visible_world,
 )
 from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import plain_text, probability, utc_now
-from kgot_lab.memory.tables import InTables
+from kgot_lab.memory.claims.claim import check_probability, check_text, utc_now
+from kgot_lab.memory.tables import TableBacked
 from kgot_lab.types import Json
 
 # Writing entities and relationships to the tables: attributes by key, a row of support for each session, and
 # their summary.
 
-_Key = tuple[str, str, str]  # the ids of the ends of a relationship, and its type
+# `Relationship.key`: the ids of its ends, and its type, as in the primary key of its table. It is no
+# `Edge.identity`: relationships have no parallel edges, and so no key of their own.
+_RelationshipKey = tuple[str, str, str]
 Supports = dict[str, tuple[Provenance, RelationshipStanding]]  # by session
 
 
 def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) -> None:
     """Add entities, within a change, and merge them into existing ones."""
-    there = _entities_of(storage, {entity.id for entity in entities})
+    existing = _read_entities(storage, {entity.id for entity in entities})
     put: dict[str, Entity] = {}
     for entity in entities:
-        before = put.get(entity.id) or there.get(entity.id)
+        previous = put.get(entity.id) or existing.get(entity.id)
         put[entity.id] = replace(
-            entity, attributes=merged_properties(before.attributes if before else {}, entity.attributes)
+            entity, attributes=merged_properties(previous.attributes if previous else {}, entity.attributes)
         )
     rows = [
         {
-            "id": uuids(each.id)[0],
-            "type": each.type,
-            "name": each.name,
-            "attributes": attributes_text(each.attributes),
+            "id": uuids(merged.id)[0],
+            "type": merged.type,
+            "name": merged.name,
+            "attributes": attributes_text(merged.attributes),
             "at": at,
         }
-        for each in put.values()
+        for merged in put.values()
     ]
     _put_rows(storage, statements.PUT_ENTITY, rows)
 
@@ -89,49 +91,63 @@ def put_relationships(
 
     Raises BadInput if an end does not exist.
     """
-    given = [way for each in relationships for way in _ways(each)]
-    require_entities(storage, {end for each in given for end in (each.source_id, each.target_id)})
-    attributes, supports = _there(storage, given)
-    new: dict[tuple[_Key, str], tuple[Provenance, RelationshipStanding]] = {}
-    for each in given:
-        said = (
-            each.provenance
-            if each.provenance.timestamp
-            else replace(each.provenance, timestamp=at.astimezone(UTC))
+    directed = [direction for relationship in relationships for direction in _both_directions(relationship)]
+    require_entities(
+        storage,
+        {end for relationship in directed for end in (relationship.source_id, relationship.target_id)},
+    )
+    attributes, supports = _read_existing(storage, directed)
+    new: dict[tuple[_RelationshipKey, str], tuple[Provenance, RelationshipStanding]] = {}
+    for relationship in directed:
+        provenance = (
+            relationship.provenance
+            if relationship.provenance.timestamp
+            else replace(relationship.provenance, timestamp=at.astimezone(UTC))
         )
-        heard = supports.setdefault(each.key, {})
-        heard[said.session_id] = new[each.key, said.session_id] = _judged(
-            said, heard.get(said.session_id), accept_from
+        session_supports = supports.setdefault(relationship.key, {})
+        session_supports[provenance.session_id] = new[relationship.key, provenance.session_id] = (
+            _support_with_standing(provenance, session_supports.get(provenance.session_id), accept_from)
         )
-        attributes[each.key] = merged_properties(attributes.get(each.key, {}), each.attributes)
-    keys = dict.fromkeys(each.key for each in given)
+        attributes[relationship.key] = merged_properties(
+            attributes.get(relationship.key, {}), relationship.attributes
+        )
+    keys = dict.fromkeys(relationship.key for relationship in directed)
     _put_rows(
-        storage, statements.PUT_RELATIONSHIP, [_row(key, attributes[key], supports[key], at) for key in keys]
+        storage,
+        statements.PUT_RELATIONSHIP,
+        [_relationship_row(key, attributes[key], supports[key], at) for key in keys],
     )
     _put_rows(
-        storage, statements.PUT_SUPPORT, [_support_row(key, *judged) for (key, _), judged in new.items()]
+        storage, statements.PUT_SUPPORT, [_support_row(key, *support) for (key, _), support in new.items()]
     )
 
 
-def put_decision(
-    storage: WorldStorage, relationship: Relationship, decided: RelationshipStanding, at: datetime
+def store_decision(
+    storage: WorldStorage, relationship: Relationship, standing: RelationshipStanding, at: datetime
 ) -> None:
     """Record, within a change, the game master's decision on the statement of a session.
 
     Raises BadInput if the session states no such thing.
     """
     session = relationship.provenance.session_id
-    for each in _ways(relationship):
-        attributes, supports = _there(storage, [each])
-        heard = supports.get(each.key, {})
-        if session not in heard:
-            ends = f"from {each.source_id} to {each.target_id}"
+    for directed in _both_directions(relationship):
+        attributes, supports = _read_existing(storage, [directed])
+        session_supports = supports.get(directed.key, {})
+        if session not in session_supports:
+            ends = f"from {directed.source_id} to {directed.target_id}"
             raise BadInput(
-                f"the session {short_repr(session)} tells of no relationship {short_repr(each.type)} {ends}"
+                f"the session {short_repr(session)} tells of no relationship {short_repr(directed.type)} {ends}"
             )
-        heard[session] = replace(heard[session][0], dm_confirmed=decided == "accepted"), decided
-        _put_rows(storage, statements.PUT_RELATIONSHIP, [_row(each.key, attributes[each.key], heard, at)])
-        _put_rows(storage, statements.PUT_SUPPORT, [_support_row(each.key, *heard[session])])
+        session_supports[session] = (
+            replace(session_supports[session][0], dm_confirmed=standing == "accepted"),
+            standing,
+        )
+        _put_rows(
+            storage,
+            statements.PUT_RELATIONSHIP,
+            [_relationship_row(directed.key, attributes[directed.key], session_supports, at)],
+        )
+        _put_rows(storage, statements.PUT_SUPPORT, [_support_row(directed.key, *session_supports[session])])
 
 
 def _put_rows(storage: WorldStorage, statement: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -141,68 +157,68 @@ def _put_rows(storage: WorldStorage, statement: str, rows: Iterable[Mapping[str,
 
 def require_entities(storage: WorldStorage, ids: set[str]) -> None:
     """Raise BadInput unless there is an entity for each id."""
-    for id in sorted(ids - _entities_of(storage, ids).keys()):
-        raise no_entity(id)
+    for id in sorted(ids - _read_entities(storage, ids).keys()):
+        raise missing_entity_error(id)
 
 
-def _ways(relationship: Relationship) -> tuple[Relationship, ...]:
+def _both_directions(relationship: Relationship) -> tuple[Relationship, ...]:
     """Return the directions in which a relationship is stored."""
     back = replace(relationship, source_id=relationship.target_id, target_id=relationship.source_id)
-    return (relationship, back) if relationship.type in BOTH_WAYS else (relationship,)
+    return (relationship, back) if relationship.type in SYMMETRIC_TYPES else (relationship,)
 
 
-def _entities_of(storage: WorldStorage, ids: set[str]) -> dict[str, Entity]:
+def _read_entities(storage: WorldStorage, ids: set[str]) -> dict[str, Entity]:
     rows = storage.rows(statements.ENTITIES, {"ids": uuids(*sorted(ids))}) if ids else []
-    return {entity.id: entity for entity in map(entity_of, rows)}
+    return {entity.id: entity for entity in map(entity_from_row, rows)}
 
 
-def _there(
-    storage: WorldStorage, given: list[Relationship]
-) -> tuple[dict[_Key, Mapping[str, Json]], dict[_Key, Supports]]:
+def _read_existing(
+    storage: WorldStorage, relationships: list[Relationship]
+) -> tuple[dict[_RelationshipKey, Mapping[str, Json]], dict[_RelationshipKey, Supports]]:
     """Return the attributes and the support of the relationships that already exist.
 
     Some others may be included.
     """
-    asked: dict[str, Any] = {
-        "sources": uuids(*sorted({each.source_id for each in given})),
-        "targets": uuids(*sorted({each.target_id for each in given})),
-        "types": sorted({each.type for each in given}),
+    parameters: dict[str, Any] = {
+        "sources": uuids(*sorted({each.source_id for each in relationships})),
+        "targets": uuids(*sorted({each.target_id for each in relationships})),
+        "types": sorted({each.type for each in relationships}),
     }
-    attributes: dict[_Key, Mapping[str, Json]] = {}
-    supports: dict[_Key, Supports] = {}
-    if given:
+    attributes: dict[_RelationshipKey, Mapping[str, Json]] = {}
+    supports: dict[_RelationshipKey, Supports] = {}
+    if relationships:
         attributes = {
-            row_key(row): relationship_of(row).attributes
-            for row in storage.rows(statements.RELATIONSHIPS_AMONG, asked)
+            row_key(row): relationship_from_row(row).attributes
+            for row in storage.rows(statements.RELATIONSHIPS_AMONG, parameters)
         }
-        for row in storage.rows(statements.SUPPORT_AMONG, asked):
-            supports.setdefault(row_key(row), {})[row[3]] = support_of(row)
+        for row in storage.rows(statements.SUPPORT_AMONG, parameters):
+            supports.setdefault(row_key(row), {})[row[3]] = support_from_row(row)
     return attributes, supports
 
 
-def _judged(
-    said: Provenance, before: tuple[Provenance, RelationshipStanding] | None, accept_from: float
+def _support_with_standing(
+    provenance: Provenance, previous: tuple[Provenance, RelationshipStanding] | None, accept_from: float
 ) -> tuple[Provenance, RelationshipStanding]:
     """Decide the standing of what a session states.
 
     A decision of the game master is kept.
     """
-    if before is not None and before[1] == "rejected" and not said.dm_confirmed:
-        return said, "rejected"
-    confirmed = said.dm_confirmed or (before is not None and before[0].dm_confirmed)
+    if previous is not None and previous[1] == "rejected" and not provenance.dm_confirmed:
+        return provenance, "rejected"
+    confirmed = provenance.dm_confirmed or (previous is not None and previous[0].dm_confirmed)
     return replace(
-        said, dm_confirmed=confirmed
-    ), "accepted" if confirmed or said.confidence >= accept_from else "queued"
+        provenance, dm_confirmed=confirmed
+    ), "accepted" if confirmed or provenance.confidence >= accept_from else "queued"
 
 
-def summary_of(support: Supports) -> tuple[Provenance, RelationshipStanding]:
+def strongest_support(supports: Supports) -> tuple[Provenance, RelationshipStanding]:
     """Return the strongest support of a relationship.
 
     Accepted goes before queued, then confirmed, more confident and later support.
     """
     order = {"accepted": 2, "queued": 1, "rejected": 0}
     return max(
-        support.values(),
+        supports.values(),
         key=lambda each: (
             order[each[1]],
             each[0].dm_confirmed,
@@ -213,36 +229,42 @@ def summary_of(support: Supports) -> tuple[Provenance, RelationshipStanding]:
     )
 
 
-def _row(key: _Key, attributes: Mapping[str, Json], support: Supports, at: datetime) -> dict[str, Any]:
-    provenance, standing = summary_of(support)
-    told = {
+def _relationship_row(
+    key: _RelationshipKey, attributes: Mapping[str, Json], supports: Supports, at: datetime
+) -> dict[str, Any]:
+    provenance, standing = strongest_support(supports)
+    values = {
         "attributes": attributes_text(attributes),
         "provenance": provenance_text(provenance),
         "standing": standing,
         "at": at,
     }
-    return {**_named(key), **told}
+    return {**_key_parameters(key), **values}
 
 
-def _support_row(key: _Key, said: Provenance, standing: RelationshipStanding) -> dict[str, Any]:
-    told = {
-        "session": said.session_id,
-        "said_at": said.timestamp,
-        "confidence": said.confidence,
-        "kind": said.source,
+def _support_row(
+    key: _RelationshipKey, provenance: Provenance, standing: RelationshipStanding
+) -> dict[str, Any]:
+    values = {
+        "session": provenance.session_id,
+        "said_at": provenance.timestamp,
+        "confidence": provenance.confidence,
+        "kind": provenance.source,
     }
-    return {**_named(key), **told, "confirmed": said.dm_confirmed, "standing": standing}
+    return {**_key_parameters(key), **values, "confirmed": provenance.dm_confirmed, "standing": standing}
 
 
-def _named(key: _Key) -> dict[str, Any]:
+def _key_parameters(key: _RelationshipKey) -> dict[str, Any]:
     source, target = uuids(*key[:2])
     return {"source": source, "target": target, "type": key[2]}
 
 
-_FEW = 8  # steps that one statement walks: it visits an entity once for each number of steps, so a cycle would be followed for every step
+# Steps that one statement walks. It visits an entity once for each number of steps, so it would follow a cycle
+# for every step.
+_MAX_DEPTH_IN_ONE_QUERY = 8
 
 
-class NpcWorld(InTables, EntityGraph):
+class NpcWorld(TableBacked, EntityGraph):
     """An EntityGraph. Its own methods see everything that was not rejected, as the author does.
 
     Use `sight` for what a character sees. Relationships with a confidence of at least `accept_from` are
@@ -255,7 +277,7 @@ class NpcWorld(InTables, EntityGraph):
         self, storage: WorldStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:
         self.storage, self.now = storage, now
-        self.accept_from = probability(accept_from, "accept_from")
+        self.accept_from = check_probability(accept_from, "accept_from")
 
     # --- changes ---
 
@@ -294,7 +316,7 @@ class NpcWorld(InTables, EntityGraph):
 
         Raises BadInput if it does not exist.
         """
-        changes = fit_attributes(attributes, "an entity")
+        changes = check_attributes(attributes, "an entity")
         with self.storage.changing():
             put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now())
 
@@ -312,15 +334,15 @@ class NpcWorld(InTables, EntityGraph):
 
         Raises BadInput if it does not exist.
         """
-        source = fit_id(source_id)
-        target = fit_id(target_id)
-        type = plain_text(type, "the type of a relationship")
+        source = check_id(source_id)
+        target = check_id(target_id)
+        type = check_text(type, "the type of a relationship")
         with self.storage.changing():
-            self._support(source, target, type)
+            self._read_support(source, target, type)
             for one, other in (
-                {(source, target), (target, source)} if type in BOTH_WAYS else {(source, target)}
+                {(source, target), (target, source)} if type in SYMMETRIC_TYPES else {(source, target)}
             ):
-                self.storage.rows(statements.DELETE_RELATIONSHIP, _key(one, other, type))
+                self.storage.rows(statements.DELETE_RELATIONSHIP, _key_parameters((one, other, type)))
 
     # --- queries ---
 
@@ -329,50 +351,58 @@ class NpcWorld(InTables, EntityGraph):
 
         Raises BadInput if it does not exist.
         """
-        id = fit_id(id)
+        id = check_id(id)
         for row in self.storage.rows(statements.ENTITIES, {"ids": uuids(id)}):
-            return entity_of(row)
-        raise no_entity(id)
+            return entity_from_row(row)
+        raise missing_entity_error(id)
 
-    def find_entities(self, wanted: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
+    def find_entities(self, entity_filter: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the entities that match a filter, by name."""
         require(
-            wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)"
+            entity_filter,
+            EntityFilter,
+            "a filter of entities is an EntityFilter(types, name, contains, attributes)",
         )
-        asked = {"types": wanted.types} if wanted.types else {}
+        parameters = {"types": entity_filter.types} if entity_filter.types else {}
         rows = self.storage.rows(
-            statements.entities_where(wanted),
-            {**asked, **({"name": wanted.name} if wanted.name else {})},
+            statements.select_entities(entity_filter),
+            {**parameters, **({"name": entity_filter.name} if entity_filter.name else {})},
         )
-        return by_name([entity for entity in map(entity_of, rows) if wanted.lets(entity)])
+        return sort_by_name(
+            [entity for entity in map(entity_from_row, rows) if entity_filter.matches(entity)]
+        )
 
     def get_relationships(
-        self, entity_id: str, wanted: RelationshipFilter = OUTGOING
+        self, entity_id: str, relationship_filter: RelationshipFilter = OUTGOING_RELATIONSHIPS
     ) -> tuple[Relationship, ...]:
         """Return the relationships of an entity that match a filter, ordered by ends and types.
 
         Raises BadInput if the entity does not exist.
         """
         require(
-            wanted,
+            relationship_filter,
             RelationshipFilter,
             "a filter of relationships is a RelationshipFilter(direction, types, …)",
         )
-        id = fit_id(entity_id)
-        asked = {
+        id = check_id(entity_id)
+        parameters = {
             "id": uuids(id)[0],
-            "types": wanted.types,
-            "standing": wanted.standing,
-            "least": wanted.min_confidence,
+            "types": relationship_filter.types,
+            "standing": relationship_filter.standing,
+            "least": relationship_filter.min_confidence,
         }
         rows = self.storage.rows(
-            statements.relationships_where(wanted),
-            {name: value for name, value in asked.items() if value},
+            statements.select_relationships(relationship_filter),
+            {name: value for name, value in parameters.items() if value},
         )
         if not rows:
-            raise no_entity(id)
-        found = (relationship_of(row) for row in rows if row[0] is not None)
-        return tuple(sorted((each for each in found if wanted.lets(each, id)), key=lambda each: each.key))
+            raise missing_entity_error(id)
+        found = (relationship_from_row(row) for row in rows if row[0] is not None)
+        return tuple(
+            sorted(
+                (each for each in found if relationship_filter.matches(each, id)), key=lambda each: each.key
+            )
+        )
 
     def support(
         self, source_id: str, target_id: str, type: str
@@ -381,8 +411,8 @@ class NpcWorld(InTables, EntityGraph):
 
         Raises BadInput if the relationship does not exist.
         """
-        return self._support(
-            fit_id(source_id), fit_id(target_id), plain_text(type, "the type of a relationship")
+        return self._read_support(
+            check_id(source_id), check_id(target_id), check_text(type, "the type of a relationship")
         )
 
     def neighbours(
@@ -393,18 +423,18 @@ class NpcWorld(InTables, EntityGraph):
         A small depth takes one query, a larger one a query for each level. Raises BadInput if the start does
         not exist.
         """
-        fit_direction(direction)
-        id, depth, types = fit_id(entity_id), fit_depth(depth, "depth"), fit_types(types)
-        if depth <= _FEW:
+        check_direction(direction)
+        id, depth, types = check_id(entity_id), check_depth(depth, "depth"), check_types(types)
+        if depth <= _MAX_DEPTH_IN_ONE_QUERY:
             rows = self.storage.rows(
-                statements.reached_from(direction, types),
+                statements.select_reached(direction, types),
                 {"id": uuids(id)[0], "depth": depth, **({"types": types} if types else {})},
             )
-            found = {str(row[0]): Neighbour(entity_of(row[:-1]), row[-1]) for row in rows}
+            found = {str(row[0]): Neighbour(entity_from_row(row[:-1]), row[-1]) for row in rows}
         else:
-            found = self._found_by_level(id, depth, types, direction)
+            found = self._neighbours_by_level(id, depth, types, direction)
         if not found:
-            raise no_entity(id)
+            raise missing_entity_error(id)
         del found[id]
         return tuple(sorted(found.values(), key=lambda each: (each.depth, each.entity.name, each.entity.id)))
 
@@ -415,23 +445,25 @@ class NpcWorld(InTables, EntityGraph):
 
         Returns () if there is no path. Raises BadInput if an end does not exist.
         """
-        fit_direction(direction)
-        start, end, depth = fit_id(from_id), fit_id(to_id), fit_depth(max_depth, "max_depth")
+        check_direction(direction)
+        start, end, depth = check_id(from_id), check_id(to_id), check_depth(max_depth, "max_depth")
         with self.storage.reading():
             for id in (start, end):
                 self.get_entity(id)
-            path = shortest_way(start, end, lambda ids: self._steps(ids, direction, ()), depth)
+            path = shortest_path(start, end, lambda ids: self._read_steps(ids, direction, ()), depth)
             found = {
                 entity.id: entity
-                for entity in map(entity_of, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)}))
+                for entity in map(
+                    entity_from_row, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)})
+                )
             }
         return tuple(found[id] for id in path)
 
     # --- views of a character ---
 
-    def sight(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> Sight:
+    def sight(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> CharacterView:
         """Return the world as a character sees it, valid as long as the character exists."""
-        return Sight(self.storage, npc_id, policy)
+        return CharacterView(self.storage, npc_id, policy)
 
     def visible_subgraph(
         self, npc_id: str, *, policy: VisibilityPolicy | Literal["document"] = DEFAULT_POLICY
@@ -441,18 +473,18 @@ class NpcWorld(InTables, EntityGraph):
         The policy "document" is the query of the document verbatim, for comparison. It reveals secrets.
         Raises BadInput if the entity does not exist.
         """
-        id = fit_id(npc_id)
+        id = check_id(npc_id)
         if policy == "document":
             with self.storage.reading():
                 self.get_entity(id)
-                rows = self.storage.rows(statements.DOCUMENT_VISIBLE, {"npc": uuids(id)[0]})
-            return VisibleWorld(by_name([entity_of(row) for row in rows]), ())
+                rows = self.storage.rows(statements.VISIBLE_BY_DOCUMENT, {"npc": uuids(id)[0]})
+            return VisibleWorld(sort_by_name([entity_from_row(row) for row in rows]), ())
         if isinstance(policy, str):
             raise BadInput(
                 f'a policy of visibility is a VisibilityPolicy(…) or "document", not {short_repr(policy)}'
             )
         require(policy, VisibilityPolicy, 'a policy of visibility is a VisibilityPolicy(…) or "document"')
-        return seen_by(self.storage, id, policy)
+        return visible_world(self.storage, id, policy)
 
     def identity_snapshot(self, npc_id: str) -> IdentitySnapshot:
         """Return a character's own attributes and the relationships that it knows it has.
@@ -463,33 +495,30 @@ class NpcWorld(InTables, EntityGraph):
 
     # --- helpers ---
 
-    def _support(
+    def _read_support(
         self, source: str, target: str, type: str
     ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
-        rows = self.storage.rows(statements.SUPPORT_OF, _key(source, target, type))
+        rows = self.storage.rows(statements.SUPPORT_OF, _key_parameters((source, target, type)))
         if not rows:
             raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
-        return tuple(map(support_of, rows))
+        return tuple(map(support_from_row, rows))
 
-    def _found_by_level(
+    def _neighbours_by_level(
         self, id: str, depth: int, types: tuple[str, ...], direction: Direction
     ) -> dict[str, Neighbour]:
         with self.storage.reading():
             depths, level = {id: 0}, [id]
-            for far in range(1, depth + 1):
-                level = sorted({to for _, to in self._steps(level, direction, types)} - depths.keys())
+            for distance in range(1, depth + 1):
+                level = sorted({to for _, to in self._read_steps(level, direction, types)} - depths.keys())
                 if not level:
                     break
-                depths |= dict.fromkeys(level, far)
+                depths |= dict.fromkeys(level, distance)
             rows = self.storage.rows(statements.ENTITIES, {"ids": uuids(*depths)})
-        return {each.id: Neighbour(each, depths[each.id]) for each in map(entity_of, rows)}
+        return {entity.id: Neighbour(entity, depths[entity.id]) for entity in map(entity_from_row, rows)}
 
-    def _steps(self, ids: list[str], direction: Direction, types: tuple[str, ...]) -> list[tuple[str, str]]:
-        asked = {"ids": uuids(*ids), **({"types": types} if types else {})}
-        rows = self.storage.rows(statements.steps_from(direction, types), asked)
+    def _read_steps(
+        self, ids: list[str], direction: Direction, types: tuple[str, ...]
+    ) -> list[tuple[str, str]]:
+        parameters = {"ids": uuids(*ids), **({"types": types} if types else {})}
+        rows = self.storage.rows(statements.select_steps(direction, types), parameters)
         return [(str(source), str(target)) for source, target in rows]
-
-
-def _key(source: str, target: str, type: str) -> dict[str, object]:
-    ends = uuids(source, target)
-    return {"source": ends[0], "target": ends[1], "type": type}

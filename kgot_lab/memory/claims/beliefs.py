@@ -8,37 +8,39 @@ from datetime import datetime
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.claim import (
     Cardinality,
+    CardinalitySuggestion,
     Claim,
     Period,
     Span,
-    Suggested,
+    check_text,
+    check_triple,
     digest,
-    instant,
-    moment,
-    open_moment,
-    plain_text,
-    plain_triple,
+    from_microseconds,
+    from_microseconds_or_none,
+    to_microseconds,
     triple_key,
     utc_now,
 )
 from kgot_lab.memory.claims.justification import (
     NOW,
+    ActiveClaim,
     Aliases,
-    Held,
-    InForce,
-    aliases,
-    all_in_force,
+    HeldFacts,
+    answer_stretches,
+    claims_deciding,
     combined_confidence,
-    deciding,
     fact_ids,
-    holding,
-    periods,
+    held_facts,
+    read_active_claims,
+    read_aliases,
     sole_sources,
 )
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
 
-_FEW = 0.1  # share of subjects with several objects up to which a relation is suggested as single
+_MAX_SHARE_SEVERAL = (
+    0.1  # share of subjects with several objects up to which a relation is suggested as single
+)
 
 
 class Beliefs:
@@ -65,8 +67,11 @@ class Beliefs:
         """
         change = self._known
         if known is not None:
-            change = min(change, self.storage.rows(sql.LAST_UNTIL, {"at": instant(known, "known")})[0][0])
-        at = self._valid if valid is None else instant(valid, "valid")
+            change = min(
+                change,
+                self.storage.rows(sql.LAST_CHANGE_UNTIL, {"at": to_microseconds(known, "known")})[0][0],
+            )
+        at = self._valid if valid is None else to_microseconds(valid, "valid")
         return Beliefs(self.storage, change, at, now=self.now)
 
     def at_any_time(self) -> Beliefs:
@@ -79,32 +84,37 @@ class Beliefs:
         Raises BadInput for a naive time.
         """
         if at is None and self._valid is not None:
-            return moment(self._valid)
-        return moment(instant(self.now() if at is None else at, "now" if at is None else "at"))
+            return from_microseconds(self._valid)
+        return from_microseconds(
+            to_microseconds(self.now() if at is None else at, "now" if at is None else "at")
+        )
 
-    def read(self, fact: Triple) -> Triple:
+    def canonical_fact(self, fact: Triple) -> Triple:
         """Return a fact under its canonical names."""
-        return self.names().read(plain_triple(fact, "a fact"))
+        return self.names().canonical_fact(check_triple(fact, "a fact"))
 
     def facts(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> tuple[Triple, ...]:
         """Return the facts that hold and have the given parts, in alphabetical order."""
-        given = {"subject": subject, "relation": relation, "object": object}
-        wanted = {
-            part: plain_text(text, f"the {part} of a fact")
-            for part, text in given.items()
+        parts = {"subject": subject, "relation": relation, "object": object}
+        pattern = {
+            part: check_text(text, f"the {part} of a fact")
+            for part, text in parts.items()
             if text is not None
         }
         with self.storage.reading():
-            if not wanted:
-                return tuple(sorted(self._held(), key=triple_key))
+            if not pattern:
+                return tuple(sorted(self._held_facts(), key=triple_key))
             names = self.names()
             by_name = {
-                part: [text] if part == "relation" else names.names(text) for part, text in wanted.items()
+                part: [text] if part == "relation" else names.names(text) for part, text in pattern.items()
             }
-            asked = {names.read(Triple(*row)) for row in self.storage.rows(sql.facts_where(*wanted), by_name)}
-            return tuple(sorted(asked & self._held(asked).keys(), key=triple_key))
+            candidates = {
+                names.canonical_fact(Triple(*row))
+                for row in self.storage.rows(sql.select_facts(*pattern), by_name)
+            }
+            return tuple(sorted(candidates & self._held_facts(candidates).keys(), key=triple_key))
 
     def triples(self, facts: Iterable[Triple] | None = None) -> tuple[Triple, ...]:
         """Return the facts that hold, or those among `facts`, in the order in which they were first learnt.
@@ -113,36 +123,41 @@ class Beliefs:
         """
         with self.storage.reading():
             names, learnt = self.names(), dict[Triple, int]()
-            wanted = None if facts is None else {names.read(plain_triple(fact, "a fact")) for fact in facts}
+            wanted = (
+                None
+                if facts is None
+                else {names.canonical_fact(check_triple(fact, "a fact")) for fact in facts}
+            )
             if wanted is None:
                 rows = self.storage.rows(sql.LEARNT_AT, {"known": self._known})
             else:
                 rows = self.storage.rows(
-                    sql.LEARNT_AT_OF, {"known": self._known, "facts": fact_ids(wanted, names)}
+                    sql.LEARNT_AT_BY_FACT, {"known": self._known, "facts": fact_ids(wanted, names)}
                 )
             for *fact, at in rows:
-                learnt.setdefault(names.read(Triple(*fact)), at)
-            held = self._held(wanted)
-        there = [
-            (learnt[fact], fact, combined_confidence(by))
-            for fact, by in held.items()
+                learnt.setdefault(names.canonical_fact(Triple(*fact)), at)
+            held = self._held_facts(wanted)
+        dated_facts = [
+            (learnt[fact], fact, combined_confidence(supporting))
+            for fact, supporting in held.items()
             if wanted is None or fact in wanted
         ]
-        ordered = sorted(there, key=lambda each: (each[0], triple_key(each[1])))
+        ordered = sorted(dated_facts, key=lambda dated_fact: (dated_fact[0], triple_key(dated_fact[1])))
         return tuple(
-            Triple(*triple_key(fact), confidence, created_at=moment(at)) for at, fact, confidence in ordered
+            Triple(*triple_key(fact), confidence, created_at=from_microseconds(at))
+            for at, fact, confidence in ordered
         )
 
     def holds(self, fact: Triple) -> bool:
         """Return whether a fact holds."""
-        return bool(self._claims_of(fact))
+        return bool(self._active_claims_of(fact))
 
     def confidence(self, fact: Triple) -> float:
         """Return the combined confidence of a fact over all claims that support it, or 0 if it does not hold.
 
         See `combined_confidence`.
         """
-        return combined_confidence(self._claims_of(fact))
+        return combined_confidence(self._active_claims_of(fact))
 
     def supports_of(self, fact: Triple) -> tuple[Claim, ...]:
         """Return the claims that support a fact, as they were learnt.
@@ -150,7 +165,7 @@ class Beliefs:
         Their confidence is the one given in review, if there was any.
         """
         with self.storage.reading():
-            confidence = {claim.id: claim.confidence for claim in self._claims_of(fact)}
+            confidence = {claim.id: claim.confidence for claim in self._active_claims_of(fact)}
             return claims_by_id(self.storage, confidence, confidence)
 
     def sole_sources(self, fact: Triple) -> tuple[str, ...]:
@@ -162,8 +177,12 @@ class Beliefs:
         """
         with self.storage.reading():
             names = self.names()
-            read = names.read(plain_triple(fact, "a fact"))
-            return sole_sources(read, deciding(self.storage, names, [read], self._known), self._valid)
+            canonical_fact = names.canonical_fact(check_triple(fact, "a fact"))
+            return sole_sources(
+                canonical_fact,
+                claims_deciding(self.storage, names, [canonical_fact], self._known),
+                self._valid,
+            )
 
     def claims_of(self, facts: Iterable[Triple]) -> dict[Triple, tuple[Claim, ...]]:
         """Return the claims that support each fact, as in `supports_of`.
@@ -172,8 +191,8 @@ class Beliefs:
         """
         with self.storage.reading():
             names = self.names()
-            wanted = dict.fromkeys(names.read(plain_triple(fact, "a fact")) for fact in facts)
-            held = self._held(wanted)
+            wanted = dict.fromkeys(names.canonical_fact(check_triple(fact, "a fact")) for fact in facts)
+            held = self._held_facts(wanted)
             confidence = {claim.id: claim.confidence for fact in wanted for claim in held.get(fact, ())}
             by_id = {claim.id: claim for claim in claims_by_id(self.storage, confidence, confidence)}
             return {
@@ -198,7 +217,7 @@ class Beliefs:
         Sentences that were no part of its text are left out.
         """
         with self.storage.reading():
-            ids = [claim for (claim,) in self.storage.rows(sql.FROM_SOURCE, {"source": source})]
+            ids = [claim for (claim,) in self.storage.rows(sql.CLAIMS_FROM_SOURCE, {"source": source})]
             spans = (claim.span for claim in claims_by_id(self.storage, ids))
             return tuple(
                 dict.fromkeys(
@@ -215,8 +234,8 @@ class Beliefs:
         valid then that began last. Another fact that began at the same time is also returned, and marks the
         answer as contested.
         """
-        then = self.query_time(at)
-        return answer_at(then, self.changes_of(subject, relation))
+        time = self.query_time(at)
+        return period_at(time, self.changes_of(subject, relation))
 
     def changes_of(self, subject: str, relation: str) -> tuple[Period, ...]:
         """Return what answered for a subject and a relation in each period, in order.
@@ -225,12 +244,17 @@ class Beliefs:
         """
         with self.storage.reading():
             names = self.names()
-            asked = self.at_any_time().facts(subject, relation)
-            claims = deciding(self.storage, names, asked, self._known)
+            all_facts = self.at_any_time().facts(subject, relation)
+            claims = claims_deciding(self.storage, names, all_facts, self._known)
             single = self.cardinality(relation) == "single"
             return tuple(
-                Period(facts, open_moment(since), open_moment(until), single and len(facts) > 1)
-                for facts, since, until in periods(claims, frozenset(asked), single=single)
+                Period(
+                    facts,
+                    from_microseconds_or_none(since),
+                    from_microseconds_or_none(until),
+                    single and len(facts) > 1,
+                )
+                for facts, since, until in answer_stretches(claims, frozenset(all_facts), single=single)
             )
 
     def turning_points(self, facts: Iterable[Triple] | None = None) -> tuple[datetime, ...]:
@@ -242,41 +266,46 @@ class Beliefs:
         with self.storage.reading():
             names = self.names()
             claims = (
-                all_in_force(self.storage, names, self._known)
+                read_active_claims(self.storage, names, self._known)
                 if facts is None
-                else deciding(self.storage, names, facts, self._known)
+                else claims_deciding(self.storage, names, facts, self._known)
             )
         times = {
             time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None
         }
-        return tuple(map(moment, sorted(times)))
+        return tuple(map(from_microseconds, sorted(times)))
 
     def cardinality(self, relation: str) -> Cardinality:
         """Return the declared cardinality of a relation: how many objects a subject has at one time.
 
         "many" if none was declared.
         """
-        return self.declared().get(plain_text(relation, "a relation"), "many")
+        return self.declared().get(check_text(relation, "a relation"), "many")
 
     def declared(self) -> dict[str, Cardinality]:
         """Return the relations with a declared cardinality."""
         return dict(self.storage.rows(sql.DECLARED, {"known": self._known}))
 
-    def suggested_cardinalities(self) -> tuple[Suggested, ...]:
+    def suggested_cardinalities(self) -> tuple[CardinalitySuggestion, ...]:
         """Suggest a cardinality for each relation without a declared one.
 
         It is "single" if at most a tenth of its subjects have several objects.
         """
         objects: dict[str, dict[str, int]] = {}
         for fact in self.facts():
-            of = objects.setdefault(fact.relation, {})
-            of[fact.subject] = of.get(fact.subject, 0) + 1
+            counts = objects.setdefault(fact.relation, {})
+            counts[fact.subject] = counts.get(fact.subject, 0) + 1
         declared = self.declared()
         return tuple(
-            Suggested(relation, "single" if several <= _FEW * len(of) else "many", len(of), several)
-            for relation, of in sorted(objects.items())
+            CardinalitySuggestion(
+                relation,
+                "single" if several <= _MAX_SHARE_SEVERAL * len(counts) else "many",
+                len(counts),
+                several,
+            )
+            for relation, counts in sorted(objects.items())
             if relation not in declared
-            for several in [sum(count > 1 for count in of.values())]
+            for several in [sum(count > 1 for count in counts.values())]
         )
 
     def graph_hash(self, *, claims: bool = False) -> str:
@@ -286,41 +315,41 @@ class Beliefs:
         whatever was learnt, dropped, restored or merged in between, and in whatever order.
         """
         with self.storage.reading():
-            held = self._held()
+            held = self._held_facts()
             if not claims:
                 return digest(sorted(map(triple_key, held)))
             return digest(
                 sorted(
-                    [*triple_key(fact), sorted((each.id, each.confidence) for each in by)]
-                    for fact, by in held.items()
+                    [*triple_key(fact), sorted((claim.id, claim.confidence) for claim in supporting)]
+                    for fact, supporting in held.items()
                 )
             )
 
-    def _claims_of(self, fact: Triple) -> tuple[InForce, ...]:
-        fact = plain_triple(fact, "a fact")
+    def _active_claims_of(self, fact: Triple) -> tuple[ActiveClaim, ...]:
+        fact = check_triple(fact, "a fact")
         with self.storage.reading():
-            read = self.names().read(fact)
-            return tuple(self._held([read]).get(read, ()))
+            canonical_fact = self.names().canonical_fact(fact)
+            return tuple(self._held_facts([canonical_fact]).get(canonical_fact, ()))
 
-    def _held(self, facts: Iterable[Triple] | None = None) -> Held:
+    def _held_facts(self, facts: Iterable[Triple] | None = None) -> HeldFacts:
         """Return everything that holds, or what holds of some facts and of all that they are derived from."""
         with self.storage.reading():
             names = self.names()
             if facts is None:
-                return holding(all_in_force(self.storage, names, self._known), self._valid)
-            return holding(deciding(self.storage, names, facts, self._known), self._valid)
+                return held_facts(read_active_claims(self.storage, names, self._known), self._valid)
+            return held_facts(claims_deciding(self.storage, names, facts, self._known), self._valid)
 
     def names(self) -> Aliases:
         """Return the canonical form of each name, as names were merged at the time."""
-        return aliases(self.storage, self._known)
+        return read_aliases(self.storage, self._known)
 
 
-def answer_at(then: datetime, changes: Iterable[Period]) -> Period:
+def period_at(time: datetime, changes: Iterable[Period]) -> Period:
     """Return the period of `changes` that contains a time, or an empty one if none does."""
     for period in changes:
-        if (period.since is None or period.since <= then) and (period.until is None or then < period.until):
+        if (period.since is None or period.since <= time) and (period.until is None or time < period.until):
             return period
-    return Period((), then)
+    return Period((), time)
 
 
 def claims_by_id(
@@ -330,10 +359,10 @@ def claims_by_id(
 
     `confidence` replaces that of the claims it contains.
     """
-    wanted = list(ids)
-    given: dict[str, float] = confidence or {}
+    claim_ids = list(ids)
+    confidences: dict[str, float] = confidence or {}
     premises: dict[str, list[Triple]] = {}
-    for claim, *fact in storage.rows(sql.PREMISES, {"claims": wanted}):
+    for claim, *fact in storage.rows(sql.PREMISES, {"claims": claim_ids}):
         premises.setdefault(claim, []).append(Triple(*fact))
     return tuple(
         Claim(
@@ -342,12 +371,12 @@ def claims_by_id(
             None if start is None else Span(start, end, text),
             said_by,
             kind,
-            given[id] if id in given else float(learnt),
-            open_moment(since),
-            open_moment(until),
+            confidences[id] if id in confidences else float(confidence_learnt),
+            from_microseconds_or_none(since),
+            from_microseconds_or_none(until),
             tuple(premises.get(id, ())),
         )
-        for id, subject, relation, object, source, start, end, text, said_by, kind, since, until, learnt in storage.rows(
-            sql.CLAIMS, {"claims": wanted}
+        for id, subject, relation, object, source, start, end, text, said_by, kind, since, until, confidence_learnt in storage.rows(
+            sql.CLAIMS, {"claims": claim_ids}
         )
     )

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import Claim, Period, plain_text, plain_triple, triple_key
+from kgot_lab.memory.claims.claim import Claim, Period, check_text, check_triple, triple_key
 from kgot_lab.text.words import contains_words
 from kgot_lab.types import Json, Triple
 
@@ -33,8 +33,8 @@ class OpenFact:
     subject: str = ""
 
     def __post_init__(self) -> None:
-        plain_text(self.relation, "the relation of an open fact")
-        plain_text(self.subject, "the subject of an open fact", blank=True)
+        check_text(self.relation, "the relation of an open fact")
+        check_text(self.subject, "the subject of an open fact", blank=True)
 
     def __str__(self) -> str:
         return f"{self.subject or '?'} --[{self.relation}]--> ?"
@@ -113,21 +113,21 @@ class CertifiedFact:
             object = self.needed.object if isinstance(self.needed, Triple) else ""
             subject = self.needed.subject or "what is not known"
             return f"nothing says: {subject} – {self.needed.relation} – {object or '?'}"
-        said = _in_words(self.fact)
+        fact_text = _format_fact(self.fact)
         if self.state == "contested":
-            return f"{said} is contested: others say {', '.join(rival.object for rival in self.rivals)}"
+            return f"{fact_text} is contested: others say {', '.join(rival.object for rival in self.rivals)}"
         if self.state == "out of date":
-            ends = [
+            bounds = [
                 f"{word} {time.date()}"
                 for word, time in (("from", self.since), ("until", self.until))
                 if time
             ]
-            instead = (
+            replacement = (
                 f", in its place {', '.join(rival.object for rival in self.rivals)}" if self.rivals else ""
             )
-            return f"{said} holds at another time{' (' if ends else ''}{' '.join(ends)}{')' if ends else ''}{instead}"
+            return f"{fact_text} holds at another time{' (' if bounds else ''}{' '.join(bounds)}{')' if bounds else ''}{replacement}"
         return (
-            f"{said} rests on one source ({', '.join(self.sole_sources)})"
+            f"{fact_text} rests on one source ({', '.join(self.sole_sources)})"
             if self.state == "one source"
             else ""
         )
@@ -164,10 +164,10 @@ class Certificate:
         """The distinct reasons why the answer does not pass, in words, or () if it does."""
         if self.ruling == "passes":
             return ()
-        told = (fact.status for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
-        return tuple(dict.fromkeys(told)) or ("it rests on no fact",)
+        statuses = (fact.status for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
+        return tuple(dict.fromkeys(statuses)) or ("it rests on no fact",)
 
-    def certificate_text(self, answer: str) -> Certificate:
+    def redacted(self, answer: str) -> Certificate:
         """Return the certificate as a reader of an answer may see it.
 
         If the answer is withheld, everything that reveals it is removed. A "?" replaces names, relations and
@@ -176,11 +176,11 @@ class Certificate:
         """
         if self.ruling != "withheld" or not answer.strip():
             return self
-        return replace(self, facts=tuple(_without(answer, fact) for fact in self.facts))
+        return replace(self, facts=tuple(_redact_answer(answer, fact) for fact in self.facts))
 
     def __str__(self) -> str:
         lines = (
-            f"  {fact.state}: {_in_words(fact.fact) if fact.fact else fact.needed}" for fact in self.facts
+            f"  {fact.state}: {_format_fact(fact.fact) if fact.fact else fact.needed}" for fact in self.facts
         )
         return "\n".join([f"{self.ruling}, at {self.at.isoformat()}", *lines])
 
@@ -201,17 +201,17 @@ def certify(
         raise BadInput(
             "certify(beliefs, needed) takes the facts that an answer needs in a list, as [Triple(...), OpenFact(...)]"
         )
-    chain = [_checked(each) for each in needed]
-    then = beliefs.query_time(at)
+    checked = [_check_needed_fact(needed_fact) for needed_fact in needed]
+    time = beliefs.query_time(at)
     facts: list[CertifiedFact] = []
     with beliefs.storage.reading():
-        for each in chain:
-            before = facts[-1].fact.object if facts and facts[-1].fact else ""
-            facts.append(_certified(beliefs, each, before, then))
-    return Certificate(tuple(facts), then, rules)
+        for needed_fact in checked:
+            previous_object = facts[-1].fact.object if facts and facts[-1].fact else ""
+            facts.append(_certify_fact(beliefs, needed_fact, previous_object, time))
+    return Certificate(tuple(facts), time, rules)
 
 
-def hedged(answer: str, certificate: Certificate) -> str:
+def hedge_answer(answer: str, certificate: Certificate) -> str:
     """Format the answer for a reader, according to its certificate.
 
     It is the answer if it passes, the answer with its weak points if it is hedged, or else only the reasons
@@ -219,7 +219,7 @@ def hedged(answer: str, certificate: Certificate) -> str:
     """
     require(answer, str, "an answer is a text")
     if certificate.ruling == "withheld" or not answer.strip():
-        reasons = certificate.certificate_text(answer).reasons
+        reasons = certificate.redacted(answer).reasons
         return f"No answer is given: {'; '.join(reasons).rstrip('.') or 'there is none'}."
     return (
         f"{answer} (not certain: {'; '.join(certificate.reasons)})"
@@ -228,13 +228,16 @@ def hedged(answer: str, certificate: Certificate) -> str:
     )
 
 
-def certificate_parts(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
+def certificate_to_json(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
     """Return a certificate with its question and answer as JSON values, as a reader may see it.
 
-    See `certificate_text`. A withheld answer is None.
+    See `Certificate.redacted`. A withheld answer is None.
     """
-    told, given = hedged(answer, certificate), answer if certificate.ruling != "withheld" else None
-    certificate = certificate.certificate_text(answer)
+    text, shown_answer = (
+        hedge_answer(answer, certificate),
+        answer if certificate.ruling != "withheld" else None,
+    )
+    certificate = certificate.redacted(answer)
     facts: list[Json] = [
         {
             **dict(zip(("subject", "relation", "object"), fact.needed_parts, strict=True)),
@@ -243,88 +246,104 @@ def certificate_parts(question: str, answer: str, certificate: Certificate) -> d
         }
         for fact in certificate.facts
     ]  # fmt: skip
-    return {"question": question, "answer": given, "ruling": certificate.ruling, "told": told, "facts": facts}
+    return {
+        "question": question,
+        "answer": shown_answer,
+        "ruling": certificate.ruling,
+        "told": text,
+        "facts": facts,
+    }
 
 
 # --- one fact ---
 
 
-def _checked(needed: Triple | OpenFact) -> Triple | OpenFact:
+def _check_needed_fact(needed: Triple | OpenFact) -> Triple | OpenFact:
     require(needed, (Triple, OpenFact), "what an answer needs is a Triple or an OpenFact")
-    return needed if isinstance(needed, OpenFact) else plain_triple(needed, "a fact that an answer needs")
+    return needed if isinstance(needed, OpenFact) else check_triple(needed, "a fact that an answer needs")
 
 
-def _certified(beliefs: Beliefs, needed: Triple | OpenFact, before: str, then: datetime) -> CertifiedFact:
-    subject = needed.subject or before
+def _certify_fact(
+    beliefs: Beliefs, needed: Triple | OpenFact, previous_object: str, time: datetime
+) -> CertifiedFact:
+    subject = needed.subject or previous_object
     if not subject:
         return CertifiedFact(needed, "missing")
     if isinstance(needed, OpenFact):
         needed = OpenFact(needed.relation, subject)
     periods = beliefs.changes_of(subject, needed.relation)
-    now = next((period for period in periods if _covers(period, then)), Period(()))
-    valid = beliefs.as_of(valid=then)
-    fact = beliefs.read(needed) if isinstance(needed, Triple) else _surest(valid, now, periods, then)
+    current = next((period for period in periods if _covers(period, time)), Period(()))
+    valid = beliefs.as_of(valid=time)
+    fact = (
+        beliefs.canonical_fact(needed)
+        if isinstance(needed, Triple)
+        else _most_confident_fact(valid, current, periods, time)
+    )
     if fact is None or not beliefs.at_any_time().holds(fact):
         return CertifiedFact(needed, "missing")
-    others = tuple(each for each in now.facts if each != fact)
-    if fact not in now.facts:
+    others = tuple(other for other in current.facts if other != fact)
+    if fact not in current.facts:
         single = beliefs.cardinality(fact.relation) == "single"
-        since, until = _nearest(list(_stretches(fact, periods)), then)
+        since, until = _nearest_bounds(list(_answer_bounds(fact, periods)), time)
         supports = beliefs.at_any_time().supports_of(fact)
         return CertifiedFact(
             needed, "out of date", fact, supports, others if single else (), since=since, until=until
         )
-    sole = valid.sole_sources(fact)
-    rivals = others if now.contested else ()
+    sole_supports = valid.sole_sources(fact)
+    rivals = others if current.contested else ()
     since, until = next(
-        (ends for ends in _stretches(fact, periods) if _covers(Period((), *ends), then)), (None, None)
+        (ends for ends in _answer_bounds(fact, periods) if _covers(Period((), *ends), time)), (None, None)
     )
-    state: FactState = "contested" if rivals else "one source" if sole else "holds"
-    return CertifiedFact(needed, state, fact, valid.supports_of(fact), rivals, sole, since, until)
+    state: FactState = "contested" if rivals else "one source" if sole_supports else "holds"
+    return CertifiedFact(needed, state, fact, valid.supports_of(fact), rivals, sole_supports, since, until)
 
 
-def _surest(valid: Beliefs, now: Period, periods: Sequence[Period], then: datetime) -> Triple | None:
+def _most_confident_fact(
+    valid: Beliefs, current: Period, periods: Sequence[Period], time: datetime
+) -> Triple | None:
     """Return the fact that fills an open end.
 
     It is the one of highest confidence among those that answer at the time, or else one of those that
     answered last or will answer first.
     """
-    if now.facts:
-        return min(now.facts, key=lambda fact: (-valid.confidence(fact), triple_key(fact)))
-    near = _nearest([(period.since, period.until) for period in periods], then)
-    return next((period.facts[0] for period in periods if (period.since, period.until) == near), None)
+    if current.facts:
+        return min(current.facts, key=lambda fact: (-valid.confidence(fact), triple_key(fact)))
+    nearest = _nearest_bounds([(period.since, period.until) for period in periods], time)
+    return next((period.facts[0] for period in periods if (period.since, period.until) == nearest), None)
 
 
-def _stretches(fact: Triple, periods: Iterable[Period]) -> Iterator[tuple[datetime | None, datetime | None]]:
+def _answer_bounds(
+    fact: Triple, periods: Iterable[Period]
+) -> Iterator[tuple[datetime | None, datetime | None]]:
     """Yield the periods in which a fact answers, alone or beside others."""
-    begun: tuple[datetime | None, datetime | None] | None = None
+    open_stretch: tuple[datetime | None, datetime | None] | None = None
     for period in periods:
-        if begun and fact in period.facts and begun[1] == period.since:
-            begun = begun[0], period.until
+        if open_stretch and fact in period.facts and open_stretch[1] == period.since:
+            open_stretch = open_stretch[0], period.until
             continue
-        if begun:
-            yield begun
-        begun = (period.since, period.until) if fact in period.facts else None
-    if begun:
-        yield begun
+        if open_stretch:
+            yield open_stretch
+        open_stretch = (period.since, period.until) if fact in period.facts else None
+    if open_stretch:
+        yield open_stretch
 
 
-def _nearest(
-    stretches: Sequence[tuple[datetime | None, datetime | None]], then: datetime
+def _nearest_bounds(
+    stretches: Sequence[tuple[datetime | None, datetime | None]], time: datetime
 ) -> tuple[datetime | None, datetime | None]:
     """Return the last period that ended by a time, or else the first one after it."""
-    ended = [ends for ends in stretches if ends[1] is not None and ends[1] <= then]
+    ended = [ends for ends in stretches if ends[1] is not None and ends[1] <= time]
     return ended[-1] if ended else next(iter(stretches), (None, None))
 
 
-def _covers(period: Period, then: datetime) -> bool:
-    return (period.since is None or period.since <= then) and (period.until is None or then < period.until)
+def _covers(period: Period, time: datetime) -> bool:
+    return (period.since is None or period.since <= time) and (period.until is None or time < period.until)
 
 
 # --- a withheld answer ---
 
 
-def _without(answer: str, fact: CertifiedFact) -> CertifiedFact:
+def _redact_answer(answer: str, fact: CertifiedFact) -> CertifiedFact:
     def subject(text: str) -> str:
         return "?" if contains_words(text, answer) else text
 
@@ -365,5 +384,5 @@ def _without(answer: str, fact: CertifiedFact) -> CertifiedFact:
     )
 
 
-def _in_words(fact: Triple) -> str:
+def _format_fact(fact: Triple) -> str:
     return f"{fact.subject} – {fact.relation} – {fact.object}"

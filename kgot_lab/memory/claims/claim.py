@@ -17,7 +17,7 @@ from kgot_lab.types import Json, Triple
 # Times as they are stored: whole microseconds since 1970 in UTC, converted from aware times only.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_STEP = timedelta(microseconds=1)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def utc_now() -> datetime:
@@ -25,7 +25,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def instant(time: datetime, what: str) -> int:
+def to_microseconds(time: datetime, what: str) -> int:
     """Convert an aware time to microseconds since 1970.
 
     Raises BadInput for a naive time, which is ambiguous, and for one outside the years 1 to 9999.
@@ -35,9 +35,9 @@ def instant(time: datetime, what: str) -> int:
         raise BadInput(
             f"{what} is {time.isoformat()}, without a time zone: say which, as in time.replace(tzinfo=timezone.utc)"
         )
-    micros = (time - _EPOCH) // _STEP
+    micros = (time - _EPOCH) // _MICROSECOND
     try:
-        moment(micros)
+        from_microseconds(micros)
     except OverflowError:
         raise BadInput(
             f"{what} is {time.isoformat()}, which is no time in UTC between the years 1 and 9999"
@@ -45,32 +45,32 @@ def instant(time: datetime, what: str) -> int:
     return micros
 
 
-def moment(micros: int) -> datetime:
+def from_microseconds(micros: int) -> datetime:
     """Convert microseconds since 1970 to a time in UTC."""
-    return _EPOCH + micros * _STEP
+    return _EPOCH + micros * _MICROSECOND
 
 
-def open_instant(time: datetime | None, what: str) -> int | None:
-    """Convert an end of an interval as `instant` does, or return None for an open one."""
-    return None if time is None else instant(time, what)
+def to_microseconds_or_none(time: datetime | None, what: str) -> int | None:
+    """Convert an end of an interval as `to_microseconds` does, or return None for an open one."""
+    return None if time is None else to_microseconds(time, what)
 
 
-def open_moment(micros: int | None) -> datetime | None:
-    """Convert an end of an interval as `moment` does, or return None for an open one."""
-    return None if micros is None else moment(micros)
+def from_microseconds_or_none(micros: int | None) -> datetime | None:
+    """Convert an end of an interval as `from_microseconds` does, or return None for an open one."""
+    return None if micros is None else from_microseconds(micros)
 
 
 def format_time(time: datetime) -> str:
     """Format a time in UTC: the day, and the time of day unless it is midnight."""
-    exact = "microseconds" if time.microsecond else "seconds" if time.second else "minutes"
-    day, clock = time.date().isoformat(), time.time().isoformat(exact)
-    return day if clock == "00:00" else f"{day} {clock}"
+    precision = "microseconds" if time.microsecond else "seconds" if time.second else "minutes"
+    day, time_of_day = time.date().isoformat(), time.time().isoformat(precision)
+    return day if time_of_day == "00:00" else f"{day} {time_of_day}"
 
 
-def format_span(since: datetime | None, until: datetime | None) -> str:
+def format_period(since: datetime | None, until: datetime | None) -> str:
     """Format the period in which something is valid, or return "" if neither end is known."""
-    ends = [f"from {format_time(since)}"] if since else []
-    return " ".join([*ends, *([f"until {format_time(until)}"] if until else [])])
+    bounds = [f"from {format_time(since)}"] if since else []
+    return " ".join([*bounds, *([f"until {format_time(until)}"] if until else [])])
 
 
 CLAIM_KINDS = ("stated", "inferred")
@@ -87,7 +87,7 @@ class Span:
     def __post_init__(self) -> None:
         require_count(self.start, 0, "the start of a span")
         require_count(self.end, self.start, "the end of a span", "it does not end before it begins")
-        object.__setattr__(self, "text", plain_text(self.text, "the text of a span", blank=True))
+        object.__setattr__(self, "text", check_text(self.text, "the text of a span", blank=True))
 
 
 @dataclass(frozen=True)
@@ -117,16 +117,16 @@ class Claim:
             )
         if self.span is not None:
             require(self.span, Span, "the span of a claim is a Span(start, end, text)")
-        given = {
-            "fact": plain_triple(self.fact, "the fact of a claim"),
-            "source": plain_text(self.source, "the source of a claim"),
-            "said_by": plain_text(self.said_by, "who said a claim", blank=True),
-            "confidence": probability(self.confidence, "the confidence of a claim"),
+        checked = {
+            "fact": check_triple(self.fact, "the fact of a claim"),
+            "source": check_text(self.source, "the source of a claim"),
+            "said_by": check_text(self.said_by, "who said a claim", blank=True),
+            "confidence": check_probability(self.confidence, "the confidence of a claim"),
             "premises": tuple(
-                sorted({plain_triple(each, "a premise") for each in self.premises}, key=triple_key)
+                sorted({check_triple(premise, "a premise") for premise in self.premises}, key=triple_key)
             ),
         }
-        for name, value in given.items():
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.kind not in CLAIM_KINDS:
             raise BadInput(f'a claim is "stated" or "inferred", not {describe_value(self.kind)}')
@@ -145,14 +145,16 @@ class Claim:
     @property
     def valid_micros(self) -> tuple[int | None, int | None]:
         """The period in which the source says that the fact is true, in microseconds since 1970."""
-        return open_instant(self.valid_from, "valid_from"), open_instant(self.valid_until, "valid_until")
+        return to_microseconds_or_none(self.valid_from, "valid_from"), to_microseconds_or_none(
+            self.valid_until, "valid_until"
+        )
 
     @cached_property
     def id(self) -> str:
         """The id of the claim: a hash with 32 characters of all of it but the confidence."""
         span = None if self.span is None else [self.span.start, self.span.end, self.span.text]
-        said = [*triple_key(self.fact), self.source, span, self.said_by, self.kind, *self.valid_micros]
-        return digest([*said, [triple_key(each) for each in self.premises]])
+        values = [*triple_key(self.fact), self.source, span, self.said_by, self.kind, *self.valid_micros]
+        return digest([*values, [triple_key(each) for each in self.premises]])
 
 
 def triple_key(fact: Triple) -> tuple[str, str, str]:
@@ -170,7 +172,7 @@ def digest(value: Json) -> str:
     return hashlib.blake2b(json.dumps(value, ensure_ascii=False).encode(), digest_size=16).hexdigest()
 
 
-def plain_text(text: str, what: str, *, blank: bool = False) -> str:
+def check_text(text: str, what: str, *, blank: bool = False) -> str:
     """Return a text that every storage accepts, with halves of surrogate pairs replaced.
 
     Raises BadInput if it is blank or contains a NUL.
@@ -183,19 +185,19 @@ def plain_text(text: str, what: str, *, blank: bool = False) -> str:
     return str(replace_surrogates(text))
 
 
-def plain_triple(fact: Triple, what: str) -> Triple:
+def check_triple(fact: Triple, what: str) -> Triple:
     """Return a fact with three plain texts and no other attributes.
 
     Raises BadInput if it is no fact or a text is not accepted.
     """
     require(fact, Triple, f"{what} is a Triple(subject, relation, object)")
     subject, relation, object = (
-        plain_text(getattr(fact, part), f"the {part} of {what}") for part in ("subject", "relation", "object")
+        check_text(getattr(fact, part), f"the {part} of {what}") for part in ("subject", "relation", "object")
     )
     return Triple(subject, relation, object)
 
 
-def probability(value: float, what: str) -> float:
+def check_probability(value: float, what: str) -> float:
     """Return a number from 0 to 1 as a float.
 
     Raises BadInput for anything else.
@@ -242,7 +244,7 @@ class RecordedAnswer:
 
 
 @dataclass(frozen=True)
-class Fallen:
+class ChangeEffect:
     """The effect of a change on what holds.
 
     It contains facts that no longer hold, entities that no fact names any more, answers that depended on
@@ -260,9 +262,9 @@ class Fallen:
     overtaken: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        said = [
-            f"{format_count(len(found), noun, many)} {did}"
-            for found, noun, many, did in (
+        phrases = [
+            f"{format_count(len(found), noun, many)} {verb}"
+            for found, noun, many, verb in (
                 (self.facts, "fact", "", "fell"),
                 (self.risen, "fact", "", "began to hold"),
                 (self.entities, "entity", "entities", "named by no fact any more"),
@@ -270,13 +272,13 @@ class Fallen:
             )
             if found
         ]
-        said += [f"{format_count(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
-        said += [f"changed again since by {', '.join(map(str, self.overtaken))}"] * bool(self.overtaken)
-        return "; ".join(said) or "nothing fell"
+        phrases += [f"{format_count(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
+        phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] * bool(self.overtaken)
+        return "; ".join(phrases) or "nothing fell"
 
 
 @dataclass(frozen=True)
-class Erased:
+class ErasureCounts:
     """The number of items that an erasure removed from every file."""
 
     change: int | None  # None if there was nothing to erase
@@ -311,7 +313,7 @@ class ClaimPeriod:
 
 
 @dataclass(frozen=True)
-class Logged:
+class ChangeLogEntry:
     """A change: time, author and kind.
 
     Its effect is in the claims. `clock` is the time of the clock if that had run backwards. `of` names the
@@ -330,7 +332,7 @@ class Logged:
 
 
 @dataclass(frozen=True)
-class Queued:
+class QueuedClaim:
     """A claim that waits for review, and the facts that would start to hold if it were accepted."""
 
     claim: Claim
@@ -338,7 +340,7 @@ class Queued:
 
 
 @dataclass(frozen=True)
-class Decided:
+class ReviewDecision:
     """The effect of a decision, or of its undo, on a claim.
 
     It has the time, the author, and the claim's standing afterwards.
@@ -355,7 +357,7 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Suggested:
+class CardinalitySuggestion:
     """A suggested cardinality of a relation.
 
     It is derived from how many of its subjects have an object, and how many have several.

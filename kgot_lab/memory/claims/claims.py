@@ -16,37 +16,37 @@ from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
 from kgot_lab.memory.claims.claim import (
     Cardinality,
+    ChangeEffect,
+    ChangeLogEntry,
     Claim,
     ClaimPeriod,
-    Erased,
-    Fallen,
+    ErasureCounts,
     Learnt,
-    Logged,
     MergeProposal,
     RecordedAnswer,
+    check_probability,
+    check_text,
+    check_triple,
     fact_id,
-    instant,
-    moment,
-    open_moment,
-    plain_text,
-    plain_triple,
-    probability,
+    from_microseconds,
+    from_microseconds_or_none,
+    to_microseconds,
     utc_now,
 )
 from kgot_lab.memory.claims.justification import fact_ids
-from kgot_lab.memory.claims.lookup import merge_proposals
+from kgot_lab.memory.claims.lookup import propose_merges
 from kgot_lab.memory.claims.transactions import (
     ClaimChange,
     erase_claims,
-    making,
+    open_change,
     open_versions,
+    record_effect,
     undo_change,
-    what_fell,
     write_claim,
     write_fact,
 )
 from kgot_lab.memory.postgres_tables import CLAIMS_NAMESPACE, PostgresClaims
-from kgot_lab.memory.sqlite_tables import SQLiteClaims, opened_at
+from kgot_lab.memory.sqlite_tables import SQLiteClaims, open_at
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
 
@@ -63,7 +63,7 @@ class Claims(Beliefs):
         self, storage: ClaimStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:
         super().__init__(storage, now=now)
-        self.accept_from = probability(accept_from, "accept_from")
+        self.accept_from = check_probability(accept_from, "accept_from")
 
     def __enter__(self) -> Claims:
         return self
@@ -84,38 +84,38 @@ class Claims(Beliefs):
         rejected. Without `back`, what was retracted stays retracted, and nothing new is learnt from a
         retracted source: to read it again is to learn nothing.
         """
-        given = [claims] if isinstance(claims, Claim) else claims
-        if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        claims_given = [claims] if isinstance(claims, Claim) else claims
+        if not isinstance(claims_given, Iterable) or isinstance(claims_given, str | bytes):
             raise BadInput("learn(claims) takes a Claim or several")
-        once: dict[str, Claim] = {}
-        for claim in given:
+        distinct: dict[str, Claim] = {}
+        for claim in claims_given:
             require(claim, Claim, "what is learnt is a Claim")
-            once.setdefault(claim.id, claim)
-        count = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
-        with making(self.storage, "learn", by, self.now) as change:
+            distinct.setdefault(claim.id, claim)
+        counts = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
+        with open_change(self.storage, "learn", by, self.now) as change:
             retracted = frozenset() if back else self.retracted_sources()
-            for claim in once.values():
+            for claim in distinct.values():
                 if not back and (claim.source in retracted or open_versions(self.storage, "drop", claim.id)):
-                    count["left"] += 1
+                    counts["left"] += 1
                 else:
-                    self._learn(claim, change, count)
-            return Learnt(change.number, **count)
+                    self._learn_claim(claim, change, counts)
+            return Learnt(change.number, **counts)
 
-    def _learn(self, claim: Claim, change: ClaimChange, count: dict[str, int]) -> None:
-        if not self.storage.rows(sql.CLAIM_THERE, {"claim": claim.id}):
+    def _learn_claim(self, claim: Claim, change: ClaimChange, counts: dict[str, int]) -> None:
+        if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": claim.id}):
             write_claim(self.storage, claim)
-            count["new"] += 1
+            counts["new"] += 1
         elif open_versions(self.storage, "drop", claim.id):
             change.close("drop", claim.id)
-            count["back"] += 1
+            counts["back"] += 1
         elif open_versions(self.storage, "standing", claim.id):
-            count["known"] += 1
+            counts["known"] += 1
             return
         else:
-            count["back"] += 1
+            counts["back"] += 1
         if not open_versions(self.storage, "standing", claim.id):
             standing = "taken" if claim.confidence >= self.accept_from else "queued"
-            count["queued"] += standing == "queued"
+            counts["queued"] += standing == "queued"
             change.open("standing", claim.id, standing, claim.confidence)
 
     def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
@@ -123,40 +123,40 @@ class Claims(Beliefs):
 
         An answer with the same id is replaced.
         """
-        answer, text = plain_text(id, "the id of an answer"), plain_text(text, "an answer", blank=True)
-        rests_on = {
+        answer, text = check_text(id, "the id of an answer"), check_text(text, "an answer", blank=True)
+        facts_by_id = {
             fact_id(fact): fact
-            for fact in (plain_triple(each, "a fact that an answer rests on") for each in facts)
+            for fact in (check_triple(each, "a fact that an answer rests on") for each in facts)
         }
         with self.storage.changing():
-            for statement in sql.FORGET_ANSWER:
+            for statement in sql.DELETE_ANSWER:
                 self.storage.rows(statement, {"answer": answer})
             self.storage.rows(
-                sql.NEW_ANSWER, {"answer": answer, "text": text, "at": instant(self.now(), "now")}
+                sql.NEW_ANSWER, {"answer": answer, "text": text, "at": to_microseconds(self.now(), "now")}
             )
-            for id, fact in rests_on.items():
+            for id, fact in facts_by_id.items():
                 write_fact(self.storage, fact)
                 self.storage.rows(sql.NEW_ANSWER_FACT, {"answer": answer, "fact": id})
 
     # --- retracting, undoing, erasing ---
 
-    def retract_source(self, source: str, *, by: str = "") -> Fallen:
+    def retract_source(self, source: str, *, by: str = "") -> ChangeEffect:
         """Drop every claim of a source.
 
         What was derived from them stops to hold with its premises, and nothing else does.
         """
         return self._retract(
-            "source", sql.FROM_SOURCE, lambda: {"source": plain_text(source, "a source")}, by
+            "source", sql.CLAIMS_FROM_SOURCE, lambda: {"source": check_text(source, "a source")}, by
         )
 
-    def retract_fact(self, fact: Triple, *, by: str = "") -> Fallen:
+    def retract_fact(self, fact: Triple, *, by: str = "") -> ChangeEffect:
         """Drop every claim of a fact.
 
         A new claim of it that is learnt later is in force again.
         """
-        return self._retract("fact", sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by)
+        return self._retract("fact", sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by)
 
-    def retract_claim(self, claim: str, *, by: str = "") -> Fallen:
+    def retract_claim(self, claim: str, *, by: str = "") -> ChangeEffect:
         """Drop one claim, by its id.
 
         Raises BadInput if there is no such claim.
@@ -165,17 +165,17 @@ class Claims(Beliefs):
         return self._retract("claim", sql.CLAIMS_BY_ID, lambda: {"claims": [claim]}, by)
 
     def _retract(
-        self, what: str, statement: str, asked: Callable[[], dict[str, str | list[str]]], by: str
-    ) -> Fallen:
-        with making(self.storage, f"retract {what}", by, self.now) as change:
-            claims = [claim for (claim,) in self.storage.rows(statement, asked())]
-            with what_fell(self.storage, change, claims) as told:
+        self, what: str, statement: str, parameters: Callable[[], dict[str, str | list[str]]], by: str
+    ) -> ChangeEffect:
+        with open_change(self.storage, f"retract {what}", by, self.now) as change:
+            claims = [claim for (claim,) in self.storage.rows(statement, parameters())]
+            with record_effect(self.storage, change, claims) as effect:
                 for claim in claims:
                     if what not in open_versions(self.storage, "drop", claim):
                         change.open("drop", claim, what)
-            return told.report
+            return effect.report
 
-    def undo(self, change: int, *, by: str = "") -> Fallen:
+    def undo(self, change: int, *, by: str = "") -> ChangeEffect:
         """Undo a change exactly, which may itself be an undo.
 
         The report contains what holds again, and what was erased or changed since. Raises BadInput if there
@@ -183,7 +183,7 @@ class Claims(Beliefs):
         """
         return undo_change(self, change, by)
 
-    def erase_fact(self, fact: Triple, *, by: str = "") -> Erased:
+    def erase_fact(self, fact: Triple, *, by: str = "") -> ErasureCounts:
         """Erase a fact from every file, with its claims, what was derived from it alone, and answers that
         depended on it.
 
@@ -192,13 +192,13 @@ class Claims(Beliefs):
         stay. Raises StoreUnavailable if another process reads for too long: it is erased then, and its bytes
         are removed when the file is opened the next time.
         """
-        fact = plain_triple(fact, "a fact")
-        return erase_claims(self, sql.OF_FACTS, lambda: {"facts": self._ids_of(fact)}, by, fact)
+        fact = check_triple(fact, "a fact")
+        return erase_claims(self, sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by, fact)
 
-    def erase_source(self, source: str, *, by: str = "") -> Erased:
+    def erase_source(self, source: str, *, by: str = "") -> ErasureCounts:
         """Erase every claim of a source, and the facts that no other source claims, as `erase_fact` does."""
-        source = plain_text(source, "a source")
-        return erase_claims(self, sql.FROM_SOURCE, lambda: {"source": source}, by)
+        source = check_text(source, "a source")
+        return erase_claims(self, sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
 
     # --- cardinalities and names ---
 
@@ -207,10 +207,10 @@ class Claims(Beliefs):
 
         Returns the number of the change, or None if that was declared already.
         """
-        relation = plain_text(relation, "a relation")
+        relation = check_text(relation, "a relation")
         if cardinality not in ("single", "many"):
             raise BadInput(f'a relation is "single" or "many", not {short_repr(cardinality)}')
-        with making(self.storage, "declare", by, self.now) as change:
+        with open_change(self.storage, "declare", by, self.now) as change:
             if cardinality not in open_versions(self.storage, "declared", relation):
                 change.replace("declared", relation, cardinality)
             return change.number
@@ -227,15 +227,15 @@ class Claims(Beliefs):
 
         Nothing is merged until `merge` is called.
         """
-        return merge_proposals(self.facts())
+        return propose_merges(self.facts())
 
     def merge(self, kept: str, other: str, *, by: str = "") -> int:
         """Read one name as another from now on, and return the number of the change.
 
         Every fact keeps the name it was learnt with. Raises BadInput for a cycle.
         """
-        kept, other = plain_text(kept, "a name"), plain_text(other, "a name")
-        with making(self.storage, "merge", by, self.now) as change:
+        kept, other = check_text(kept, "a name"), check_text(other, "a name")
+        with open_change(self.storage, "merge", by, self.now) as change:
             names = self.names()
             if other in names.merges:
                 raise BadInput(
@@ -252,8 +252,8 @@ class Claims(Beliefs):
 
         Raises BadInput if the name is not merged.
         """
-        other = plain_text(other, "a name")
-        with making(self.storage, "unmerge", by, self.now) as change:
+        other = check_text(other, "a name")
+        with open_change(self.storage, "unmerge", by, self.now) as change:
             if other not in self.names().merges:
                 raise BadInput(f"{short_repr(other)} is merged into no other name")
             return change.close("merged", other)
@@ -270,21 +270,27 @@ class Claims(Beliefs):
 
     def from_source(self, source: str) -> tuple[Claim, ...]:
         """Return every claim of a source as it was learnt, in force or not, in the order of their ids."""
-        ids = [id for (id,) in self.storage.rows(sql.FROM_SOURCE, {"source": plain_text(source, "a source")})]
+        ids = [
+            id
+            for (id,) in self.storage.rows(sql.CLAIMS_FROM_SOURCE, {"source": check_text(source, "a source")})
+        ]
         return claims_by_id(self.storage, ids)
 
     def claims_on(self, fact: Triple) -> tuple[Claim, ...]:
         """Return every claim of a fact as it was learnt, in force or not, in the order of their ids."""
         return claims_by_id(
-            self.storage, [id for (id,) in self.storage.rows(sql.OF_FACTS, {"facts": self._ids_of(fact)})]
+            self.storage,
+            [id for (id,) in self.storage.rows(sql.CLAIMS_OF_FACTS, {"facts": self._fact_ids(fact)})],
         )
 
     def ids_beginning(self, beginning: str) -> tuple[str, ...]:
         """Return the ids of the claims, in force or not, that begin with some characters."""
-        letters = plain_text(beginning, "how an id begins")
+        prefix = check_text(beginning, "how an id begins")
         return tuple(
             id
-            for (id,) in self.storage.rows(sql.IDS_BEGINNING, {"beginning": letters, "length": len(letters)})
+            for (id,) in self.storage.rows(
+                sql.CLAIMS_BY_ID_PREFIX, {"beginning": prefix, "length": len(prefix)}
+            )
         )
 
     def recorded_facts(self) -> tuple[Triple, ...]:
@@ -292,23 +298,23 @@ class Claims(Beliefs):
 
         The names are those it was learnt with.
         """
-        return tuple(Triple(*row) for row in self.storage.rows(sql.facts_where()))
+        return tuple(Triple(*row) for row in self.storage.rows(sql.select_facts()))
 
     def answers_on(self, fact: Triple) -> tuple[RecordedAnswer, ...]:
         """Return the answers that depend on a fact, whether it holds or not."""
-        rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._ids_of(fact)})
-        return tuple(RecordedAnswer(id, text, moment(at)) for id, text, at in rows)
+        rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._fact_ids(fact)})
+        return tuple(RecordedAnswer(id, text, from_microseconds(at)) for id, text, at in rows)
 
     def recorded_answers(self) -> dict[RecordedAnswer, tuple[Triple, ...]]:
         """Return the recorded answers, earliest first, with the facts that each depends on.
 
         The facts are included whether they hold or not.
         """
-        found: dict[RecordedAnswer, tuple[Triple, ...]] = {}
-        for id, text, at, *fact in self.storage.rows(sql.NOTED_ANSWERS):
-            answer = RecordedAnswer(id, text, moment(at))
-            found[answer] = (*found.get(answer, ()), Triple(*fact))
-        return found
+        facts_by_answer: dict[RecordedAnswer, tuple[Triple, ...]] = {}
+        for id, text, at, *fact in self.storage.rows(sql.RECORDED_ANSWERS):
+            answer = RecordedAnswer(id, text, from_microseconds(at))
+            facts_by_answer[answer] = (*facts_by_answer.get(answer, ()), Triple(*fact))
+        return facts_by_answer
 
     def history(self, claim: str) -> tuple[ClaimPeriod, ...]:
         """Return the status of a claim in each period, by when it was known.
@@ -318,43 +324,47 @@ class Claims(Beliefs):
         self._require_claim(claim)
         return tuple(
             ClaimPeriod(
-                "dropped" if kind == "drop" else value, number, moment(since), open_moment(until), who
+                "dropped" if kind == "drop" else value,
+                number,
+                from_microseconds(since),
+                from_microseconds_or_none(until),
+                who,
             )
             for kind, value, number, since, until, who in self.storage.rows(sql.HISTORY, {"claim": claim})
         )
 
-    def log(self) -> tuple[Logged, ...]:
+    def log(self) -> tuple[ChangeLogEntry, ...]:
         """Return every change, first one first."""
         with self.storage.reading():
-            of = defaultdict(list)
-            for change, *named in (
+            targets = defaultdict(list)
+            for change, *target in (
                 *self.storage.rows(sql.CHANGED_SOURCES),
                 *self.storage.rows(sql.CHANGED_FACTS),
             ):
-                of[change].append(named[0] if len(named) == 1 else str(Triple(*named)))
+                targets[change].append(target[0] if len(target) == 1 else str(Triple(*target)))
             return tuple(
-                Logged(
+                ChangeLogEntry(
                     id,
-                    moment(at),
+                    from_microseconds(at),
                     who,
                     action,
                     undoes,
                     erased,
-                    moment(clock) if clock < at else None,
-                    tuple(sorted(of[id])),
+                    from_microseconds(clock) if clock < at else None,
+                    tuple(sorted(targets[id])),
                 )
                 for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES)
             )
 
     def _require_claim(self, id: str) -> None:
-        if not self.storage.rows(sql.CLAIM_THERE, {"claim": plain_text(id, "the id of a claim")}):
+        if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": check_text(id, "the id of a claim")}):
             raise BadInput(
                 f"there is no claim {short_repr(id)}: supports_of(fact) and the queue of a ReviewLedger name them by `id`"
             )
 
-    def _ids_of(self, fact: Triple) -> list[str]:
+    def _fact_ids(self, fact: Triple) -> list[str]:
         names = self.names()
-        return fact_ids([names.read(plain_triple(fact, "a fact"))], names)
+        return fact_ids([names.canonical_fact(check_triple(fact, "a fact"))], names)
 
 
 # Open claims by the name of a file, in memory, or by the address of a PostgreSQL server.
@@ -385,7 +395,7 @@ def open_claims(
     def on_server(url: str) -> ClaimStorage:
         return PostgresClaims(url, namespace=CLAIMS_NAMESPACE if namespace is None else namespace)
 
-    storage = opened_at(place, "claims", in_file=in_file, on_server=on_server, namespace=namespace)
+    storage = open_at(place, "claims", in_file=in_file, on_server=on_server, namespace=namespace)
     try:
         return Claims(storage, accept_from=accept_from, now=now)
     except BaseException:

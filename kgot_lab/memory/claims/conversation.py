@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from kgot_lab.errors import require_count, require_parts
-from kgot_lab.memory.agent import AnswersNow, KeepsCopies, TurnOutcome, UserTurn
-from kgot_lab.memory.claims.beliefs import answer_at
-from kgot_lab.memory.claims.claim import Claim, Erased, Fallen, Span, plain_text, plain_triple
+from kgot_lab.memory.agent import CopyHolder, CurrentAnswer, TurnOutcome, UserTurn
+from kgot_lab.memory.claims.beliefs import period_at
+from kgot_lab.memory.claims.claim import ChangeEffect, Claim, ErasureCounts, Span, check_text, check_triple
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.lookup import BelievedTriples
+from kgot_lab.memory.claims.lookup import BeliefTriples
 from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode, Extractor, StatedTimes
-from kgot_lab.memory.knowledge import context_of
+from kgot_lab.memory.knowledge import format_context
 from kgot_lab.text.words import content_words, sentences
 from kgot_lab.types import LLM, Triple
 
@@ -46,10 +46,10 @@ class ClaimMemory:
             claims, ("learn", "retract_source", "erase_source"), "claims are Claims(SQLiteClaims(path))"
         )
         require_count(max_context_triples, 0, "max_context_triples")
-        self.claims, self.session = claims, plain_text(session, "the name of a session")
+        self.claims, self.session = claims, check_text(session, "the name of a session")
         self.max_context_triples = max_context_triples
         self._extractor = Extractor(provider, extraction_model, extraction, aliases)
-        self._keepers: list[KeepsCopies] = []
+        self._keepers: list[CopyHolder] = []
 
     def __repr__(self) -> str:
         return f"<ClaimMemory of {self.session!r} in {self.claims.storage!r}>"
@@ -58,47 +58,47 @@ class ClaimMemory:
         """Return the source of the claims of a turn."""
         return f"{self.session}/{turn}"
 
-    def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
+    def extract(self, text: str, *, repairs: int = 1) -> Extraction:
         """Extract triples from a text with the model, with the times that it states.
 
         An invalid reply is repaired by a second call if `repairs` is 1.
         """
-        return self._extractor.extracted(text, repairs=repairs, times=True)
+        return self._extractor.extract(text, repairs=repairs, times=True)
 
-    def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
+    def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
         """Learn what was extracted from a message as claims of its turn.
 
         Claims of low confidence wait for review.
         """
-        source = self.source_of(told.turn)
+        source = self.source_of(turn.turn)
         with self.claims.storage.changing():
-            before = {fact for fact in found.triples if self.claims.holds(fact)}
+            before = {fact for fact in extraction.triples if self.claims.holds(fact)}
             earlier = {
                 (claim.fact, claim.span, claim.said_by): claim for claim in self.claims.from_source(source)
             }
             claims = [
                 _unchanged_claim(claim, earlier, stated=bool(times[0] or times[1]))
-                for triple in found.triples
-                for times in found.times.get(triple, ((None, None),))
-                for claim in [_claim(triple, source, told, times)]
+                for triple in extraction.triples
+                for times in extraction.times.get(triple, ((None, None),))
+                for claim in [_claim_from_triple(triple, source, turn, times)]
             ]
             if claims:
-                self.claims.learn(claims, by=told.said_by)
-            held = tuple(fact for fact in found.triples if self.claims.holds(fact))
+                self.claims.learn(claims, by=turn.said_by)
+            held = tuple(fact for fact in extraction.triples if self.claims.holds(fact))
         return TurnOutcome(
             held,
             tuple(fact for fact in held if fact not in before),
-            tuple(fact for fact in found.triples if fact not in held),
+            tuple(fact for fact in extraction.triples if fact not in held),
         )
 
-    def context_for(
-        self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
+    def turn_context(
+        self, turn: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
         """Return the context for a model that answers a message.
 
         See `build_context`.
         """
-        return self.build_context(keywords, without=without, at=told.at)
+        return self.build_context(keywords, without=without, at=turn.at)
 
     def build_context(
         self,
@@ -114,33 +114,35 @@ class ClaimMemory:
         """
         at = self.claims.now() if at is None else at
         with self.claims.storage.reading():
-            remarks = _Remarks(self.claims, self.claims.query_time(at))
-            believed = BelievedTriples(self.claims.as_of(valid=at))
-            return context_of(
-                believed,
+            remarks = _AnswerRemarks(self.claims, self.claims.query_time(at))
+            triples = BeliefTriples(self.claims.as_of(valid=at))
+            return format_context(
+                triples,
                 keywords,
                 self.max_context_triples,
-                lambda triple: triple not in without and remarks.answers(triple),
-                remarks.of,
+                lambda triple: triple not in without and remarks.is_current(triple),
+                remarks.describe,
             )
 
-    def holding_now(self, noted: Iterable[Triple], told: UserTurn) -> dict[Triple, tuple[AnswersNow, ...]]:
+    def current_answers(
+        self, noted: Iterable[Triple], turn: UserTurn
+    ) -> dict[Triple, tuple[CurrentAnswer, ...]]:
         """Return what answers in place of each fact when a message is answered.
 
         An answer that replaced another has the time since when it holds. A fact that does not hold then has
         nothing in its place, except in a relation declared "single", where it is what answers then.
         """
         with self.claims.storage.reading():
-            remarks = _Remarks(self.claims, told.at)
+            remarks = _AnswerRemarks(self.claims, turn.at)
             names = self.claims.names()
-            facts = {each: names.read(each) for each in noted}
-            held = set(self.claims.as_of(valid=told.at).triples(facts.values()))
+            facts = {fact_noted: names.canonical_fact(fact_noted) for fact_noted in noted}
+            held = set(self.claims.as_of(valid=turn.at).triples(facts.values()))
             return {
-                each: tuple(
-                    AnswersNow(fact, remarks.of(fact).removeprefix("; "))
-                    for fact in remarks.in_place_of(read, held)
+                fact_noted: tuple(
+                    CurrentAnswer(fact, remarks.describe(fact).removeprefix("; "))
+                    for fact in remarks.current_facts(read, held)
                 )
-                for each, read in facts.items()
+                for fact_noted, read in facts.items()
             }
 
     def count(self) -> int:
@@ -149,29 +151,29 @@ class ClaimMemory:
 
     # --- forgetting ---
 
-    def copied_by(self, keeper: KeepsCopies) -> None:
+    def register_copies(self, keeper: CopyHolder) -> None:
         """Register an object that keeps copies, to be notified of what is forgotten and erased.
 
         An Agent registers itself.
         """
         self._keepers.append(keeper)
 
-    def forget(self, source: str, *, by: str = "") -> Fallen:
+    def forget(self, source: str, *, by: str = "") -> ChangeEffect:
         """Retract what a source claims, and delete an agent's copies of that turn.
 
         An undo restores the claims, not the copies.
         """
-        turn = plain_text(source, "a source").removeprefix(f"{self.session}/")
+        turn = check_text(source, "a source").removeprefix(f"{self.session}/")
         with self._notify_copies("" if turn == source else turn):
             return self.claims.retract_source(source, by=by)
 
-    def erase(self, what: str | Triple, *, by: str = "") -> Erased:
+    def erase(self, target: str | Triple, *, by: str = "") -> ErasureCounts:
         """Erase a source or a fact from every file, with everything an agent keeps that may repeat it."""
-        if isinstance(what, Triple):
-            fact = plain_triple(what, "a fact")
+        if isinstance(target, Triple):
+            fact = check_triple(target, "a fact")
             with self._notify_copies(None):
                 return self.claims.erase_fact(fact, by=by)
-        source = plain_text(what, "what is erased, a source or a Triple,")
+        source = check_text(target, "what is erased, a source or a Triple,")
         with self._notify_copies(None):
             return self.claims.erase_source(source, by=by)
 
@@ -184,7 +186,7 @@ class ClaimMemory:
                 keeper.let_go(turn, self.claims.holds)
 
 
-class _Remarks:
+class _AnswerRemarks:
     """What answers at a time, and since when, with one lookup for each subject and relation."""
 
     def __init__(self, claims: Claims, at: datetime) -> None:
@@ -194,48 +196,52 @@ class _Remarks:
         }
         self._known: dict[tuple[str, str], tuple[tuple[Triple, ...], str]] = {}
 
-    def answers(self, triple: Triple) -> bool:
+    def is_current(self, triple: Triple) -> bool:
         """Return whether no other fact answers in place of this one."""
-        return triple.relation not in self._single or triple in self._about(triple)[0]
+        return triple.relation not in self._single or triple in self._find_answer(triple)[0]
 
-    def in_place_of(self, triple: Triple, held: AbstractSet[Triple]) -> tuple[Triple, ...]:
+    def current_facts(self, triple: Triple, held: AbstractSet[Triple]) -> tuple[Triple, ...]:
         """Return what answers in place of a recorded fact.
 
         `held` are the recorded facts that hold.
         """
-        return self._about(triple)[0] if triple.relation in self._single else (triple,) * (triple in held)
+        return (
+            self._find_answer(triple)[0] if triple.relation in self._single else (triple,) * (triple in held)
+        )
 
-    def of(self, triple: Triple) -> str:
+    def describe(self, triple: Triple) -> str:
         """Describe when the answer changed, or that another one contests it."""
-        return self._about(triple)[1] if triple.relation in self._single else ""
+        return self._find_answer(triple)[1] if triple.relation in self._single else ""
 
-    def _about(self, triple: Triple) -> tuple[tuple[Triple, ...], str]:
-        asked = triple.subject, triple.relation
-        if asked not in self._known:
-            changes = self._claims.changes_of(*asked)
-            now = answer_at(self._at, changes)
-            began_later = [each for each in changes if each.until is not None and each.until == now.since]
+    def _find_answer(self, triple: Triple) -> tuple[tuple[Triple, ...], str]:
+        key = triple.subject, triple.relation
+        if key not in self._known:
+            changes = self._claims.changes_of(*key)
+            current = period_at(self._at, changes)
+            replaced = [
+                period for period in changes if period.until is not None and period.until == current.since
+            ]
             remark = (
                 "; contested"
-                if now.contested
-                else f"; changed on {now.since:%Y-%m-%d}"
-                if began_later and now.since
+                if current.contested
+                else f"; changed on {current.since:%Y-%m-%d}"
+                if replaced and current.since
                 else ""
             )
-            self._known[asked] = now.facts, remark
-        return self._known[asked]
+            self._known[key] = current.facts, remark
+        return self._known[key]
 
 
-def _claim(triple: Triple, source: str, told: UserTurn, times: StatedTimes) -> Claim:
+def _claim_from_triple(triple: Triple, source: str, turn: UserTurn, times: StatedTimes) -> Claim:
     since, until = times
     fact = Triple(*triple.identity)
     return Claim(
         fact,
         source,
-        _span(fact, told.text),
-        told.said_by,
+        _find_span(fact, turn.text),
+        turn.said_by,
         confidence=triple.confidence,
-        valid_from=told.at if since is None and until is None else since,
+        valid_from=turn.at if since is None and until is None else since,
         valid_until=until,
     )
 
@@ -250,14 +256,14 @@ def _unchanged_claim(
     return claim if stated else earlier.get((claim.fact, claim.span, claim.said_by), claim)
 
 
-def _span(fact: Triple, text: str) -> Span:
+def _find_span(fact: Triple, text: str) -> Span:
     """Return the first sentence of a text that contains a word of both ends of a fact.
 
     If there is none, returns the span of the whole text, without a copy of it.
     """
     ends = [set(content_words(end)) for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
     for sentence in sentences(text):
-        words, start = set(content_words(sentence)), text.find(sentence)
-        if start >= 0 and all(not end or end & words for end in ends):
+        sentence_words, start = set(content_words(sentence)), text.find(sentence)
+        if start >= 0 and all(not end or end & sentence_words for end in ends):
             return Span(start, start + len(sentence), sentence)
     return Span(0, len(text))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kgot_lab.memory.claims.claim import Claim
 
 
-class InForce(NamedTuple):
+class ActiveClaim(NamedTuple):
     """A claim that is accepted and not dropped, with the fields that decide what holds.
 
     Valid times are in microseconds, None for open.
@@ -43,16 +43,16 @@ class InForce(NamedTuple):
         )
 
 
-Held = Mapping[Triple, Sequence[InForce]]
+HeldFacts = Mapping[Triple, Sequence[ActiveClaim]]
 
 
-def holding(claims: Iterable[InForce], at: int | None = None) -> Held:
+def held_facts(claims: Iterable[ActiveClaim], at: int | None = None) -> HeldFacts:
     """Return the facts that hold, each with the claims that support it.
 
     With `at`, only claims that are valid at that time count.
     """
-    ready: deque[InForce] = deque()
-    waiting: dict[Triple, list[InForce]] = defaultdict(list)
+    ready: deque[ActiveClaim] = deque()
+    waiting: dict[Triple, list[ActiveClaim]] = defaultdict(list)
     missing: dict[str, int] = {}
     for claim in claims:
         if at is not None and not claim.covers(at):
@@ -62,7 +62,7 @@ def holding(claims: Iterable[InForce], at: int | None = None) -> Held:
         missing[claim.id] = len(claim.premises)
         for premise in claim.premises:
             waiting[premise].append(claim)
-    held: dict[Triple, list[InForce]] = {}
+    held: dict[Triple, list[ActiveClaim]] = {}
     while ready:
         claim = ready.popleft()
         if claim.fact in held:
@@ -76,45 +76,47 @@ def holding(claims: Iterable[InForce], at: int | None = None) -> Held:
     return held
 
 
-def started_by(fact: Triple, held: Held, waiting: Mapping[Triple, Sequence[InForce]]) -> list[Triple]:
+def facts_started_by(
+    fact: Triple, held: HeldFacts, waiting: Mapping[Triple, Sequence[ActiveClaim]]
+) -> list[Triple]:
     """Return the facts that would start to hold if `fact` did, itself first.
 
     `waiting` maps each premise to the claims in force that need it.
     """
-    risen: dict[Triple, None] = {} if fact in held else {fact: None}
-    ready = deque(risen)
+    started: dict[Triple, None] = {} if fact in held else {fact: None}
+    ready = deque(started)
     missing: dict[str, int] = {}
     while ready:
         for claim in waiting.get(ready.popleft(), ()):
             missing[claim.id] = (
                 missing.get(claim.id, sum(premise not in held for premise in claim.premises)) - 1
             )
-            if not missing[claim.id] and claim.fact not in held and claim.fact not in risen:
-                risen[claim.fact] = None
+            if not missing[claim.id] and claim.fact not in held and claim.fact not in started:
+                started[claim.fact] = None
                 ready.append(claim.fact)
-    return list(risen)
+    return list(started)
 
 
-def sole_sources(fact: Triple, claims: Sequence[InForce], at: int | None = None) -> tuple[str, ...]:
+def sole_sources(fact: Triple, claims: Sequence[ActiveClaim], at: int | None = None) -> tuple[str, ...]:
     """Return the sources any one of which would take a fact with it if it were retracted.
 
     `claims` are all that decide about the fact. Empty if the fact does not hold. A derivation counts by the
     sources of its premises, not by who derived it.
     """
-    held = holding(claims, at).get(fact, ())
-    stated = {claim.source for claim in held if claim.kind == "stated"}
-    if not held or len(stated) > 1:
+    supporting = held_facts(claims, at).get(fact, ())
+    stated = {claim.source for claim in supporting if claim.kind == "stated"}
+    if not supporting or len(stated) > 1:
         return ()
     sources = stated or {claim.source for claim in claims if claim.kind == "stated"}
     return tuple(
         source
         for source in sorted(sources)
         if fact
-        not in holding([claim for claim in claims if claim.kind != "stated" or claim.source != source], at)
+        not in held_facts([claim for claim in claims if claim.kind != "stated" or claim.source != source], at)
     )
 
 
-def combined_confidence(claims: Iterable[InForce | Claim]) -> float:
+def combined_confidence(claims: Iterable[ActiveClaim | Claim]) -> float:
     """Return the confidence of a fact that several sources claim, by noisy-or.
 
     It is 1 - the product of (1 - confidence) over sources, each with its best claim (Pearl, Probabilistic
@@ -150,10 +152,10 @@ class Aliases:
 
     def names(self, name: str) -> list[str]:
         """Return all names of the thing that a name means, the canonical one first."""
-        kept = self.canonical(name)
-        return [kept, *self._names.get(kept, ())]
+        canonical = self.canonical(name)
+        return [canonical, *self._names.get(canonical, ())]
 
-    def read(self, fact: Triple) -> Triple:
+    def canonical_fact(self, fact: Triple) -> Triple:
         """Return a fact under its canonical names."""
         if not self.merges:
             return fact
@@ -174,68 +176,75 @@ class Aliases:
 NOW = 2**62  # a change after all others
 
 
-def aliases(storage: ClaimStorage, known: int = NOW) -> Aliases:
+def read_aliases(storage: ClaimStorage, known: int = NOW) -> Aliases:
     """Return the merges of names as they were known after a change."""
     return Aliases(dict(storage.rows(sql.MERGED, {"known": known})))
 
 
-def all_in_force(storage: ClaimStorage, names: Aliases, known: int = NOW) -> list[InForce]:
+def read_active_claims(storage: ClaimStorage, names: Aliases, known: int = NOW) -> list[ActiveClaim]:
     """Return every claim in force after a change."""
-    return in_force(storage.rows(sql.ALL_IN_FORCE, {"known": known}), storage.rows(sql.ALL_PREMISES), names)
+    return build_active_claims(
+        storage.rows(sql.ALL_IN_FORCE, {"known": known}), storage.rows(sql.ALL_PREMISES), names
+    )
 
 
-def deciding(
+def claims_deciding(
     storage: ClaimStorage, names: Aliases, facts: Iterable[Triple], known: int = NOW
-) -> list[InForce]:
+) -> list[ActiveClaim]:
     """Return the claims in force after a change that decide whether some facts hold.
 
     These are the claims of the facts, and those of all facts they are derived from.
     """
-    found: list[InForce] = []
+    claims_found: list[ActiveClaim] = []
     seen: set[Triple] = set()
-    new = {names.read(fact) for fact in facts}
-    while new:
-        seen |= new
-        rows = storage.rows(sql.IN_FORCE, {"known": known, "facts": fact_ids(new, names)})
+    pending = {names.canonical_fact(fact) for fact in facts}
+    while pending:
+        seen |= pending
+        rows = storage.rows(sql.IN_FORCE, {"known": known, "facts": fact_ids(pending, names)})
         derived = [row[0] for row in rows if row[8] == "inferred"]
-        claims = in_force(rows, storage.rows(sql.PREMISES, {"claims": derived}) if derived else [], names)
-        found += claims
-        new = {premise for claim in claims for premise in claim.premises} - seen
-    return found
+        claims = build_active_claims(
+            rows, storage.rows(sql.PREMISES, {"claims": derived}) if derived else [], names
+        )
+        claims_found += claims
+        pending = {premise for claim in claims for premise in claim.premises} - seen
+    return claims_found
 
 
-def resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple]) -> set[Triple]:
+def facts_resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple]) -> set[Triple]:
     """Return some facts and all that was ever derived from them, whether it holds or not."""
     seen: set[Triple] = set()
-    new = {names.read(fact) for fact in facts}
-    while new:
-        seen |= new
-        new = {
-            names.read(Triple(*row)) for row in storage.rows(sql.DERIVED, {"facts": fact_ids(new, names)})
+    pending = {names.canonical_fact(fact) for fact in facts}
+    while pending:
+        seen |= pending
+        pending = {
+            names.canonical_fact(Triple(*row))
+            for row in storage.rows(sql.FACTS_DERIVED, {"facts": fact_ids(pending, names)})
         } - seen
     return seen
 
 
 def fact_ids(facts: Iterable[Triple], names: Aliases) -> list[str]:
     """Return the ids of some facts under all their names."""
-    return [fact_id(each) for each in names.spellings(facts)]
+    return [fact_id(fact) for fact in names.spellings(facts)]
 
 
-def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Aliases) -> list[InForce]:
+def build_active_claims(
+    rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Aliases
+) -> list[ActiveClaim]:
     """Build claims from rows of claims and of their premises, under canonical names."""
-    needed: dict[str, dict[Triple, None]] = defaultdict(dict)
+    premises_by_claim: dict[str, dict[Triple, None]] = defaultdict(dict)
     for claim, *fact in premises:
-        needed[claim][names.read(Triple(*fact))] = None
+        premises_by_claim[claim][names.canonical_fact(Triple(*fact))] = None
     return [
-        InForce(
+        ActiveClaim(
             id,
-            names.read(Triple(subject, relation, object)),
+            names.canonical_fact(Triple(subject, relation, object)),
             source,
             confidence,
             since,
             until,
             kind,
-            tuple(needed.get(id, ())),
+            tuple(premises_by_claim.get(id, ())),
         )
         for id, subject, relation, object, source, confidence, since, until, kind in rows
     ]
@@ -245,7 +254,7 @@ def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Alia
 # one.
 
 
-class Stretch(NamedTuple):
+class AnswerStretch(NamedTuple):
     """The facts that answer between two times in microseconds, with None for an open end."""
 
     facts: tuple[Triple, ...]
@@ -253,27 +262,29 @@ class Stretch(NamedTuple):
     until: int | None
 
 
-def periods(claims: Sequence[InForce], facts: frozenset[Triple], *, single: bool) -> list[Stretch]:
+def answer_stretches(
+    claims: Sequence[ActiveClaim], facts: frozenset[Triple], *, single: bool
+) -> list[AnswerStretch]:
     """Return the periods in which some facts of one subject and relation answer.
 
     Times without an answer are left out. The claims are all that decide about these facts. They say nothing
     about any other fact, so none of another subject or relation can retire one of these.
     """
-    cuts = sorted(
+    boundaries = sorted(
         {time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None}
     )
-    found: list[Stretch] = []
-    for since, until in zip([None, *cuts], [*cuts, None], strict=True):
+    stretches: list[AnswerStretch] = []
+    for since, until in zip([None, *boundaries], [*boundaries, None], strict=True):
         at = since if since is not None else (until or 0) - 1
-        answer = answering(holding(claims, at), facts, single=single)
-        if found and found[-1].facts == answer and found[-1].until == since:
-            found[-1] = found[-1]._replace(until=until)
+        answer = current_facts(held_facts(claims, at), facts, single=single)
+        if stretches and stretches[-1].facts == answer and stretches[-1].until == since:
+            stretches[-1] = stretches[-1]._replace(until=until)
         elif answer:
-            found.append(Stretch(answer, since, until))
-    return found
+            stretches.append(AnswerStretch(answer, since, until))
+    return stretches
 
 
-def answering(held: Held, facts: Iterable[Triple], *, single: bool) -> tuple[Triple, ...]:
+def current_facts(held: HeldFacts, facts: Iterable[Triple], *, single: bool) -> tuple[Triple, ...]:
     """Return the facts that hold, or if `single`, the one that began last.
 
     Returns several if they began at the same time. None is before all times.
@@ -281,9 +292,9 @@ def answering(held: Held, facts: Iterable[Triple], *, single: bool) -> tuple[Tri
     candidates = sorted((fact for fact in facts if fact in held), key=triple_key)
     if not single or len(candidates) < 2:
         return tuple(candidates)
-    began = {fact: max(_beginning(claim) for claim in held[fact]) for fact in candidates}
+    began = {fact: max(_start_key(claim) for claim in held[fact]) for fact in candidates}
     return tuple(fact for fact in candidates if began[fact] == max(began.values()))
 
 
-def _beginning(claim: InForce) -> tuple[bool, int]:
+def _start_key(claim: ActiveClaim) -> tuple[bool, int]:
     return claim.valid_from is not None, claim.valid_from or 0

@@ -12,24 +12,38 @@ from numpy import interp
 from kgot_lab.errors import AlreadyDecided, BadInput, UnknownName, require_count, short_repr
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
-from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, moment, plain_text, probability
+from kgot_lab.memory.claims.claim import (
+    ChangeEffect,
+    Claim,
+    QueuedClaim,
+    ReviewDecision,
+    check_probability,
+    check_text,
+    from_microseconds,
+)
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.justification import (
     NOW,
-    InForce,
-    aliases,
-    all_in_force,
-    holding,
-    in_force,
-    started_by,
+    ActiveClaim,
+    build_active_claims,
+    facts_started_by,
+    held_facts,
+    read_active_claims,
+    read_aliases,
 )
-from kgot_lab.memory.claims.transactions import ClaimChange, making, open_versions, what_fell, write_claim
+from kgot_lab.memory.claims.transactions import (
+    ClaimChange,
+    open_change,
+    open_versions,
+    record_effect,
+    write_claim,
+)
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Triple
 
 
 @dataclass(frozen=True)
-class Reviewed:
+class AcceptanceCount:
     """The number of claims of a relation that a person decided on, and how many were accepted."""
 
     decided: int
@@ -58,51 +72,53 @@ class ReviewLedger:
     def __init__(self, claims: Claims) -> None:
         self.claims = claims
 
-    def queue(self) -> tuple[Queued, ...]:
+    def queue(self) -> tuple[QueuedClaim, ...]:
         """Return the claims that wait for review.
 
         Those with which most facts would start to hold come first, then those of highest confidence.
         """
         storage = self.claims.storage
         with storage.reading():
-            names = aliases(storage)
-            now = all_in_force(storage, names)
-            held = holding(now)
-            by_premise: dict[Triple, list[InForce]] = defaultdict(list)
-            for claim in now:
+            names = read_aliases(storage)
+            active = read_active_claims(storage, names)
+            held_now = held_facts(active)
+            by_premise: dict[Triple, list[ActiveClaim]] = defaultdict(list)
+            for claim in active:
                 for premise in claim.premises:
                     by_premise[premise].append(claim)
-            rows = storage.rows(sql.QUEUED, {"known": NOW})
+            rows = storage.rows(sql.CLAIMS_QUEUED, {"known": NOW})
             ids = [row[0] for row in rows]
-            starts = {
-                each.id: tuple(started_by(each.fact, held, by_premise))
-                if all(premise in held for premise in each.premises)
+            started = {
+                queued.id: tuple(facts_started_by(queued.fact, held_now, by_premise))
+                if all(premise in held_now for premise in queued.premises)
                 else ()
-                for each in in_force(rows, storage.rows(sql.PREMISES, {"claims": ids}), names)
+                for queued in build_active_claims(rows, storage.rows(sql.PREMISES, {"claims": ids}), names)
             }
-            waiting = [Queued(claim, starts[claim.id]) for claim in claims_by_id(storage, ids)]
+            waiting = [QueuedClaim(claim, started[claim.id]) for claim in claims_by_id(storage, ids)]
         return tuple(
-            sorted(waiting, key=lambda each: (-len(each.starts), -each.claim.confidence, each.claim.id))
+            sorted(
+                waiting, key=lambda queued: (-len(queued.starts), -queued.claim.confidence, queued.claim.id)
+            )
         )
 
-    def accept(self, claim: str, *, by: str = "") -> Fallen:
+    def accept(self, claim: str, *, by: str = "") -> ChangeEffect:
         """Accept a claim, by its id, with the confidence it has.
 
         The report contains the facts that start to hold.
         """
         return self._decide(
-            "accept", claim, by, lambda change, number: _stand(change, claim, "accepted", number)
+            "accept", claim, by, lambda change, number: _set_standing(change, claim, "accepted", number)
         )
 
-    def reject(self, claim: str, *, by: str = "") -> Fallen:
+    def reject(self, claim: str, *, by: str = "") -> ChangeEffect:
         """Reject a claim, which then stays rejected if it is learnt again."""
         return self._decide(
-            "reject", claim, by, lambda change, number: _stand(change, claim, "rejected", number)
+            "reject", claim, by, lambda change, number: _set_standing(change, claim, "rejected", number)
         )
 
     def override(
         self, claim: str, *, confidence: float | None = None, object: str | None = None, by: str = ""
-    ) -> Fallen:
+    ) -> ChangeEffect:
         """Accept a claim with another confidence, or replace it by the same claim of another object.
 
         The replaced claim is rejected.
@@ -110,22 +126,33 @@ class ReviewLedger:
         if (confidence is None) == (object is None):
             raise BadInput("override(claim) takes another confidence or another object")
         if object is not None:
-            return self._correct(claim, plain_text(object, "the object of a fact"), by)
-        given = probability(confidence if confidence is not None else 0, "the confidence of a claim")
-        return self._decide("override", claim, by, lambda change, _: _stand(change, claim, "accepted", given))
+            return self._correct(claim, check_text(object, "the object of a fact"), by)
+        new_confidence = check_probability(
+            confidence if confidence is not None else 0, "the confidence of a claim"
+        )
+        return self._decide(
+            "override", claim, by, lambda change, _: _set_standing(change, claim, "accepted", new_confidence)
+        )
 
-    def decided(self, most: int = 20) -> tuple[Decided, ...]:
+    def decided(self, most: int = 20) -> tuple[ReviewDecision, ...]:
         """Return the last decisions and undos, at most `most`, latest first.
 
         An override may be two: what it rejects and what it accepts.
         """
         require_count(most, 1, "most")
         return tuple(
-            Decided(
-                change, moment(at), by, action, claim, Triple(subject, relation, object), standing, confidence
+            ReviewDecision(
+                change,
+                from_microseconds(at),
+                by,
+                action,
+                claim,
+                Triple(subject, relation, object),
+                standing,
+                confidence,
             )
             for change, at, by, action, claim, subject, relation, object, standing, confidence in self.claims.storage.rows(
-                sql.DECIDED, {"most": most}
+                sql.DECISIONS_LAST, {"most": most}
             )
         )
 
@@ -150,12 +177,15 @@ class ReviewLedger:
             for relation, confidence, standing in rows
         ]
 
-    def reliability(self) -> dict[str, Reviewed]:
+    def reliability(self) -> dict[str, AcceptanceCount]:
         """Return how often claims of each relation were accepted, for relations with decisions."""
         decisions: dict[str, list[bool]] = defaultdict(list)
         for relation, _, accepted in self.judgements():
             decisions[relation].append(accepted)
-        return {relation: Reviewed(len(said), sum(said)) for relation, said in sorted(decisions.items())}
+        return {
+            relation: AcceptanceCount(len(verdicts), sum(verdicts))
+            for relation, verdicts in sorted(decisions.items())
+        }
 
     def calibrated(self, confidence: float, relation: str, *, least: int = 30) -> float:
         """Return the acceptance rate of claims of this confidence, by isotonic regression.
@@ -163,11 +193,11 @@ class ReviewLedger:
         It uses the decisions on the relation, or on all relations if this one has fewer than `least`. If all
         together have fewer, the confidence is returned unchanged.
         """
-        confidence = probability(confidence, "a confidence")
+        confidence = check_probability(confidence, "a confidence")
         require_count(least, 1, "least")
         decisions = self.judgements()
-        own = [each for each in decisions if each[0] == relation]
-        chosen = own if len(own) >= least else decisions
+        of_relation = [decision for decision in decisions if decision[0] == relation]
+        chosen = of_relation if len(of_relation) >= least else decisions
         if len(chosen) < least:
             return confidence
         return isotonic([(sure, float(accepted)) for _, sure, accepted in chosen])(confidence)
@@ -176,38 +206,38 @@ class ReviewLedger:
 
     def _decide(
         self, action: str, claim: str, by: str, decide: Callable[[ClaimChange, float], None]
-    ) -> Fallen:
-        learnt = self.claims.claim(claim)
-        with making(self.claims.storage, action, by, self.claims.now) as change:
+    ) -> ChangeEffect:
+        original = self.claims.claim(claim)
+        with open_change(self.claims.storage, action, by, self.claims.now) as change:
             dropped = open_versions(self.claims.storage, "drop", claim)
-            (number,) = open_versions(self.claims.storage, "standing", claim).values() or (None,)
-            if action != "reject" and (dropped or number is None):
+            (current_confidence,) = open_versions(self.claims.storage, "standing", claim).values() or (None,)
+            if action != "reject" and (dropped or current_confidence is None):
                 raise BadInput(
                     "this claim was retracted: undo that, or learn it again, and then decide on it"
                 )
-            with what_fell(self.claims.storage, change, [claim]) as told:
-                decide(change, learnt.confidence if number is None else number)
-            return told.report
+            with record_effect(self.claims.storage, change, [claim]) as effect:
+                decide(change, original.confidence if current_confidence is None else current_confidence)
+            return effect.report
 
-    def _correct(self, claim: str, object: str, by: str) -> Fallen:
-        learnt = self.claims.claim(claim)
-        corrected = replace(learnt, fact=Triple(learnt.fact.subject, learnt.fact.relation, object))
+    def _correct(self, claim: str, object: str, by: str) -> ChangeEffect:
+        original = self.claims.claim(claim)
+        corrected = replace(original, fact=Triple(original.fact.subject, original.fact.relation, object))
         if corrected.id == claim:
             raise BadInput("that is the object which the claim has: accept it")
         storage = self.claims.storage
-        with making(storage, "override", by, self.claims.now) as change:
-            if not storage.rows(sql.CLAIM_THERE, {"claim": corrected.id}):
+        with open_change(storage, "override", by, self.claims.now) as change:
+            if not storage.rows(sql.CLAIM_EXISTS, {"claim": corrected.id}):
                 write_claim(storage, corrected)
-            with what_fell(self.claims.storage, change, [claim, corrected.id]) as told:
-                _stand(change, claim, "rejected", learnt.confidence)
+            with record_effect(self.claims.storage, change, [claim, corrected.id]) as effect:
+                _set_standing(change, claim, "rejected", original.confidence)
                 # not "accepted": its confidence applied to another fact
-                _stand(change, corrected.id, "taken", learnt.confidence)
+                _set_standing(change, corrected.id, "taken", original.confidence)
                 if open_versions(storage, "drop", corrected.id):
                     change.close("drop", corrected.id)
-            return told.report
+            return effect.report
 
 
-def _stand(change: ClaimChange, claim: str, standing: str, confidence: float) -> None:
+def _set_standing(change: ClaimChange, claim: str, standing: str, confidence: float) -> None:
     if open_versions(change.storage, "standing", claim) != {standing: confidence}:
         change.replace("standing", claim, standing, confidence)
 
@@ -237,7 +267,7 @@ def isotonic(pairs: Iterable[tuple[float, float]]) -> Callable[[float], float]:
 
 
 @dataclass(frozen=True)
-class Weighed:
+class DecisionEvidence:
     """The evidence for a decision on a claim.
 
     It contains the calibrated confidence, what a decision would change, and what else holds.
@@ -265,9 +295,9 @@ class Reviewer:
     """
 
     def __init__(self, claims: Claims, by: str) -> None:
-        self.claims, self.by = claims, plain_text(by, "who decides (by)")
+        self.claims, self.by = claims, check_text(by, "who decides (by)")
         self.ledger = ReviewLedger(claims)
-        self.queue: tuple[Queued, ...] = ()
+        self.queue: tuple[QueuedClaim, ...] = ()
         self.place = 0
         self.decided: list[
             tuple[int, str]
@@ -276,7 +306,7 @@ class Reviewer:
     # --- navigation ---
 
     @property
-    def in_view(self) -> Queued | None:
+    def in_view(self) -> QueuedClaim | None:
         """The claim in view, or None if nothing waits."""
         return self.queue[self.place] if self.queue else None
 
@@ -287,49 +317,55 @@ class Reviewer:
 
     def reload(self) -> None:
         """Read the queue again, and stay at the claim in view or go to the next one that still waits."""
-        before, self.queue = self.queue[self.place :] + self.queue[: self.place], self.ledger.queue()
-        places = {each.claim.id: place for place, each in enumerate(self.queue)}
-        self.place = next((places[each.claim.id] for each in before if each.claim.id in places), 0)
+        queue_before, self.queue = self.queue[self.place :] + self.queue[: self.place], self.ledger.queue()
+        positions = {queued.claim.id: position for position, queued in enumerate(self.queue)}
+        self.place = next(
+            (positions[queued.claim.id] for queued in queue_before if queued.claim.id in positions), 0
+        )
 
     def move(self, by: int) -> None:
         """Move the view forward or back in the queue, around its end."""
         if self.queue:
             self.place = (self.place + by) % len(self.queue)
 
-    def weighed(self, queued: Queued) -> Weighed:
+    def weighed(self, queued: QueuedClaim) -> DecisionEvidence:
         """Return the evidence for and against a claim that waits."""
         claim, claims = queued.claim, self.claims
         with claims.storage.reading():
             fact = claim.fact
-            same = set(claims.facts(fact.subject, fact.relation, fact.object))
-            others = [each for each in claims.facts(fact.subject, fact.relation) if each not in same]
+            identical = set(claims.facts(fact.subject, fact.relation, fact.object))
+            others = [
+                other_fact
+                for other_fact in claims.facts(fact.subject, fact.relation)
+                if other_fact not in identical
+            ]
             single = claims.cardinality(fact.relation) == "single"
             if single:
                 others = [
-                    each
-                    for each in others
-                    if any(_overlap(claim, other) for other in claims.supports_of(each))
+                    other_fact
+                    for other_fact in others
+                    if any(_valid_times_overlap(claim, other) for other in claims.supports_of(other_fact))
                 ]
             calibrated = self.ledger.calibrated(claim.confidence, fact.relation)
         idle = (
             "" if queued.starts else "a premise is missing" if claim.premises else "other claims say the same"
         )
-        return Weighed(claim.confidence, calibrated, idle, single, tuple(others))
+        return DecisionEvidence(claim.confidence, calibrated, idle, single, tuple(others))
 
-    def waiting(self, beginning: str) -> str:
+    def find_waiting(self, beginning: str) -> str:
         """Return the id of the one waiting claim whose id begins with some characters.
 
         Raises AlreadyDecided if the only such claim no longer waits, and BadInput if there is none or
         several.
         """
-        found = self.claims.ids_beginning(beginning)
-        waiting = [id for id in found if self.ledger.waits(id)]
+        matching = self.claims.ids_beginning(beginning)
+        waiting = [id for id in matching if self.ledger.waits(id)]
         if len(waiting) > 1:
             raise BadInput(
                 f"{len(waiting)} claims that wait have an id that begins with {beginning}: give more characters of it"
             )
-        if not waiting and len(found) == 1:
-            raise self._no_longer(found[0])
+        if not waiting and len(matching) == 1:
+            raise self._already_decided(matching[0])
         if not waiting and not self.ledger.queue():
             raise BadInput(self.nothing_waits)
         if not waiting:
@@ -343,14 +379,14 @@ class Reviewer:
 
     def decide(
         self, claim: str, verdict: str, *, confidence: float | None = None, object: str | None = None
-    ) -> Fallen:
+    ) -> ChangeEffect:
         """Accept, reject or override a waiting claim, by its id.
 
         The decision is stored when this returns. An override gives the claim another confidence or another
         object. Raises AlreadyDecided if somebody else decided first, UnknownName for another verdict, and
         BadInput.
         """
-        decisions: dict[str, Callable[[], Fallen]] = {
+        decisions: dict[str, Callable[[], ChangeEffect]] = {
             "accept": lambda: self.ledger.accept(claim, by=self.by),
             "reject": lambda: self.ledger.reject(claim, by=self.by),
             "override": lambda: self.ledger.override(claim, confidence=confidence, object=object, by=self.by),
@@ -361,7 +397,7 @@ class Reviewer:
             raise BadInput("another confidence or another object is given with override")
         with self.claims.storage.changing():  # so that nobody decides between the check and the decision
             if not self.ledger.waits(claim):
-                raise self._no_longer(claim)
+                raise self._already_decided(claim)
             report = decisions[verdict]()
         if report.change is not None:
             self.decided.append((report.change, claim))
@@ -379,25 +415,27 @@ class Reviewer:
         self.claims.undo(change, by=self.by)
         self.reload()
         self.place = next(
-            (place for place, each in enumerate(self.queue) if each.claim.id == claim), self.place
+            (position for position, queued in enumerate(self.queue) if queued.claim.id == claim), self.place
         )
         return self.claims.claim(claim)
 
-    def _no_longer(self, claim: str) -> AlreadyDecided:
+    def _already_decided(self, claim: str) -> AlreadyDecided:
         with self.claims.storage.reading():
             if claim not in self.claims.ids_beginning(claim):
                 return AlreadyDecided(None, "It was erased, or never was there.")
-            stood = self.claims.history(claim)
+            periods = self.claims.history(claim)
             # a drop that was taken back lies behind
-            last = ([each for each in stood if each.known_until is None] or stood)[-1]
-            who = f" by {printable_line(last.by)}" * bool(last.by)
-            became = f"It was {last.standing}{who} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
+            last = ([period for period in periods if period.known_until is None] or periods)[-1]
+            author = f" by {printable_line(last.by)}" * bool(last.by)
+            outcome = f"It was {last.standing}{author} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
             if last.known_until is not None:
-                became = f"It was taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC."
-            return AlreadyDecided(self.claims.claim(claim).fact, became)
+                outcome = f"It was taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC."
+            return AlreadyDecided(self.claims.claim(claim).fact, outcome)
 
 
-def _overlap(one: Claim, other: Claim) -> bool:
+def _valid_times_overlap(one: Claim, other: Claim) -> bool:
     """Return whether the periods of validity of two claims overlap."""
-    (since, until), (begin, end) = one.valid_micros, other.valid_micros
-    return (until is None or begin is None or begin < until) and (end is None or since is None or since < end)
+    (since, until), (other_since, other_until) = one.valid_micros, other.valid_micros
+    return (until is None or other_since is None or other_since < until) and (
+        other_until is None or since is None or since < other_until
+    )

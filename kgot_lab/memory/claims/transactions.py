@@ -11,24 +11,24 @@ from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import (
+    ChangeEffect,
     Claim,
-    Erased,
-    Fallen,
+    ErasureCounts,
     RecordedAnswer,
+    check_text,
     fact_id,
-    instant,
-    moment,
-    plain_text,
+    from_microseconds,
+    to_microseconds,
     triple_key,
 )
 from kgot_lab.memory.claims.justification import (
     NOW,
     Aliases,
-    aliases,
-    deciding,
+    claims_deciding,
     fact_ids,
-    holding,
-    resting_on,
+    facts_resting_on,
+    held_facts,
+    read_aliases,
 )
 from kgot_lab.memory.tables import ClaimRow, ClaimStorage, fact_keys
 from kgot_lab.types import Triple
@@ -47,12 +47,13 @@ class ClaimChange:
     def begin(self) -> int:
         """Return the number of the change, which is assigned at the first call."""
         if self.number is None:
-            last, at = next(iter(self.storage.rows(sql.LAST_CHANGE)), (0, None))
+            last_id, last_time = next(iter(self.storage.rows(sql.LAST_CHANGE)), (0, None))
             clock = int(self.values["clock"] or 0)
-            self.number = int(last) + 1
+            self.number = int(last_id) + 1
             self.storage.rows(
                 sql.NEW_CHANGE,
-                self.values | {"id": self.number, "at": clock if at is None else max(at, clock)},
+                self.values
+                | {"id": self.number, "at": clock if last_time is None else max(last_time, clock)},
             )
         return self.number
 
@@ -80,17 +81,17 @@ class ClaimChange:
 
 
 @contextmanager
-def making(
+def open_change(
     storage: ClaimStorage, action: str, by: str, now: Callable[[], datetime], *, undoes: int | None = None
 ) -> Iterator[ClaimChange]:
     """Open a change in its own transaction, which is stored completely or not at all.
 
     Raises BadInput if `by` is not a text.
     """
-    who = plain_text(by, "who makes a change (by)", blank=True)
+    who = check_text(by, "who makes a change (by)", blank=True)
     with storage.changing():
         # read inside the transaction, because waiting for another process must not turn back time
-        clock = instant(now(), "now")
+        clock = to_microseconds(now(), "now")
         yield ClaimChange(storage, {"clock": clock, "who": who, "action": action, "undoes": undoes})
 
 
@@ -99,35 +100,37 @@ def open_versions(storage: ClaimStorage, kind: str, key: str) -> dict[str, float
     return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
 
 
-class ChangeReport:
+class EffectHolder:
     """Holds the report of a change once it is made."""
 
-    report = Fallen(None)
+    report = ChangeEffect(None)
 
 
 @contextmanager
-def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str]) -> Iterator[ChangeReport]:
+def record_effect(
+    storage: ClaimStorage, change: ClaimChange, claims: Sequence[str]
+) -> Iterator[EffectHolder]:
     """Compare what holds before and after the block, for some claims' facts and all that is derived from
     these.
     """
-    told = ChangeReport()
-    names = aliases(storage)
-    concerned = (
+    holder = EffectHolder()
+    names = read_aliases(storage)
+    claimed_facts = (
         [Triple(*row) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(claims)})]
         if claims
         else []
     )
-    affected = resting_on(storage, names, concerned)
-    before = holding(deciding(storage, names, affected)).keys() & affected
-    yield told
-    after = holding(deciding(storage, names, affected)).keys() & affected
+    affected = facts_resting_on(storage, names, claimed_facts)
+    before = held_facts(claims_deciding(storage, names, affected)).keys() & affected
+    yield holder
+    after = held_facts(claims_deciding(storage, names, affected)).keys() & affected
     fallen = sorted(before - after, key=triple_key)
-    told.report = Fallen(
+    holder.report = ChangeEffect(
         change.number,
         tuple(fallen),
         _orphans(storage, fallen),
         tuple(
-            RecordedAnswer(id, text, moment(at))
+            RecordedAnswer(id, text, from_microseconds(at))
             for id, text, at in storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})
         ),
         tuple(sorted(after - before, key=triple_key)),
@@ -136,13 +139,15 @@ def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str])
 
 def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]:
     """Return the entities of some facts that no fact names any more."""
-    names = aliases(storage)
-    left = {name for fact in fallen for name in (fact.subject, fact.object)}
-    touching = storage.rows(sql.TOUCHING, {"names": [each for name in left for each in names.names(name)]})
-    facts = {names.read(Triple(*row)) for row in touching}
-    for fact in facts & holding(deciding(storage, names, facts)).keys():
-        left -= {fact.subject, fact.object}
-    return tuple(sorted(left))
+    names = read_aliases(storage)
+    orphaned = {name for fact in fallen for name in (fact.subject, fact.object)}
+    touching = storage.rows(
+        sql.FACTS_NAMING, {"names": [name_used for name in orphaned for name_used in names.names(name)]}
+    )
+    facts = {names.canonical_fact(Triple(*row)) for row in touching}
+    for fact in facts & held_facts(claims_deciding(storage, names, facts)).keys():
+        orphaned -= {fact.subject, fact.object}
+    return tuple(sorted(orphaned))
 
 
 def write_claim(storage: ClaimStorage, claim: Claim) -> None:
@@ -188,74 +193,83 @@ def write_fact(storage: ClaimStorage, fact: Triple) -> None:
 def erase_claims(
     beliefs: Beliefs,
     statement: str,
-    asked: Callable[[], Mapping[str, str | list[str]]],
+    parameters: Callable[[], Mapping[str, str | list[str]]],
     by: str,
     fact: Triple | None = None,
-) -> Erased:
+) -> ErasureCounts:
     """Erase the claims that a statement selects, and `fact` if given, with what depends on nothing else.
 
     See `Claims.erase_fact`.
     """
     storage = beliefs.storage
-    with making(storage, "erase", by, beliefs.now) as change:
-        names = aliases(storage)
-        named = {id for (id,) in storage.rows(statement, asked())}
-        claims, facts = _doomed(storage, names, named, set() if fact is None else {names.read(fact)})
+    with open_change(storage, "erase", by, beliefs.now) as change:
+        names = read_aliases(storage)
+        named = {id for (id,) in storage.rows(statement, parameters())}
+        claims, facts = _dependents_to_erase(
+            storage, names, named, set() if fact is None else {names.canonical_fact(fact)}
+        )
         ids = set(fact_ids(facts, names))
         answers = [id for id, *_ in storage.rows(sql.ANSWERS_ON, {"facts": ids})]
         unneeded = {id for (id,) in storage.rows(sql.PREMISES_OF, {"claims": claims})}
-        gone = [Triple(*row) for row in storage.rows(sql.FACTS_BY_ID, {"facts": ids | unneeded})]
-        if claims or gone:
-            storage.rows(sql.UNSCRUBBED, {"change": change.begin()})
+        erased_facts = [Triple(*row) for row in storage.rows(sql.FACTS_BY_ID, {"facts": ids | unneeded})]
+        if claims or erased_facts:
+            storage.rows(sql.MARK_UNSCRUBBED, {"change": change.begin()})
         for statement in (
-            sql.COUNT_ERASED.format(which=sql.OF_CLAIMS),
-            sql.DELETE_VERSIONS.format(which=sql.OF_CLAIMS),
+            sql.COUNT_ERASED.format(which=sql.VERSIONS_OF_CLAIMS),
+            sql.DELETE_VERSIONS.format(which=sql.VERSIONS_OF_CLAIMS),
         ):
             storage.rows(statement, {"claims": claims})
         for statement in sql.DELETE_CLAIMS:
             storage.rows(statement, {"claims": claims})
         for statement in sql.DELETE_ANSWERS:
             storage.rows(statement, {"answers": answers})
-        storage.rows(sql.DELETE_FACTS, {"facts": [fact_id(each) for each in gone]})
-        keys = {key for each in gone for key in fact_keys(*triple_key(each))}
-        storage.rows(sql.DELETE_FACT_KEYS, {"facts": [fact_id(each) for each in gone], "keys": keys})
-        touched = {name for each in gone for name in (each.subject, each.object)}
+        storage.rows(sql.DELETE_FACTS, {"facts": [fact_id(erased_fact) for erased_fact in erased_facts]})
+        keys = {key for erased_fact in erased_facts for key in fact_keys(*triple_key(erased_fact))}
+        storage.rows(
+            sql.DELETE_FACT_KEYS,
+            {"facts": [fact_id(erased_fact) for erased_fact in erased_facts], "keys": keys},
+        )
+        touched = {name for erased_fact in erased_facts for name in (erased_fact.subject, erased_fact.object)}
         for statement in (
-            sql.COUNT_ERASED.format(which=sql.OF_NAMES),
-            sql.DELETE_VERSIONS.format(which=sql.OF_NAMES),
+            sql.COUNT_ERASED.format(which=sql.VERSIONS_OF_NAMES),
+            sql.DELETE_VERSIONS.format(which=sql.VERSIONS_OF_NAMES),
         ):
             storage.rows(statement, {"names": touched})
     storage.scrub()
-    return Erased(change.number, len(facts) if claims or gone else 0, len(claims), len(answers))
+    return ErasureCounts(
+        change.number, len(facts) if claims or erased_facts else 0, len(claims), len(answers)
+    )
 
 
-def _doomed(
+def _dependents_to_erase(
     storage: ClaimStorage, names: Aliases, claims: set[str], facts: set[Triple]
 ) -> tuple[set[str], set[Triple]]:
     """Return the claims and facts that are removed with some others.
 
     These are facts that no other claim supports, and claims that are derived from such facts.
     """
-    new = claims | _resting_on(storage, names, facts)
+    pending = claims | _claims_resting_on(storage, names, facts)
     doomed: set[str] = set()
-    while new:
-        doomed |= new
-        carried = {
-            names.read(Triple(*row)) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": new})
+    while pending:
+        doomed |= pending
+        supported_facts = {
+            names.canonical_fact(Triple(*row))
+            for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": pending})
         } - facts
-        bare = {
+        unsupported = {
             fact
-            for fact in carried
-            if {id for (id,) in storage.rows(sql.OF_FACTS, {"facts": fact_ids([fact], names)})} <= doomed
+            for fact in supported_facts
+            if {id for (id,) in storage.rows(sql.CLAIMS_OF_FACTS, {"facts": fact_ids([fact], names)})}
+            <= doomed
         }
-        facts = facts | bare
-        new = _resting_on(storage, names, bare) - doomed
+        facts = facts | unsupported
+        pending = _claims_resting_on(storage, names, unsupported) - doomed
     return doomed, facts
 
 
-def _resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]) -> set[str]:
+def _claims_resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]) -> set[str]:
     return (
-        {id for (id,) in storage.rows(sql.CLAIMS_RESTING_ON, {"facts": fact_ids(facts, names)})}
+        {id for (id,) in storage.rows(sql.CLAIMS_DERIVED_FROM, {"facts": fact_ids(facts, names)})}
         if facts
         else set()
     )
@@ -263,47 +277,48 @@ def _resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]) -> se
 
 # Undo: what a change opened is closed, and what it closed is opened again as it was, without a model.
 
-_LARGEST = 2**63 - 1  # the largest integer of a database
+_MAX_DATABASE_INTEGER = 2**63 - 1  # the largest integer of a database
 
 
-def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
+def undo_change(beliefs: Beliefs, number: int, by: str) -> ChangeEffect:
     """Undo a change by a new one.
 
     See `Claims.undo`.
     """
     require_count(number, 1, "the number of a change")
     storage = beliefs.storage
-    with making(storage, "undo", by, beliefs.now, undoes=number) as change:
-        erased = _erased_of(beliefs, number)
+    with open_change(storage, "undo", by, beliefs.now, undoes=number) as change:
+        erased = _check_undoable(beliefs, number)
         opened, closed = (
-            storage.rows(statement, {"change": number}) for statement in (sql.OPENED, sql.CLOSED)
+            storage.rows(statement, {"change": number})
+            for statement in (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
         )
         claims = sorted({row[1] for row in (*opened, *closed) if row[0] in ("standing", "drop")})
-        with what_fell(beliefs.storage, change, claims) as told:
-            overtaken = {row[5] for row in opened if not _close(change, row)}
-            overtaken |= {by for row in closed for by in _reopen_rows(change, row)}
-            _refuse_circles(change, number, [row[1] for row in closed if row[0] == "merged"])
+        with record_effect(beliefs.storage, change, claims) as holder:
+            overtaken = {row[5] for row in opened if not _close_opened(change, row)}
+            overtaken |= {by for row in closed for by in _reopen_closed(change, row)}
+            _refuse_merge_cycles(change, number, [row[1] for row in closed if row[0] == "merged"])
         if overtaken and change.number is None:
             by_later = ", ".join(map(str, sorted(overtaken)))
             raise BadInput(
                 f"what change {number} did was changed again since, by {by_later}: undo that first"
             )
-        return replace(told.report, change=change.number, erased=erased, overtaken=tuple(sorted(overtaken)))
+        return replace(holder.report, change=change.number, erased=erased, overtaken=tuple(sorted(overtaken)))
 
 
-def _erased_of(beliefs: Beliefs, number: int) -> int:
+def _check_undoable(beliefs: Beliefs, number: int) -> int:
     """Return how many parts of a change were erased.
 
     Raises BadInput if there is nothing to undo.
     """
-    rows = beliefs.storage.rows(sql.CHANGE, {"change": number}) if number <= _LARGEST else []
+    rows = beliefs.storage.rows(sql.CHANGE, {"change": number}) if number <= _MAX_DATABASE_INTEGER else []
     if not rows:
         raise BadInput(f"there is no change {number}: log() lists them")
     ((action, erased),) = rows
     if action.startswith("erase"):
         raise BadInput(f"change {number} erased something, which nothing brings back")
     last = number
-    while later := beliefs.storage.rows(sql.UNDOING, {"change": last}):
+    while later := beliefs.storage.rows(sql.CHANGES_UNDOING, {"change": last}):
         last = later[-1][0]
     if last != number:
         raise BadInput(
@@ -312,39 +327,40 @@ def _erased_of(beliefs: Beliefs, number: int) -> int:
     return int(erased)
 
 
-def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> None:
+def _refuse_merge_cycles(change: ClaimChange, number: int, names: Iterable[str]) -> None:
     """Raise BadInput if restoring the merges of some names would create a cycle with later merges."""
     merges: dict[str, str] = dict(change.storage.rows(sql.MERGED, {"known": NOW}))
     for name in names:
-        seen, kept = {name}, merges.get(name, name)
-        while kept in merges and kept not in seen:
-            seen.add(kept)
-            kept = merges[kept]
-        if name in merges and kept in seen:
+        seen, canonical = {name}, merges.get(name, name)
+        while canonical in merges and canonical not in seen:
+            seen.add(canonical)
+            canonical = merges[canonical]
+        if name in merges and canonical in seen:
             raise BadInput(
                 f"undoing change {number} would merge {short_repr(name)} in a circle: unmerge {short_repr(merges[name])} first"
             )
 
 
-def _close(change: ClaimChange, row: ClaimRow) -> bool:
+def _close_opened(change: ClaimChange, row: ClaimRow) -> bool:
     """Close what a change opened, or what an undo reopened in its place.
 
     Returns False if something else has closed it since.
     """
     kind, key, value, number, _, closed = row
     if closed is not None and (
-        open_versions(change.storage, kind, key).get(value, -1) != number or not _by_undo(change, row)
+        open_versions(change.storage, kind, key).get(value, -1) != number
+        or not _was_reopened_by_undo(change, row)
     ):
         return False
     change.close(kind, key, value)
     return True
 
 
-def _by_undo(change: ClaimChange, row: ClaimRow) -> bool:
+def _was_reopened_by_undo(change: ClaimChange, row: ClaimRow) -> bool:
     return change.storage.rows(sql.OPENED_BY_UNDO, {"kind": row[0], "key": row[1], "value": row[2]}) != []
 
 
-def _reopen_rows(change: ClaimChange, row: ClaimRow) -> set[int]:
+def _reopen_closed(change: ClaimChange, row: ClaimRow) -> set[int]:
     """Reopen what a change closed.
 
     Returns the changes that opened something else in its place since.
@@ -352,7 +368,7 @@ def _reopen_rows(change: ClaimChange, row: ClaimRow) -> set[int]:
     kind, key, value, number, *_ = row
     since = change.storage.rows(sql.OPEN_SINCE, {"kind": kind, "key": key})
     # a claim may be dropped for several reasons
-    there = {opened for each, opened in since if kind != "drop" or each == value}
-    if not there:
+    current = {opened for value_now, opened in since if kind != "drop" or value_now == value}
+    if not current:
         change.open(kind, key, value, number)
-    return there if kind != "drop" else set()
+    return current if kind != "drop" else set()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from kgot_lab.graph.property_graph import Csr, Ints, csr
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
-    NAME_STOP_WORDS,
     NameIndex,
     capitalised_names,
     is_distinctive,
@@ -22,7 +21,7 @@ from kgot_lab.retrieval.entity_linking import (
     title_name,
 )
 from kgot_lab.retrieval.fusion import scale_by_range
-from kgot_lab.text.words import rough_sentences
+from kgot_lab.text.words import NAME_STOP_WORDS, rough_sentences
 from kgot_lab.types import Document
 
 # The names of a passage: its title, or else the subject of its first sentence.

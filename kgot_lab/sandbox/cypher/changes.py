@@ -16,17 +16,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord
-from kgot_lab.sandbox.cypher.loading import Between, Known
+from kgot_lab.sandbox.cypher.loading import DatabaseContents, EdgeGroup
 from kgot_lab.sandbox.cypher.mapping import (
-    clash,
+    conflicting_property,
     edge_properties,
-    free_key,
-    labels_of,
     node_properties,
+    ordered_labels,
     own_id,
     own_key,
+    unused_key,
 )
-from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, free_id, json_value
+from kgot_lab.sandbox.worker.values import ElementChange, RefusedValue, canonical_json, json_value, unused_id
 
 # One statement in ArcadeDB: a transaction that is always rolled back, its rows, and the records it touched.
 #
@@ -53,7 +53,7 @@ class WrongKind(RefusedValue):
 
 
 @dataclass(frozen=True)
-class Touched:
+class TouchedRecords:
     """The effects of a statement: existing records, deleted records, and which of the former are new."""
 
     nodes: list[NodeRecord]
@@ -71,10 +71,10 @@ class CypherStatements:
         self._timeout = database.java("com.arcadedb.GlobalConfiguration").COMMAND_TIMEOUT
         self._events: dict[str, Any] = {}
         self._deadline = 0.0
-        self._listeners = [self._listener(kind) for kind in ("Create", "Update", "Delete")]
+        self._listeners = [self._make_listener(kind) for kind in ("Create", "Update", "Delete")]
 
     @contextmanager
-    def undone(self, seconds: float) -> Iterator[None]:
+    def rolled_back(self, seconds: float) -> Iterator[None]:
         """Open a transaction for one statement that is limited to `seconds` and always rolled back.
 
         Raises RefusedValue with the engine's message, WrongKind, TimedOut, or Spent, after which the process
@@ -92,7 +92,7 @@ class CypherStatements:
             if not self._db.isTransactionActive():
                 raise Spent("the statement ended its own transaction")
         except self._database.throwable as error:
-            raise _meaning(error) from None
+            raise _translate_error(error) from None
         finally:
             while self._db.isTransactionActive():
                 self._db.rollback()
@@ -113,26 +113,28 @@ class CypherStatements:
             row = rows.next()
             yield {str(name): self._database.value(row.getProperty(name)) for name in row.getPropertyNames()}
 
-    def touched(self) -> Touched:
+    def touched(self) -> TouchedRecords:
         """Return the records that the statement created, updated and deleted, while its transaction is open.
 
         Raises TimedOut after the deadline.
         """
-        created, updated, deleted = (self._elements(kind) for kind in ("Create", "Update", "Delete"))
-        made, ended = (Counter(rid for rid, _ in records) for records in (created, deleted))
-        first = dict(reversed(deleted))
-        done = Touched([], [], [], [], frozenset(made))
+        created, updated, deleted = (self._touched_elements(kind) for kind in ("Create", "Update", "Delete"))
+        creation_counts, deletion_counts = (
+            Counter(rid for rid, _ in records) for records in (created, deleted)
+        )
+        first_deleted = dict(reversed(deleted))
+        done = TouchedRecords([], [], [], [], frozenset(creation_counts))
         for rid in dict.fromkeys(rid for rid, _ in (*created, *updated, *deleted)):
             if time.monotonic() > self._deadline:
                 raise TimedOut
-            there = rid not in ended or self._database.exists(rid)
+            exists = rid not in deletion_counts or self._database.exists(rid)
             # it existed before: the engine reuses record numbers
-            if ended[rid] + there > made[rid] and rid in ended:
-                if isinstance(first[rid], self._database.vertex):
+            if deletion_counts[rid] + exists > creation_counts[rid] and rid in deletion_counts:
+                if isinstance(first_deleted[rid], self._database.vertex):
                     done.gone_nodes.append(rid)
                 else:
-                    done.gone_edges.append(self._database.edge_of(first[rid], only="_key"))
-            if there:
+                    done.gone_edges.append(self._database.edge_of(first_deleted[rid], only="_key"))
+            if exists:
                 record = self._database.record(rid)
                 if isinstance(record, self._database.vertex):
                     done.nodes.append(self._database.node_of(record))
@@ -140,7 +142,7 @@ class CypherStatements:
                     done.edges.append(self._database.edge_of(record))
         return done
 
-    def _elements(self, kind: str) -> list[tuple[str, Any]]:
+    def _touched_elements(self, kind: str) -> list[tuple[str, Any]]:
         """Return the nodes and edges among the records of one kind of event.
 
         The engine's other records are internal to it.
@@ -150,7 +152,7 @@ class CypherStatements:
             (str(record.getIdentity()), record) for record in self._events[kind] if isinstance(record, kinds)
         ]
 
-    def _listener(self, kind: str) -> Any:
+    def _make_listener(self, kind: str) -> Any:
         """Create a listener that appends records to a Java list."""
         java = self._database.java
         lists, types = java("java.util.ArrayList"), java("java.lang.invoke.MethodType")
@@ -165,7 +167,7 @@ class CypherStatements:
         return java("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(listener.class_, handle)
 
 
-_WRONG_KIND = (
+_WRONG_KIND_MESSAGES = (
     "is not an edge type",
     "is not a vertex type",
     "cannot be used as a ",
@@ -176,19 +178,19 @@ _WRONG_KIND = (
 )
 
 
-def _meaning(error: Any) -> Exception:
+def _translate_error(error: Any) -> Exception:
     """Translate a Java error, using the innermost message, which is the most specific."""
     chain = [error]
     while chain[-1].getCause() is not None:
         chain.append(chain[-1].getCause())
-    names = [str(each.getClass().getSimpleName()) for each in chain]
+    names = [str(cause.getClass().getSimpleName()) for cause in chain]
     if "TimeoutException" in names:
         return TimedOut()
     if "OutOfMemoryError" in names:
         return RefusedValue("the statement needs more memory than it may have")
-    said = [str(each.getMessage()) for each in reversed(chain) if each.getMessage() is not None]
-    wrong = any(sign in message for sign in _WRONG_KIND for message in said)
-    return (WrongKind if wrong else RefusedValue)(said[0] if said else names[-1])
+    messages = [str(cause.getMessage()) for cause in reversed(chain) if cause.getMessage() is not None]
+    is_wrong_kind = any(phrase in message for phrase in _WRONG_KIND_MESSAGES for message in messages)
+    return (WrongKind if is_wrong_kind else RefusedValue)(messages[0] if messages else names[-1])
 
 
 _Identity = tuple[str, str, str, str]
@@ -200,7 +202,9 @@ class CypherChanges:
     Raises RefusedValue if its effects cannot be represented in a graph.
     """
 
-    def __init__(self, database: Database, known: Known, touched: Touched, name: Callable[[str], str]):
+    def __init__(
+        self, database: Database, known: DatabaseContents, touched: TouchedRecords, name: Callable[[str], str]
+    ):
         self._database, self._known, self._touched, self._name = database, known, touched, name
         self._ids: dict[str, str] = {}  # the current ids of nodes, by record number, if changed
         self._made: dict[str, list[str]] = {}  # record numbers of nodes created under an id, by id
@@ -210,12 +214,12 @@ class CypherChanges:
         self._bases: dict[
             str, list[str]
         ] = {}  # the labels that nodes had before new ones of their id added theirs
-        self.nodes: dict[str, Account] = {}
-        self.edges: dict[_Identity, Account] = {}
+        self.nodes: dict[str, ElementChange] = {}
+        self.edges: dict[_Identity, ElementChange] = {}
         renamed = self._find_nodes()
         self._find_edges([edge for rid in renamed for edge in database.edges_at(rid)])
 
-    def claims(self) -> dict[str, list[Account]]:
+    def claims(self) -> dict[str, list[ElementChange]]:
         """Return all claims, removals included."""
         return {"nodes": list(self.nodes.values()), "edges": list(self.edges.values())}
 
@@ -227,73 +231,79 @@ class CypherChanges:
 
     def _find_nodes(self) -> list[str]:
         """Record the changes of nodes as claims, and return the record numbers of those whose id changed."""
-        gone = [self._known.ids[rid] for rid in self._touched.gone_nodes if rid in self._known.ids]
-        self.nodes.update({id: [id] for id in gone})
-        old = [
+        deleted = [self._known.ids[rid] for rid in self._touched.gone_nodes if rid in self._known.ids]
+        self.nodes.update({id: [id] for id in deleted})
+        existing = [
             node
             for node in self._touched.nodes
             if node.rid in self._known.ids and node.rid not in self._touched.new
         ]
         renamed = []
-        for node in old:
-            before = self._known.ids[node.rid]
-            id = own_id(node.stored) or before
-            if id != before:
-                if self._there(id):
+        for node in existing:
+            old_id = self._known.ids[node.rid]
+            id = own_id(node.stored) or old_id
+            if id != old_id:
+                if self._exists(id):
                     raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
-                self.nodes[before] = [before]
+                self.nodes[old_id] = [old_id]
                 renamed.append(node.rid)
-            self._claim(id, node, before)
-        new = [node for node in self._touched.nodes if node.rid in self._touched.new]
-        for node in new:
+            self._record_change(id, node, old_id)
+        created = [node for node in self._touched.nodes if node.rid in self._touched.new]
+        for node in created:
             if id := own_id(node.stored):
-                self._make(id, node)
-        nameless = (node for node in new if not own_id(node.stored))
+                self._record_created(id, node)
+        nameless = (node for node in created if not own_id(node.stored))
         for node in sorted(
-            nameless, key=lambda node: canonical([self._labels(node, ""), node_properties(node.stored)])
+            nameless, key=lambda node: canonical_json([self._labels(node, ""), node_properties(node.stored)])
         ):
-            id = free_id(self._labels(node, ""), {**node.stored, "id": None}, _Taken(self._there))
-            self._claim(id, node, id)
+            id = unused_id(self._labels(node, ""), {**node.stored, "id": None}, _TakenIds(self._exists))
+            self._record_change(id, node, id)
         return renamed
 
-    def _make(self, id: str, node: NodeRecord) -> None:
+    def _record_created(self, id: str, node: NodeRecord) -> None:
         """Record a new node that has its own id as a claim.
 
         Raises RefusedValue if the statement creates it twice with different values.
         """
-        said, own = self._said.setdefault(id, {}), node_properties(node.stored)
-        if name := clash(said, own):
+        first_properties, properties = self._said.setdefault(id, {}), node_properties(node.stored)
+        if name := conflicting_property(first_properties, properties):
             raise RefusedValue(
                 f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once"
             )
-        said.update(own)
-        there, made = self._there(id), self._made.setdefault(id, [])
-        made.append(node.rid)
-        if there:
-            self._again.update(made)
+        first_properties.update(properties)
+        exists, created = self._exists(id), self._made.setdefault(id, [])
+        created.append(node.rid)
+        if exists:
+            self._again.update(created)
         else:
             self._bases[id] = []
-        self._claim(id, node, id, adds=there)
+        self._record_change(id, node, id, adds=exists)
 
-    def _there(self, id: str) -> bool:
+    def _exists(self, id: str) -> bool:
         return len(self.nodes[id]) > 1 if id in self.nodes else id in self._known.rids
 
     def _labels(self, node: NodeRecord, before: str) -> list[str]:
         labels = [self._name(label) for label in node.labels]
-        noted = self._known.labels.get(before)
-        return labels_of(labels, {"_labels": noted, **node.stored} if noted else node.stored)
+        recorded = self._known.labels.get(before)
+        return ordered_labels(labels, {"_labels": recorded, **node.stored} if recorded else node.stored)
 
-    def _claim(self, id: str, node: NodeRecord, before: str, *, adds: bool = False) -> None:
-        labels, properties = self._labels(node, before), _checked(node_properties(node.stored), f"of {id!r}")
+    def _record_change(self, id: str, node: NodeRecord, before: str, *, adds: bool = False) -> None:
+        labels, properties = (
+            self._labels(node, before),
+            _check_properties(node_properties(node.stored), f"of {id!r}"),
+        )
         if adds:
-            _, old_labels, old = self.nodes.get(id) or self._as_before(id)
-            kept = self._bases.setdefault(id, old_labels)
-            labels, properties = [*kept, *sorted({*old_labels, *labels} - set(kept))], {**old, **properties}
+            _, old_labels, old_properties = self.nodes.get(id) or self._stored_change(id)
+            base_labels = self._bases.setdefault(id, old_labels)
+            labels, properties = (
+                [*base_labels, *sorted({*old_labels, *labels} - set(base_labels))],
+                {**old_properties, **properties},
+            )
         self.nodes.pop(id, None)  # so that it comes after the removal of the element that had the id before
         self.nodes[id] = [id, labels, properties]
         self._ids[node.rid] = id
 
-    def _as_before(self, id: str) -> Account:
+    def _stored_change(self, id: str) -> ElementChange:
         node = self._database.node(self._known.rids[id])
         return [id, self._labels(node, id), node_properties(node.stored)]
 
@@ -305,77 +315,81 @@ class CypherChanges:
         Edges between the same two nodes are settled together, since they differ only by their keys.
         """
         touched = {edge.rid: edge for edge in (*self._touched.edges, *moved)}
-        old = [edge for edge in touched.values() if edge.rid not in self._touched.new]
-        gone: dict[Between, list[EdgeRecord]] = {}
+        existing = [edge for edge in touched.values() if edge.rid not in self._touched.new]
+        deleted: dict[EdgeGroup, list[EdgeRecord]] = {}
         for edge in (
             *self._touched.gone_edges,
-            *(edge for edge in old if self._between(edge, before=True) != self._between(edge)),
+            *(edge for edge in existing if self._between(edge, before=True) != self._between(edge)),
         ):
-            gone.setdefault(self._between(edge, before=True), []).append(edge)
-        there: dict[Between, list[EdgeRecord]] = {}
+            deleted.setdefault(self._between(edge, before=True), []).append(edge)
+        present: dict[EdgeGroup, list[EdgeRecord]] = {}
         for edge in touched.values():
-            there.setdefault(self._between(edge), []).append(edge)
-        for between in {**gone, **there}:
-            self._settle(between, gone.get(between, []), there.get(between, []))
+            present.setdefault(self._between(edge), []).append(edge)
+        for between in {**deleted, **present}:
+            self._assign_keys(between, deleted.get(between, []), present.get(between, []))
 
-    def _between(self, edge: EdgeRecord, *, before: bool = False) -> Between:
+    def _between(self, edge: EdgeRecord, *, before: bool = False) -> EdgeGroup:
         source, target = (
             self._known.ids[end] if before and end in self._known.ids else self.id(end)
             for end in (edge.source, edge.target)
         )
         return source, self._name(edge.type), target
 
-    def _settle(self, between: Between, gone: list[EdgeRecord], there: list[EdgeRecord]) -> None:
+    def _assign_keys(self, between: EdgeGroup, deleted: list[EdgeRecord], present: list[EdgeRecord]) -> None:
         """Assign a key to each edge between two nodes: its own, or its previous one, or the next free one."""
-        before = self._known.keys.get(between, ())
-        new = [edge for edge in there if edge.rid in self._touched.new or edge.source not in self._known.ids]
-        old = [edge for edge in there if edge not in new]
-        new.sort(key=lambda edge: canonical(edge_properties(edge.stored)))
-        alone = before in ((), ("",))  # one edge without its own key, the usual case
-        left = (
-            list(before[len(gone) :])
-            if alone
-            else [key for key in before if key not in [own_key(edge.stored) for edge in gone]]
+        old_keys = self._known.keys.get(between, ())
+        created = [
+            edge for edge in present if edge.rid in self._touched.new or edge.source not in self._known.ids
+        ]
+        existing = [edge for edge in present if edge not in created]
+        created.sort(key=lambda edge: canonical_json(edge_properties(edge.stored)))
+        is_single = old_keys in ((), ("",))  # one edge without its own key, the usual case
+        keys_left = (
+            list(old_keys[len(deleted) :])
+            if is_single
+            else [key for key in old_keys if key not in [own_key(edge.stored) for edge in deleted]]
         )
-        if alone and any(self._between(edge, before=True) == between for edge in old):
-            left = []  # it is there, perhaps under another key
-        given = {own_key(edge.stored): edge for edge in old if alone or "_key" in edge.stored}
+        if is_single and any(self._between(edge, before=True) == between for edge in existing):
+            keys_left = []  # it is there, perhaps under another key
+        edge_by_key = {own_key(edge.stored): edge for edge in existing if is_single or "_key" in edge.stored}
         # a statement may have changed keys, or replaced all properties including the key
-        if old and not alone:
-            rids = {edge.rid for edge in there}
-            found = self._database.edges_between(there[0].type, there[0].source, there[0].target)
-            others = {own_key(edge.stored) for edge in found if edge.rid not in rids}
-            free = [key for key in left if key not in others and key not in given]
-            given.update(zip(free, [edge for edge in old if edge not in given.values()], strict=False))
-            left = [key for key in left if key in others or key in given]
-        for edge in new:
+        if existing and not is_single:
+            rids = {edge.rid for edge in present}
+            all_edges = self._database.edges_between(present[0].type, present[0].source, present[0].target)
+            other_keys = {own_key(edge.stored) for edge in all_edges if edge.rid not in rids}
+            free_keys = [key for key in keys_left if key not in other_keys and key not in edge_by_key]
+            edge_by_key.update(
+                zip(free_keys, [edge for edge in existing if edge not in edge_by_key.values()], strict=False)
+            )
+            keys_left = [key for key in keys_left if key in other_keys or key in edge_by_key]
+        for edge in created:
             key = own_key(edge.stored)
             # it could not see what it repeats
-            if key in {*left, *given} and not self._again.isdisjoint((edge.source, edge.target)):
-                given[key] = replace(
+            if key in {*keys_left, *edge_by_key} and not self._again.isdisjoint((edge.source, edge.target)):
+                edge_by_key[key] = replace(
                     edge,
                     stored={
-                        **(given.get(key) or self._edge_before(between, edge.type, key)).stored,
+                        **(edge_by_key.get(key) or self._edge_before(between, edge.type, key)).stored,
                         **edge.stored,
                     },
                 )
             else:
-                given[free_key(key, {*left, *given})] = edge
+                edge_by_key[unused_key(key, {*keys_left, *edge_by_key})] = edge
         source, type, target = between
-        for key in before:
-            if key not in left and key not in given:
+        for key in old_keys:
+            if key not in keys_left and key not in edge_by_key:
                 self.edges[(*between, key)] = [source, type, target, key]
-        for key, edge in given.items():
-            properties = _checked(edge_properties(edge.stored), f"of {source} -> {target}")
+        for key, edge in edge_by_key.items():
+            properties = _check_properties(edge_properties(edge.stored), f"of {source} -> {target}")
             self.edges[(*between, key)] = [source, type, target, key, properties]
 
-    def _edge_before(self, between: Between, type: str, key: str) -> EdgeRecord:
+    def _edge_before(self, between: EdgeGroup, type: str, key: str) -> EdgeRecord:
         """Return an edge that existed before and still does."""
         found = self._database.edges_between(type, self._known.rids[between[0]], self._known.rids[between[2]])
         return next(edge for edge in found if own_key(edge.stored) == key)
 
 
-class _Taken:
+class _TakenIds:
     """A container of the ids that are taken."""
 
     def __init__(self, taken: Callable[[str], bool]):
@@ -385,5 +399,5 @@ class _Taken:
         return isinstance(id, str) and self._taken(id)
 
 
-def _checked(properties: dict[str, Any], of: str) -> dict[str, Any]:
+def _check_properties(properties: dict[str, Any], of: str) -> dict[str, Any]:
     return {name: json_value(value, f"property {name!r} {of}") for name, value in properties.items()}

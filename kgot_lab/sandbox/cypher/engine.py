@@ -13,10 +13,10 @@ from typing import Any
 
 StoredProperties = dict[str, Any]
 _NO_LABEL = "~NO_LABEL~"  # the engine's name for the type of nodes without labels
-OWN = "\u00a4"  # first character of types not named after their label or relation
-_AT_ONCE = 100_000  # rows that are passed to Java in one text
-_INDEXED = 100  # nodes of one label from which on an index finds them by id
-_LONGEST_KEY = 2_000  # characters of an id that an index accepts
+OWN_PREFIX = "\u00a4"  # first character of types not named after their label or relation
+_ROWS_PER_BATCH = 100_000  # rows that are passed to Java in one text
+_MIN_INDEXED = 100  # nodes of one label from which on an index finds them by id
+_MAX_INDEXED_LENGTH = 2_000  # characters of an id that an index accepts
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Database:
             else "edges"
         )
 
-    def empty(self, type: str) -> bool:
+    def is_empty(self, type: str) -> bool:
         """Return whether neither a type nor any of its subtypes has records."""
         return int(self.db.countType(type, True)) == 0
 
@@ -107,10 +107,10 @@ class Database:
             return str(self._labels.ensureCompositeType(self._schema, names))
         own_name = own_name or _NO_LABEL
         if not self._schema.existsType(own_name):
-            above = [self._schema.getOrCreateVertexType(label) for label in names]
+            supertypes = [self._schema.getOrCreateVertexType(label) for label in names]
             type = self._schema.createVertexType(own_name)
-            for each in above:
-                type.addSuperType(each)
+            for supertype in supertypes:
+                type.addSuperType(supertype)
         return own_name
 
     def edge_type(self, name: str) -> str:
@@ -118,20 +118,26 @@ class Database:
         self._schema.getOrCreateEdgeType(name)
         return name
 
-    def index(self, type: str, longest: int) -> None:
+    def create_id_index(self, type: str, max_id_length: int) -> None:
         """Create an index of a type's nodes by id.
 
         This is done from some number of nodes on, and unless the longest id is too long for an index.
         """
         if type == _NO_LABEL:
             return
-        shown = self._schema.getType(type)
-        there = shown.getPolymorphicIndexByProperties("id")
-        if there is not None and longest > _LONGEST_KEY:
-            self._schema.dropIndex(there.getName())
-        elif there is None and longest <= _LONGEST_KEY and int(self.db.countType(type, True)) >= _INDEXED:
-            shown.getOrCreateProperty("id", self.java("com.arcadedb.schema.Type").STRING)
-            shown.createTypeIndex(self.java("com.arcadedb.schema.Schema$INDEX_TYPE").LSM_TREE, False, "id")
+        schema_type = self._schema.getType(type)
+        existing = schema_type.getPolymorphicIndexByProperties("id")
+        if existing is not None and max_id_length > _MAX_INDEXED_LENGTH:
+            self._schema.dropIndex(existing.getName())
+        elif (
+            existing is None
+            and max_id_length <= _MAX_INDEXED_LENGTH
+            and int(self.db.countType(type, True)) >= _MIN_INDEXED
+        ):
+            schema_type.getOrCreateProperty("id", self.java("com.arcadedb.schema.Type").STRING)
+            schema_type.createTypeIndex(
+                self.java("com.arcadedb.schema.Schema$INDEX_TYPE").LSM_TREE, False, "id"
+            )
 
     # --- many records, outside transactions ---
 
@@ -153,13 +159,13 @@ class Database:
     def load_nodes(self, batch: Any, type: str, rows: list[StoredProperties]) -> list[str]:
         """Add nodes of one type and return their record numbers."""
         create = self.java("com.arcadedb.python.VertexBatcher").createVerticesJson
-        parts = [str(create(batch, type, text)) for text in _texts(rows)]
+        parts = [str(create(batch, type, text)) for text in _json_batches(rows)]
         return [rid for part in parts for rid in part.split(";")]
 
     def load_edges(self, batch: Any, type: str, rows: list[StoredProperties]) -> None:
         """Add edges of one type, whose ends are named by `_src` and `_dst`."""
         create = self.java("com.arcadedb.python.EdgeBatcher").newEdgesJson
-        for text in _texts(rows):
+        for text in _json_batches(rows):
             create(batch, type, text)
 
     # --- single records ---
@@ -205,8 +211,8 @@ class Database:
     def change(self, rid: str, stored: StoredProperties) -> None:
         """Replace the properties of a record."""
         changed = self.record(rid).modify()
-        kept = _outside(stored)
-        for name in [name for name in changed.getPropertyNames() if str(name) not in kept]:
+        names = _escape_names(stored)
+        for name in [name for name in changed.getPropertyNames() if str(name) not in names]:
             changed.remove(name)
         changed.set(self._map(stored)).save()
 
@@ -239,7 +245,7 @@ class Database:
         return bool(self.db.existsRecord(self._rid(rid)))
 
     def _map(self, stored: StoredProperties) -> Any:
-        return self._json(json.dumps(_outside(stored))).toMap()
+        return self._json(json.dumps(_escape_names(stored))).toMap()
 
     # --- from Java to Python ---
 
@@ -249,18 +255,18 @@ class Database:
         if type not in self._labels_of:
             names = map(str, self._labels.getLabels(record))
             self._labels_of[type] = tuple(
-                name for name in names if not (name.startswith(OWN) and name[1:].isdigit())
+                name for name in names if not (name.startswith(OWN_PREFIX) and name[1:].isdigit())
             )
         return NodeRecord(
             str(record.getIdentity()),
             type,
             self._labels_of[type],
-            _inside(self.value(record.propertiesAsMap())),
+            _unescape_names(self.value(record.propertiesAsMap())),
         )
 
     def edge_of(self, record: Any, only: str = "") -> EdgeRecord:
         """Convert a Java object to an edge, with only one of its properties if `only` names it."""
-        stored = {} if only else _inside(self.value(record.propertiesAsMap()))
+        stored = {} if only else _unescape_names(self.value(record.propertiesAsMap()))
         if only and record.has(only):
             stored = {only: self.value(record.get(only))}
         return EdgeRecord(
@@ -284,7 +290,7 @@ class Database:
         return self._values[kind](item)
 
     def _converter(self, item: Any) -> Callable[[Any], Any]:
-        ways: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+        converters: tuple[tuple[str, Callable[[Any], Any]], ...] = (
             ("java.lang.String", str),
             ("java.lang.Boolean", bool),
             ("java.lang.Double", float),
@@ -304,28 +310,30 @@ class Database:
             ),
             ("java.util.Collection", lambda items: list(map(self.value, items))),
         )
-        return next((way for name, way in ways if isinstance(item, self.java(name))), str)
+        return next((converter for name, converter in converters if isinstance(item, self.java(name))), str)
 
 
-def _outside(stored: StoredProperties) -> StoredProperties:
+def _escape_names(stored: StoredProperties) -> StoredProperties:
     """Return properties as the engine stores them.
 
     The engine loses a property whose name begins with @, so such names get a prefix.
     """
-    if not any(name[:1] in ("@", OWN) for name in stored):
+    if not any(name[:1] in ("@", OWN_PREFIX) for name in stored):
         return stored
-    return {OWN + name if name[:1] in ("@", OWN) else name: value for name, value in stored.items()}
+    return {
+        OWN_PREFIX + name if name[:1] in ("@", OWN_PREFIX) else name: value for name, value in stored.items()
+    }
 
 
-def _inside(stored: StoredProperties) -> StoredProperties:
-    if not any(name[:1] == OWN for name in stored):
+def _unescape_names(stored: StoredProperties) -> StoredProperties:
+    if not any(name[:1] == OWN_PREFIX for name in stored):
         return stored
-    return {name.removeprefix(OWN): value for name, value in stored.items()}
+    return {name.removeprefix(OWN_PREFIX): value for name, value in stored.items()}
 
 
-def _texts(rows: list[StoredProperties]) -> Iterator[str]:
-    for at in range(0, len(rows), _AT_ONCE):
-        yield json.dumps([_outside(row) for row in rows[at : at + _AT_ONCE]])
+def _json_batches(rows: list[StoredProperties]) -> Iterator[str]:
+    for start in range(0, len(rows), _ROWS_PER_BATCH):
+        yield json.dumps([_escape_names(row) for row in rows[start : start + _ROWS_PER_BATCH]])
 
 
 # Start the Java virtual machine of ArcadeDB's package in this process.
@@ -333,7 +341,7 @@ def _texts(rows: list[StoredProperties]) -> Iterator[str]:
 
 # a fast start and little memory besides the heap; no file is written except the database, not even the log
 # that the engine would keep in the working directory
-_OPTIONS = (
+_JAVA_OPTIONS = (
     "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto", "-Xrs", "-XX:ErrorFile=/dev/null",
     "-XX:-CreateCoredumpOnCrash", "-XX:+DisplayVMOutputToStderr", "-Djava.awt.headless=true", "-Dfile.encoding=UTF8",
     f"-Djava.util.logging.config.file={os.devnull}", "-Dpolyglot.engine.WarnInterpreterOnly=false", "--enable-native-access=ALL-UNNAMED",
@@ -342,26 +350,28 @@ _OPTIONS = (
 )  # fmt: skip
 # small pages without a search for gaps load fast, and nothing outlives the worker; no statement can read a
 # file or an address
-_SETTINGS = {
+_ENGINE_SETTINGS = {
     "txWAL": "false", "bucketReuseSpaceMode": "low", "bucketDefaultPageSize": "16384",
     "opencypher.loadCsv.allowFileUrls": "false", "opencypher.loadCsv.allowRemoteUrls": "false",
 }  # fmt: skip
 
 
-def start(memory_mb: int) -> None:
+def start_java(memory_mb: int) -> None:
     """Start the Java virtual machine of the package with this heap size.
 
     A process can do so only once.
     """
     import jpype
 
-    found = importlib.util.find_spec("arcadedb_embedded")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("arcadedb_embedded")
+    if spec is None or spec.origin is None:
         raise ImportError("arcadedb_embedded")
-    home = Path(found.origin).parent
-    settings = [f"-Darcadedb.{name}={value}" for name, value in _SETTINGS.items()]
-    jars = sorted(map(str, (home / "jars").glob("*.jar")))
-    library = str(home / "jre/lib/server/libjvm.so")
-    jpype.startJVM(library, f"-Xmx{memory_mb}m", *_OPTIONS, *settings, classpath=jars, convertStrings=False)
+    package_folder = Path(spec.origin).parent
+    settings = [f"-Darcadedb.{name}={value}" for name, value in _ENGINE_SETTINGS.items()]
+    jars = sorted(map(str, (package_folder / "jars").glob("*.jar")))
+    library = str(package_folder / "jre/lib/server/libjvm.so")
+    jpype.startJVM(
+        library, f"-Xmx{memory_mb}m", *_JAVA_OPTIONS, *settings, classpath=jars, convertStrings=False
+    )
     system = jpype.JClass("java.lang.System")
     system.setOut(system.err)  # standard output is reserved for replies

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from kgot_lab.sandbox.cypher.engine import OWN, Database, StoredProperties
-from kgot_lab.sandbox.cypher.mapping import backticked, stored_edge, stored_node
-from kgot_lab.sandbox.worker.values import Account
+from kgot_lab.sandbox.cypher.engine import OWN_PREFIX, Database, StoredProperties
+from kgot_lab.sandbox.cypher.mapping import backticked, to_stored_edge, to_stored_node
+from kgot_lab.sandbox.worker.values import ElementChange
 
 # ArcadeDB's names of labels and relations: the same name if the engine accepts it, and another if not.
 #
@@ -25,9 +25,9 @@ from kgot_lab.sandbox.worker.values import Account
 
 _NODES, _EDGES = "nodes", "edges"
 # characters of a file's name in the engine's encoding, for one label and for all labels of a node
-_LONGEST, _LONGEST_TOGETHER = (100, 160)
-_NOT_TAKEN = frozenset("~,*")
-_PLACES = {
+_MAX_NAME_LENGTH, _MAX_JOINED_LENGTH = (100, 160)
+_REFUSED_CHARACTERS = frozenset("~,*")
+_NAME_CONTEXTS = {
     "NodePattern": _NODES,
     "NodeLabels": _NODES,
     "LabelComparison": _NODES,
@@ -36,8 +36,12 @@ _PLACES = {
 _GRAMMAR = "com.arcadedb.query.opencypher.grammar.Cypher25"
 
 
-def _usable(name: str) -> bool:
-    return not name.startswith(OWN) and _NOT_TAKEN.isdisjoint(name) and len(quote(name, safe="")) <= _LONGEST
+def _is_usable(name: str) -> bool:
+    return (
+        not name.startswith(OWN_PREFIX)
+        and _REFUSED_CHARACTERS.isdisjoint(name)
+        and len(quote(name, safe="")) <= _MAX_NAME_LENGTH
+    )
 
 
 class TypeNames:
@@ -61,15 +65,15 @@ class TypeNames:
 
         `both` means that a relation has the same name.
         """
-        return self._database.node_type([self._type(_NODES, label, both)])
+        return self._database.node_type([self._type_for(_NODES, label, both)])
 
     def node_type(self, labels: Iterable[str]) -> str:
         """Return the type of nodes with exactly these labels, creating it if it is missing."""
         types = sorted({self._odd.get((_NODES, label), label) for label in labels})
-        if len(types) < 2 or len("~".join(quote(type, safe="") for type in types)) <= _LONGEST_TOGETHER:
+        if len(types) < 2 or len("~".join(quote(type, safe="") for type in types)) <= _MAX_JOINED_LENGTH:
             return self._database.node_type(types)
         return self._database.node_type(
-            types, self._own.setdefault(frozenset(types), f"{OWN}{len(self._own) + 1}")
+            types, self._own.setdefault(frozenset(types), f"{OWN_PREFIX}{len(self._own) + 1}")
         )
 
     def edge_type(self, relation: str, *, both: bool = False) -> str:
@@ -77,7 +81,7 @@ class TypeNames:
 
         `both` means that a label has the same name.
         """
-        return self._database.edge_type(self._type(_EDGES, relation, both))
+        return self._database.edge_type(self._type_for(_EDGES, relation, both))
 
     def known_edge_type(self, relation: str) -> str:
         """Return the type of edges of an existing relation."""
@@ -89,12 +93,12 @@ class TypeNames:
         Returns whether there were any.
         """
         before = len(self._odd)
-        found = {(kind, name) for kind, name, *_ in self._uses(statement)}
-        for kind, name in sorted(found):
-            self._type(kind, name, both=(_EDGES if kind == _NODES else _NODES, name) in found)
+        names = {(kind, name) for kind, name, *_ in self._name_uses(statement)}
+        for kind, name in sorted(names):
+            self._type_for(kind, name, both=(_EDGES if kind == _NODES else _NODES, name) in names)
         return len(self._odd) > before
 
-    def translated(self, statement: str) -> tuple[str, dict[str, str]]:
+    def translate(self, statement: str) -> tuple[str, dict[str, str]]:
         """Return a statement with the engine's names, and the rewritten expressions with their original
         texts.
 
@@ -104,10 +108,10 @@ class TypeNames:
             return statement, {}
         edits = [
             (start, stop, backticked(self._odd[kind, name]))
-            for kind, name, start, stop in self._uses(statement)
+            for kind, name, start, stop in self._name_uses(statement)
             if (kind, name) in self._odd
         ]
-        usual = (
+        names_map = (
             "{"
             + ", ".join(
                 f"{backticked(type)}: {json.dumps(name, ensure_ascii=False)}"
@@ -116,15 +120,15 @@ class TypeNames:
             + "}"
         )
         rewritten = {}
-        for function, start, stop in self._calls(statement):
+        for function, start, stop in self._function_calls(statement):
             call = statement[start:stop]
-            again = (
-                f"[_each IN {call} | coalesce({usual}[_each], _each)]"
+            replacement = (
+                f"[_each IN {call} | coalesce({names_map}[_each], _each)]"
                 if function == "labels"
-                else f"coalesce({usual}[{call}], {call})"
+                else f"coalesce({names_map}[{call}], {call})"
             )
-            rewritten[again] = call
-            edits.append((start, stop, again))
+            rewritten[replacement] = call
+            edits.append((start, stop, replacement))
         for start, stop, text in sorted(edits, reverse=True):
             statement = statement[:start] + text + statement[stop:]
         return statement, rewritten
@@ -132,45 +136,45 @@ class TypeNames:
     def ends_transaction(self, statement: str) -> bool:
         """Return whether part of a statement would be committed before the rest has run."""
         return "transaction" in statement.lower() and bool(
-            self._found(statement, "subqueryInTransactionsParameters")
+            self._find_rule(statement, "subqueryInTransactionsParameters")
         )
 
-    def _type(self, kind: str, name: str, both: bool) -> str:
+    def _type_for(self, kind: str, name: str, both: bool) -> str:
         if (kind, name) in self._odd:
             return self._odd[kind, name]
-        there = self._database.kind(name)
-        used = bool(there) and not self._database.empty(name)
-        taken = used and there != kind
+        existing_kind = self._database.kind(name)
+        is_used = bool(existing_kind) and not self._database.is_empty(name)
+        is_taken = is_used and existing_kind != kind
         # a label and a relation of the same name: the label keeps it
-        yields = both and kind == _EDGES and not used
-        if _usable(name) and not taken and not yields:
-            if there not in ("", kind):  # left by a statement that was rolled back
+        gives_way = both and kind == _EDGES and not is_used
+        if _is_usable(name) and not is_taken and not gives_way:
+            if existing_kind not in ("", kind):  # left by a statement that was rolled back
                 self._database.drop_type(name)
             return name
         type = (
-            OWN + name
-            if _usable(name) and not name.isdigit()
-            else f"{OWN}x{hashlib.sha256(name.encode()).hexdigest()[:20]}"
+            OWN_PREFIX + name
+            if _is_usable(name) and not name.isdigit()
+            else f"{OWN_PREFIX}x{hashlib.sha256(name.encode()).hexdigest()[:20]}"
         )
         self._odd[kind, name] = type
         self._names[type] = name
         return type
 
-    def _uses(self, statement: str) -> Iterator[tuple[str, str, int, int]]:
+    def _name_uses(self, statement: str) -> Iterator[tuple[str, str, int, int]]:
         """Yield where a statement names a label or a relation: kind, name, start and end of the word."""
-        for word in self._found(statement, "symbolicNameString"):
-            if _class(word.getParent()) in ("LabelName", "LabelType"):
+        for word in self._find_rule(statement, "symbolicNameString"):
+            if _context_name(word.getParent()) in ("LabelName", "LabelType"):
                 text = str(word.getText())
                 name = text[1:-1].replace("``", "`") if text.startswith("`") else text
-                yield _kind(word), name, *_extent(word)
+                yield _name_kind(word), name, *_extent(word)
 
-    def _calls(self, statement: str) -> Iterator[tuple[str, int, int]]:
-        for call in self._found(statement, "functionInvocation"):
+    def _function_calls(self, statement: str) -> Iterator[tuple[str, int, int]]:
+        for call in self._find_rule(statement, "functionInvocation"):
             function = str(call.getChild(0).getText()).lower()
             if function in ("type", "labels"):
                 yield function, *_extent(call)
 
-    def _found(self, statement: str, rule: str) -> list[Any]:
+    def _find_rule(self, statement: str, rule: str) -> list[Any]:
         """Return the nodes of a grammar rule in the engine's parse tree of a statement."""
         java = self._database.java
         lexer = java(_GRAMMAR + "Lexer")(java("org.antlr.v4.runtime.CharStreams").fromString(statement))
@@ -182,28 +186,28 @@ class TypeNames:
         )
 
 
-def _class(place: Any) -> str:
-    return type(place).__name__.replace("$", ".").rpartition(".")[2].removesuffix("Context")
+def _context_name(context: Any) -> str:
+    return type(context).__name__.replace("$", ".").rpartition(".")[2].removesuffix("Context")
 
 
-def _extent(place: Any) -> tuple[int, int]:
-    return int(place.getStart().getStartIndex()), int(place.getStop().getStopIndex()) + 1
+def _extent(context: Any) -> tuple[int, int]:
+    return int(context.getStart().getStartIndex()), int(context.getStop().getStopIndex()) + 1
 
 
-def _kind(place: Any) -> str:
-    while place is not None and _class(place) not in _PLACES:
-        place = place.getParent()
-    return _PLACES[_class(place)] if place is not None else _NODES
+def _name_kind(context: Any) -> str:
+    while context is not None and _context_name(context) not in _NAME_CONTEXTS:
+        context = context.getParent()
+    return _NAME_CONTEXTS[_context_name(context)] if context is not None else _NODES
 
 
-Between = tuple[str, str, str]  # source, type, target
-_FEW = 300  # new elements up to which they are added one by one
-_ONE_EDGE = ("",)
-_ENDS = frozenset(("_src", "_dst"))  # the bulk loader's names of an edge's ends
+EdgeGroup = tuple[str, str, str]  # source, type, target
+_BULK_THRESHOLD = 300  # new elements up to which they are added one by one
+_SINGLE_KEYLESS_EDGE = ("",)
+_END_PROPERTIES = frozenset(("_src", "_dst"))  # the bulk loader's names of an edge's ends
 
 
 @dataclass
-class Known:
+class DatabaseContents:
     """The contents of the database between statements.
 
     It maps nodes by id to their record numbers, and pairs of nodes to the keys of the edges between them.
@@ -213,7 +217,7 @@ class Known:
     ids: dict[str, str] = field(default_factory=dict)
     # of nodes whose labels are not in alphabetical order
     labels: dict[str, list[str]] = field(default_factory=dict)
-    keys: dict[Between, tuple[str, ...]] = field(default_factory=dict)
+    keys: dict[EdgeGroup, tuple[str, ...]] = field(default_factory=dict)
     longest: int = 0  # characters of an id
 
     def add_node(self, id: str, labels: list[str], rid: str) -> None:
@@ -232,16 +236,16 @@ class Known:
         self.labels.pop(id, None)
         return rid
 
-    def has_edge(self, between: Between, key: str) -> bool:
+    def has_edge(self, between: EdgeGroup, key: str) -> bool:
         """Return whether an edge exists."""
         return key in self.keys.get(between, ())
 
-    def add_edge(self, between: Between, key: str) -> None:
+    def add_edge(self, between: EdgeGroup, key: str) -> None:
         """Record an edge."""
         before = self.keys.get(between, ())
-        self.keys[between] = (*before, key) if before or key else _ONE_EDGE
+        self.keys[between] = (*before, key) if before or key else _SINGLE_KEYLESS_EDGE
 
-    def remove_edge(self, between: Between, key: str) -> None:
+    def remove_edge(self, between: EdgeGroup, key: str) -> None:
         """Remove the record of an edge."""
         left = tuple(each for each in self.keys[between] if each != key)
         if left:
@@ -251,24 +255,33 @@ class Known:
 
 
 def put(
-    database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]
+    database: Database,
+    names: TypeNames,
+    known: DatabaseContents,
+    nodes: list[ElementChange],
+    edges: list[ElementChange],
 ) -> None:
     """Apply claims to the database, each of a different element."""
     if nodes or edges:
-        _Put(database, names, known, nodes, edges).run()
+        _ChangeLoader(database, names, known, nodes, edges).run()
 
 
-class _Put:
+class _ChangeLoader:
     def __init__(
-        self, database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]
+        self,
+        database: Database,
+        names: TypeNames,
+        known: DatabaseContents,
+        nodes: list[ElementChange],
+        edges: list[ElementChange],
     ):
         self._database, self._known = database, known
         self._nodes, self._edges = nodes, edges
-        labels = {label for claim in nodes if len(claim) == 3 for label in claim[1]}
-        relations = {claim[1] for claim in edges if len(claim) == 5}
-        sets = {tuple(claim[1]) for claim in nodes if len(claim) == 3}
+        labels = {label for change in nodes if len(change) == 3 for label in change[1]}
+        relations = {change[1] for change in edges if len(change) == 5}
+        sets = {tuple(change[1]) for change in nodes if len(change) == 3}
         self._label_types = {label: names.label_type(label, both=label in relations) for label in labels}
-        self._node_types = {each: names.node_type(each) for each in sets}
+        self._node_types = {labels_of_node: names.node_type(labels_of_node) for labels_of_node in sets}
         self._edge_types = {
             relation: names.edge_type(relation, both=relation in labels) for relation in relations
         }
@@ -279,95 +292,97 @@ class _Put:
 
         Edges are removed before their nodes and added after them.
         """
-        new_nodes = [claim for claim in self._nodes if len(claim) == 3 and claim[0] not in self._known.rids]
-        new_edges = [
-            claim
-            for claim in self._edges
-            if len(claim) == 5 and not self._known.has_edge(_between(claim), claim[3])
+        new_nodes = [
+            change for change in self._nodes if len(change) == 3 and change[0] not in self._known.rids
         ]
-        many = len(new_nodes) + len(new_edges) > _FEW
-        if not many or len(new_nodes) + len(new_edges) < len(self._nodes) + len(self._edges):
+        new_edges = [
+            change
+            for change in self._edges
+            if len(change) == 5 and not self._known.has_edge(_edge_group(change), change[3])
+        ]
+        use_bulk_loader = len(new_nodes) + len(new_edges) > _BULK_THRESHOLD
+        if not use_bulk_loader or len(new_nodes) + len(new_edges) < len(self._nodes) + len(self._edges):
             with self._database.transaction():
                 self._remove()
                 self._change(new_nodes)
-                if not many:
+                if not use_bulk_loader:
                     self._add_nodes(new_nodes)
                     self._add_edges(new_edges)
-        if many:
+        if use_bulk_loader:
             self._load(new_nodes, new_edges)
         for type in self._label_types.values():
-            self._database.index(type, self._known.longest)
+            self._database.create_id_index(type, self._known.longest)
 
     def _remove(self) -> None:
-        for claim in self._edges:
+        for change in self._edges:
             # otherwise it was created and deleted since the last statement
-            if len(claim) == 4 and self._known.has_edge(_between(claim), claim[3]):
-                self._database.remove(self._rid_of(claim))
-                self._known.remove_edge(_between(claim), claim[3])
-        for claim in self._nodes:
-            if len(claim) == 1 and claim[0] in self._known.rids:
-                self._database.remove(self._known.remove_node(claim[0]))
+            if len(change) == 4 and self._known.has_edge(_edge_group(change), change[3]):
+                self._database.remove(self._rid_of(change))
+                self._known.remove_edge(_edge_group(change), change[3])
+        for change in self._nodes:
+            if len(change) == 1 and change[0] in self._known.rids:
+                self._database.remove(self._known.remove_node(change[0]))
 
-    def _change(self, new_nodes: list[Account]) -> None:
-        fresh = {claim[0] for claim in new_nodes}
-        for claim in self._nodes:
-            if len(claim) == 3 and claim[0] not in fresh:
-                id, labels, properties = claim
-                stored = stored_node(id, labels, properties)
+    def _change(self, new_nodes: list[ElementChange]) -> None:
+        new_ids = {change[0] for change in new_nodes}
+        for change in self._nodes:
+            if len(change) == 3 and change[0] not in new_ids:
+                id, labels, properties = change
+                stored = to_stored_node(id, labels, properties)
                 rid = self._database.change_node(
                     self._known.rids[id], self._node_types[tuple(labels)], stored
                 )
                 self._known.add_node(id, labels, rid)
-        for claim in self._edges:
-            if len(claim) == 5 and self._known.has_edge(_between(claim), claim[3]):
-                self._database.change(self._rid_of(claim), stored_edge(claim[3], claim[4]))
+        for change in self._edges:
+            if len(change) == 5 and self._known.has_edge(_edge_group(change), change[3]):
+                self._database.change(self._rid_of(change), to_stored_edge(change[3], change[4]))
 
-    def _rid_of(self, claim: Account) -> str:
+    def _rid_of(self, change: ElementChange) -> str:
         """Return the record number of an existing edge."""
-        source, relation, target, key = claim[:4]
+        source, relation, target, key = change[:4]
         ends = (self._known.rids[source], self._known.rids[target])
-        found = self._database.edges_between(self._known_type(relation), *ends)
-        return next(edge.rid for edge in found if edge.stored.get("_key", "") == key)
+        edges = self._database.edges_between(self._known_type(relation), *ends)
+        return next(edge.rid for edge in edges if edge.stored.get("_key", "") == key)
 
-    def _add_nodes(self, claims: Iterable[Account]) -> None:
-        for id, labels, properties in claims:
+    def _add_nodes(self, changes: Iterable[ElementChange]) -> None:
+        for id, labels, properties in changes:
             rid = self._database.add_node(
-                self._node_types[tuple(labels)], stored_node(id, labels, properties)
+                self._node_types[tuple(labels)], to_stored_node(id, labels, properties)
             )
             self._known.add_node(id, labels, rid)
 
-    def _add_edges(self, claims: Iterable[Account]) -> None:
-        for source, relation, target, key, properties in claims:
+    def _add_edges(self, changes: Iterable[ElementChange]) -> None:
+        for source, relation, target, key, properties in changes:
             ends = (self._known.rids[source], self._known.rids[target])
-            self._database.add_edge(self._edge_types[relation], *ends, stored_edge(key, properties))
+            self._database.add_edge(self._edge_types[relation], *ends, to_stored_edge(key, properties))
             self._known.add_edge((source, relation, target), key)
 
-    def _load(self, nodes: list[Account], edges: list[Account]) -> None:
-        special = [claim for claim in edges if not _ENDS.isdisjoint(claim[4])]
+    def _load(self, nodes: list[ElementChange], edges: list[ElementChange]) -> None:
+        conflicting = [change for change in edges if not _END_PROPERTIES.isdisjoint(change[4])]
         with self._database.loading(len(edges)) as batch:
-            by_labels: dict[tuple[str, ...], list[Account]] = {}
-            for claim in nodes:
-                by_labels.setdefault(tuple(claim[1]), []).append(claim)
-            for labels, claims in by_labels.items():
-                rows = [stored_node(*claim) for claim in claims]
-                for claim, rid in zip(
-                    claims, self._database.load_nodes(batch, self._node_types[labels], rows), strict=True
+            by_labels: dict[tuple[str, ...], list[ElementChange]] = {}
+            for change in nodes:
+                by_labels.setdefault(tuple(change[1]), []).append(change)
+            for labels, changes in by_labels.items():
+                rows = [to_stored_node(*change) for change in changes]
+                for change, rid in zip(
+                    changes, self._database.load_nodes(batch, self._node_types[labels], rows), strict=True
                 ):
-                    self._known.add_node(claim[0], claim[1], rid)
+                    self._known.add_node(change[0], change[1], rid)
             rids, by_relation = self._known.rids, dict[str, list[StoredProperties]]()
             for source, relation, target, key, properties in (
-                claim for claim in edges if _ENDS.isdisjoint(claim[4])
+                change for change in edges if _END_PROPERTIES.isdisjoint(change[4])
             ):
                 row = {"_src": rids[source], "_dst": rids[target]}
                 by_relation.setdefault(relation, []).append(
-                    {**row, **stored_edge(key, properties)} if key or properties else row
+                    {**row, **to_stored_edge(key, properties)} if key or properties else row
                 )
                 self._known.add_edge((source, relation, target), key)
             for relation, rows in by_relation.items():
                 self._database.load_edges(batch, self._edge_types[relation], rows)
         with self._database.transaction():
-            self._add_edges(special)
+            self._add_edges(conflicting)
 
 
-def _between(claim: Account) -> Between:
-    return claim[0], claim[1], claim[2]
+def _edge_group(change: ElementChange) -> EdgeGroup:
+    return change[0], change[1], change[2]

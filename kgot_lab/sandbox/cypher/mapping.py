@@ -16,42 +16,42 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from kgot_lab.sandbox.worker.values import RefusedValue, canonical
+from kgot_lab.sandbox.worker.values import RefusedValue, canonical_json
 
 _NODE_NAMES = ("", "id", "_labels", "_run", "_kept")
 _EDGE_NAMES = ("", "_key", "_run", "_kept")
 ENCODED = "json:"
 
 
-def stored_node(id: str, labels: Sequence[str], properties: Mapping[str, Any]) -> dict[str, Any]:
+def to_stored_node(id: str, labels: Sequence[str], properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties of a node as Cypher stores them."""
-    noted = {} if list(labels) == sorted(set(labels)) else {"_labels": list(labels)}
-    return {"id": id, **noted, **_stored(properties, _NODE_NAMES)}
+    recorded_labels = {} if list(labels) == sorted(set(labels)) else {"_labels": list(labels)}
+    return {"id": id, **recorded_labels, **_escape_properties(properties, _NODE_NAMES)}
 
 
-def stored_edge(key: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+def to_stored_edge(key: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties of an edge as Cypher stores them."""
-    return {**({"_key": key} if key else {}), **_stored(properties, _EDGE_NAMES)}
+    return {**({"_key": key} if key else {}), **_escape_properties(properties, _EDGE_NAMES)}
 
 
-def labels_of(labels: Collection[str], stored: Mapping[str, Any]) -> list[str]:
+def ordered_labels(labels: Collection[str], stored: Mapping[str, Any]) -> list[str]:
     """Return a node's labels in their original order.
 
     Labels that a statement added come last, sorted by name.
     """
-    noted = stored.get("_labels")
-    kept = [label for label in noted if label in labels] if isinstance(noted, list) else []
-    return kept + sorted(set(labels) - set(kept))
+    recorded = stored.get("_labels")
+    ordered = [label for label in recorded if label in labels] if isinstance(recorded, list) else []
+    return ordered + sorted(set(labels) - set(ordered))
 
 
 def node_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Restore a node's own properties from the stored ones."""
-    return _properties(stored, _NODE_NAMES)
+    return _unescape_properties(stored, _NODE_NAMES)
 
 
 def edge_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Restore an edge's own properties from the stored ones."""
-    return _properties(stored, _EDGE_NAMES)
+    return _unescape_properties(stored, _EDGE_NAMES)
 
 
 def own_id(stored: Mapping[str, Any]) -> str:
@@ -73,19 +73,19 @@ def own_key(stored: Mapping[str, Any]) -> str:
     return str(key) if isinstance(key, str | int | float) and not isinstance(key, bool) else ""
 
 
-def free_key(wanted: str, taken: Container[str]) -> str:
+def unused_key(wanted: str, taken: Container[str]) -> str:
     """Return the wanted key of an edge, numbered if it is taken."""
     numbered = (f"{wanted}.{number}" if wanted else str(number) for number in count(2))
     return wanted if wanted not in taken else next(key for key in numbered if key not in taken)
 
 
-def clash(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+def conflicting_property(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """Return the name of a property with different values in two sets of properties, or ""."""
     return next(
         (
             name
             for name in sorted(one.keys() & other.keys())
-            if canonical(one[name]) != canonical(other[name])
+            if canonical_json(one[name]) != canonical_json(other[name])
         ),
         "",
     )
@@ -97,7 +97,7 @@ def plain_value(value: Any) -> Any:
     Encoded values are decoded, and dates and similar types become ISO text.
     """
     if isinstance(value, str):
-        return _decoded(value)
+        return _decode_text(value)
     if isinstance(value, Mapping):
         return {str(name): plain_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set):
@@ -114,23 +114,23 @@ def backticked(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _stored(properties: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
+def _escape_properties(properties: Mapping[str, Any], reserved: tuple[str, ...]) -> dict[str, Any]:
     return {
-        f"{name}_" if name.rstrip("_") in taken else name: _encoded(value)
+        f"{name}_" if name.rstrip("_") in reserved else name: _encode_value(value)
         for name, value in properties.items()
     }
 
 
-def _properties(stored: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
-    own = {name: plain_value(value) for name, value in stored.items() if name not in taken}
-    return {name[:-1] if name.rstrip("_") in taken else name: value for name, value in own.items()}
+def _unescape_properties(stored: Mapping[str, Any], reserved: tuple[str, ...]) -> dict[str, Any]:
+    decoded = {name: plain_value(value) for name, value in stored.items() if name not in reserved}
+    return {name[:-1] if name.rstrip("_") in reserved else name: value for name, value in decoded.items()}
 
 
-def _encoded(value: Any) -> Any:
-    return value if _storable(value) else ENCODED + json.dumps(value, ensure_ascii=False)
+def _encode_value(value: Any) -> Any:
+    return value if _is_storable(value) else ENCODED + json.dumps(value, ensure_ascii=False)
 
 
-def _storable(value: Any) -> bool:
+def _is_storable(value: Any) -> bool:
     if isinstance(value, str):
         return not value.startswith(ENCODED)
     if isinstance(value, bool | float):
@@ -139,11 +139,11 @@ def _storable(value: Any) -> bool:
         return -(2**63) <= value < 2**63
     if isinstance(value, list | tuple):
         kinds = {type(item) for item in value}
-        return len(kinds) <= 1 and kinds <= {str, bool, int, float} and all(map(_storable, value))
+        return len(kinds) <= 1 and kinds <= {str, bool, int, float} and all(map(_is_storable, value))
     return False
 
 
-def _decoded(text: str) -> Any:
+def _decode_text(text: str) -> Any:
     if not text.startswith(ENCODED):
         return text
     try:

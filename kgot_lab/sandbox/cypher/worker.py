@@ -18,35 +18,43 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.sandbox.cypher.changes import CypherChanges, CypherStatements, TimedOut, WrongKind
-from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord, start
-from kgot_lab.sandbox.cypher.loading import Known, TypeNames, put
+from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord, start_java
+from kgot_lab.sandbox.cypher.loading import DatabaseContents, TypeNames, put
 from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, plain_value
 from kgot_lab.sandbox.worker import seccomp
-from kgot_lab.sandbox.worker.fork_server import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send, withdraw
-from kgot_lab.sandbox.worker.values import Account, RefusedValue, json_value
+from kgot_lab.sandbox.worker.fork_server import (
+    READY,
+    REPLIED,
+    TIMED_OUT,
+    TOO_LARGE,
+    drop_privileges,
+    receive_request,
+    send_reply,
+)
+from kgot_lab.sandbox.worker.values import ElementChange, RefusedValue, json_value
 
 _MAX_MESSAGE = 600
 
 
-class _TooLong(Exception):
+class _TooLarge(Exception):
     """The rows of a statement exceed the limit."""
 
 
 def main() -> None:
     """Serve statements in Cypher from standard input until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    withdraw()
-    start(int(os.environ.get("MEMORY_MB", "512")))
+    drop_privileges()
+    start_java(int(os.environ.get("MEMORY_MB", "512")))
     graph = CypherGraph()
     graph.warm_up()
     if sys.platform == "linux":
-        seccomp.confine_threads(seccomp.engine_program())
-    send(READY)
-    while (request := receive()) is not None:
+        seccomp.install_filter_for_threads(seccomp.engine_filter_program())
+    send_reply(READY)
+    while (request := receive_request()) is not None:
         if request.get("clear"):
             graph.clear()
         graph.put(request.get("nodes", ()), request.get("edges", ()))
-        send(*(_reply(graph, request) if "do" in request else (READY,)))
+        send_reply(*(_reply(graph, request) if "do" in request else (READY,)))
     os._exit(0)  # Java takes long to exit
 
 
@@ -56,23 +64,23 @@ def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
         reply = graph.answer(request["do"], request["statement"], request["seconds"], request["bytes"])
     except TimedOut:
         return TIMED_OUT, b""
-    except _TooLong:
-        return TOO_LONG, b""
+    except _TooLarge:
+        return TOO_LARGE, b""
     except RefusedValue as refusal:
         reply = {"error": str(refusal)[:_MAX_MESSAGE]}
     payload = json.dumps(reply, ensure_ascii=False, allow_nan=False).encode(errors="replace")
-    return (REPLIED, payload) if len(payload) <= request["bytes"] else (TOO_LONG, b"")
+    return (REPLIED, payload) if len(payload) <= request["bytes"] else (TOO_LARGE, b"")
 
 
 class CypherGraph:
     """The graph for statements in Cypher."""
 
     def __init__(self) -> None:
-        self._folder = _folder()
-        self._begin(0)
+        self._folder = _make_database_folder()
+        self._open_database(0)
 
-    def _begin(self, number: int) -> None:
-        self._number, self._known = number, Known()
+    def _open_database(self, number: int) -> None:
+        self._number, self._known = number, DatabaseContents()
         self._database = Database(self._folder / str(number))
         self._names, self._statements = TypeNames(self._database), CypherStatements(self._database)
         self._left: set[str] = set()  # types that statements created, which may be empty
@@ -82,7 +90,7 @@ class CypherGraph:
         if self._known.rids or self._database.types():
             self._database.close()
             shutil.rmtree(self._folder / str(self._number), ignore_errors=True)
-            self._begin(self._number + 1)
+            self._open_database(self._number + 1)
 
     def warm_up(self) -> None:
         """Load what the first statement needs, so that loading does not count towards its time."""
@@ -90,15 +98,15 @@ class CypherGraph:
         self.answer("read", "MATCH (a)-[r]->(b) RETURN a.id, r, b", 30, 10_000)
         self.put((), ())
 
-    def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
+    def put(self, nodes: Iterable[ElementChange], edges: Iterable[ElementChange]) -> None:
         """Apply claims to the graph."""
         put(self._database, self._names, self._known, list(nodes), list(edges))
         for type in sorted(self._left, key=len, reverse=True):
-            if self._database.kind(type) and self._database.empty(type):
+            if self._database.kind(type) and self._database.is_empty(type):
                 self._database.drop_type(type)
         self._left = set()
 
-    def answer(self, do: str, text: str, seconds: float, most: int) -> dict[str, Any]:
+    def answer(self, do: str, text: str, seconds: float, max_bytes: int) -> dict[str, Any]:
         """Return the changes of a write or the rows of a read, at most `most` bytes.
 
         Raises RefusedValue with the engine's message, TimedOut, and _TooLong.
@@ -109,38 +117,41 @@ class CypherGraph:
         types = self._database.types()
         try:
             try:
-                return answers[do](text, seconds, most)
+                return answers[do](text, seconds, max_bytes)
             except WrongKind:
                 if not self._names.learn(text):
                     raise
-                return answers[do](text, seconds, most)
+                return answers[do](text, seconds, max_bytes)
         finally:
             self._left |= self._database.types() - types
 
-    def _write(self, text: str, seconds: float, most: int) -> dict[str, Any]:
-        statement, _ = self._names.translated(text)
+    def _write(self, text: str, seconds: float, max_bytes: int) -> dict[str, Any]:
+        statement, _ = self._names.translate(text)
         if self._names.ends_transaction(statement):
             raise RefusedValue("a statement may not be divided into transactions")
-        with self._statements.undone(seconds):
+        with self._statements.rolled_back(seconds):
             for _ in self._statements.run(statement, writing=True):
                 pass
             return CypherChanges(
                 self._database, self._known, self._statements.touched(), self._names.name
             ).claims()
 
-    def _read(self, text: str, seconds: float, most: int) -> dict[str, Any]:
-        statement, rewritten = self._names.translated(text)
+    def _read(self, text: str, seconds: float, max_bytes: int) -> dict[str, Any]:
+        statement, rewritten = self._names.translate(text)
         rows, size = [], 0
-        with self._statements.undone(seconds):
+        with self._statements.rolled_back(seconds):
             for found in self._statements.run(statement, writing=False):
-                row = {_restored(column, rewritten): self._shown(value) for column, value in found.items()}
+                row = {
+                    _restore_column(column, rewritten): self._to_json_value(value)
+                    for column, value in found.items()
+                }
                 rows.append(json_value(row, "a row", reading=True))
                 size += len(json.dumps(rows[-1], ensure_ascii=False))
-                if size > most:
-                    raise _TooLong
+                if size > max_bytes:
+                    raise _TooLarge
         return {"rows": rows}
 
-    def _shown(self, value: Any) -> Any:
+    def _to_json_value(self, value: Any) -> Any:
         """Return a value as a reader of the graph knows it.
 
         The identity of a node or an edge takes precedence over a property of the same name.
@@ -156,13 +167,13 @@ class CypherGraph:
             fact = {"subject": source, "relation": self._names.name(value.type), "object": target}
             return fact | edge_properties(value.stored) | fact
         if isinstance(value, dict):
-            return {name: self._shown(item) for name, item in value.items()}
+            return {name: self._to_json_value(item) for name, item in value.items()}
         if isinstance(value, list):
-            return [self._shown(item) for item in value]
+            return [self._to_json_value(item) for item in value]
         return plain_value(self._names.name(value) if isinstance(value, str) else value)
 
 
-def _folder() -> Path:
+def _make_database_folder() -> Path:
     """Create a new folder for databases.
 
     Removes the folders of killed workers that did not vanish with their sandbox.
@@ -173,7 +184,7 @@ def _folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=f"kgot_lab-cypher-{os.getpid()}-"))
 
 
-def _restored(column: str, rewritten: dict[str, str]) -> str:
+def _restore_column(column: str, rewritten: dict[str, str]) -> str:
     for text, original in rewritten.items():
         column = column.replace(text, original)
     return column

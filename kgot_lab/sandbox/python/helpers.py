@@ -26,23 +26,25 @@ PATH_ORDER = (
     *("start", "place_1", "place_2", "end", "name", "relation", "subject", "object"),
     *("sentence_1", "source_1", "sentence_2", "source_2"),
 )
-FACT_WORTH = 1.0  # relevance score of a fact in a path; sentences have their own
+FACT_SCORE = 1.0  # relevance score of a fact in a path; sentences have their own
 _Row = dict[str, Any]
 
 
-def folded_name(text: str) -> str:
+def normalize_name(text: str) -> str:
     """Normalize a name for comparison: ignore case, treat underscores and hyphens as spaces."""
     return " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
 
 
-def matching(graph: TrackedGraph, about: Any) -> list[str]:
+def matching_nodes(graph: TrackedGraph, about: Any) -> list[str]:
     """Return the nodes that one or more names match: the same name, or else every name that contains it."""
-    found: dict[str, None] = {}
+    matches: dict[str, None] = {}
     for name in [about] if isinstance(about, str | int | float) else about:
-        wanted = folded_name(str(name))
-        same = [id for id in graph if folded_name(str(id)) == wanted]
-        found.update(dict.fromkeys(same or [id for id in graph if wanted and wanted in folded_name(str(id))]))
-    return list(found)
+        wanted = normalize_name(str(name))
+        exact = [id for id in graph if normalize_name(str(id)) == wanted]
+        matches.update(
+            dict.fromkeys(exact or [id for id in graph if wanted and wanted in normalize_name(str(id))])
+        )
+    return list(matches)
 
 
 def fact_row(source: Any, target: Any, attributes: dict[str, Any]) -> dict[str, Any]:
@@ -54,14 +56,14 @@ def fact_row(source: Any, target: Any, attributes: dict[str, Any]) -> dict[str, 
     return fact | attributes | fact
 
 
-def rows_about(graph: TrackedGraph, about: Any, hops: int) -> Iterable[tuple[Any, Any, dict[str, Any]]]:
+def edges_about(graph: TrackedGraph, about: Any, hops: int) -> Iterable[tuple[Any, Any, dict[str, Any]]]:
     """Yield the edges within some hops of the named nodes, in either direction, each once, nearest first."""
     if about is None:
         yield from graph.edges(data=True)
         return
-    reached, frontier, seen = set[Any](), matching(graph, about), set[tuple[Any, Any, Any]]()
+    reached, frontier, seen = set[Any](), matching_nodes(graph, about), set[tuple[Any, Any, Any]]()
     for _ in range(max(1, int(hops))):
-        following: dict[Any, None] = {}
+        next_frontier: dict[Any, None] = {}
         for id in frontier:
             reached.add(id)
             for source, target, key, attributes in [
@@ -71,85 +73,96 @@ def rows_about(graph: TrackedGraph, about: Any, hops: int) -> Iterable[tuple[Any
                 if (source, target, key) not in seen:
                     seen.add((source, target, key))
                     yield source, target, attributes
-                following[target if source == id else source] = None
-        frontier = [id for id in following if id not in reached]
+                next_frontier[target if source == id else source] = None
+        frontier = [id for id in next_frontier if id not in reached]
 
 
-def paths_found(
-    graph: TrackedGraph, names: Collection[str], worth: Mapping[str, float], most: int
+def best_paths(
+    graph: TrackedGraph, names: Collection[str], scores: Mapping[str, float], limit: int
 ) -> list[_Row]:
     """Return the best paths from some names over sentences with a relevance score.
 
     Ties are ordered by their texts. Columns that a path lacks are "".
     """
-    told = [row for place in worth for row in _told(graph, place, worth[place])]
-    found = {
-        tuple(row[column] for column in PATH_COLUMNS): row for row in _all_paths(graph, set(names), told)
-    }
-    return sorted(found.values(), key=lambda row: (-row["worth"], *(row[column] for column in PATH_ORDER)))[
-        :most
+    endings = [
+        row for sentence_node in scores for row in _path_endings(graph, sentence_node, scores[sentence_node])
     ]
+    distinct = {
+        tuple(row[column] for column in PATH_COLUMNS): row for row in _all_paths(graph, set(names), endings)
+    }
+    return sorted(
+        distinct.values(), key=lambda row: (-row["worth"], *(row[column] for column in PATH_ORDER))
+    )[:limit]
 
 
-def _told(graph: TrackedGraph, place: str, worth: float) -> Iterator[_Row]:
+def _path_endings(graph: TrackedGraph, sentence_node: str, score: float) -> Iterator[_Row]:
     """Yield a sentence as the last part of a path, for each name that says it."""
-    for title, _, data in graph.in_edges(place, data=True) if place in graph else ():
-        if data.get("relation") == SAYS_SENTENCE:
-            yield _row(
+    for title, _, attributes in graph.in_edges(sentence_node, data=True) if sentence_node in graph else ():
+        if attributes.get("relation") == SAYS_SENTENCE:
+            yield _path_row(
                 end=title,
-                place_2=place,
-                sentence_2=_text(data, "sentence"),
-                source_2=_text(data, "source"),
-                worth=worth,
+                place_2=sentence_node,
+                sentence_2=_text_attribute(attributes, "sentence"),
+                source_2=_text_attribute(attributes, "source"),
+                worth=score,
             )
 
 
-def _all_paths(graph: TrackedGraph, names: Collection[str], told: list[_Row]) -> Iterator[_Row]:
-    mentioned = {row["place_2"]: _mentioned(graph, row["place_2"]) for row in told}
-    for last in told:
-        yield from _after_a_fact(graph, names, last)
-    for said in told:
-        if said["end"] in names:
+def _all_paths(graph: TrackedGraph, names: Collection[str], endings: list[_Row]) -> Iterator[_Row]:
+    names_mentioned = {row["place_2"]: _mentioned_names(graph, row["place_2"]) for row in endings}
+    for ending in endings:
+        yield from _paths_after_fact(graph, names, ending)
+    for beginning in endings:
+        if beginning["end"] in names:
             first = {
-                "start": said["end"],
-                "place_1": said["place_2"],
-                "sentence_1": said["sentence_2"],
-                "source_1": said["source_2"],
+                "start": beginning["end"],
+                "place_1": beginning["place_2"],
+                "sentence_1": beginning["sentence_2"],
+                "source_1": beginning["source_2"],
             }
-            yield _row(**first, worth=said["worth"])
-            for last in told:
-                joints = {last["end"], *mentioned[last["place_2"]]} & mentioned[said["place_2"]] - {
-                    said["end"]
-                }
-                if last["end"] != said["end"] and last["place_2"] != said["place_2"]:
+            yield _path_row(**first, worth=beginning["worth"])
+            for ending in endings:
+                joining_names = {ending["end"], *names_mentioned[ending["place_2"]]} & names_mentioned[
+                    beginning["place_2"]
+                ] - {beginning["end"]}
+                if ending["end"] != beginning["end"] and ending["place_2"] != beginning["place_2"]:
                     yield from (
-                        last | first | {"name": joint, "worth": said["worth"] + last["worth"]}
-                        for joint in joints
+                        ending | first | {"name": joining_name, "worth": beginning["worth"] + ending["worth"]}
+                        for joining_name in joining_names
                     )
 
 
-def _after_a_fact(graph: TrackedGraph, names: Collection[str], last: _Row) -> Iterator[_Row]:
+def _paths_after_fact(graph: TrackedGraph, names: Collection[str], ending: _Row) -> Iterator[_Row]:
     """Yield the paths that follow a fact, in either direction, from a name to a sentence's own name."""
-    end = last["end"]
-    for subject, object, data in (*graph.in_edges(end, data=True), *graph.out_edges(end, data=True)):
+    end = ending["end"]
+    for subject, object, attributes in (*graph.in_edges(end, data=True), *graph.out_edges(end, data=True)):
         start = subject if object == end else object
-        if start in names and start != end and data.get("relation") not in (SAYS_SENTENCE, MENTIONS_NAME):
-            fact = {"relation": str(data.get("relation", "")), "subject": subject, "object": object}
-            told = {"sentence_1": _text(data, "sentence"), "source_1": _text(data, "source")}
-            yield last | fact | told | {"start": start, "worth": FACT_WORTH + last["worth"]}
+        if (
+            start in names
+            and start != end
+            and attributes.get("relation") not in (SAYS_SENTENCE, MENTIONS_NAME)
+        ):
+            fact = {"relation": str(attributes.get("relation", "")), "subject": subject, "object": object}
+            provenance = {
+                "sentence_1": _text_attribute(attributes, "sentence"),
+                "source_1": _text_attribute(attributes, "source"),
+            }
+            yield ending | fact | provenance | {"start": start, "worth": FACT_SCORE + ending["worth"]}
 
 
-def _mentioned(graph: TrackedGraph, place: str) -> set[str]:
+def _mentioned_names(graph: TrackedGraph, sentence_node: str) -> set[str]:
     return {
-        name for _, name, data in graph.out_edges(place, data=True) if data.get("relation") == MENTIONS_NAME
+        name
+        for _, name, attributes in graph.out_edges(sentence_node, data=True)
+        if attributes.get("relation") == MENTIONS_NAME
     }
 
 
-def _row(*, worth: float, **texts: str) -> _Row:
+def _path_row(*, worth: float, **texts: str) -> _Row:
     return {**dict.fromkeys(PATH_COLUMNS, ""), **texts, "worth": worth}
 
 
-def _text(data: Mapping[str, Any], name: str) -> str:
+def _text_attribute(data: Mapping[str, Any], name: str) -> str:
     value = data.get(name)
     return value if isinstance(value, str) else ""
 
@@ -182,8 +195,9 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         """Return the facts near a name, or all of them, optionally of one relation only."""
         return [
             fact_row(source, target, attributes)
-            for source, target, attributes in rows_about(graph, about, hops)
-            if relation is None or folded_name(str(attributes.get("relation", ""))) == folded_name(relation)
+            for source, target, attributes in edges_about(graph, about, hops)
+            if relation is None
+            or normalize_name(str(attributes.get("relation", ""))) == normalize_name(relation)
         ]
 
     def names(label: str | None = None) -> list[Any]:
@@ -191,10 +205,12 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         if label is None:
             return list(graph)
         labels = {id: [data.get("label", ""), *data.get("labels", ())] for id, data in graph.nodes(data=True)}
-        return [id for id in graph if folded_name(label) in (folded_name(str(each)) for each in labels[id])]
+        return [
+            id for id in graph if normalize_name(label) in (normalize_name(str(each)) for each in labels[id])
+        ]
 
     def paths(names: list[str], worth: Mapping[str, float], most: int = 10) -> list[dict[str, Any]]:
         """Return the best paths from some names over sentences with a relevance score."""
-        return paths_found(graph, names, worth, most)
+        return best_paths(graph, names, worth, most)
 
     return {"add": add, "node": node, "facts": facts, "names": names, "paths": paths}

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import networkx as nx
 
 Owner = tuple[Hashable, ...]  # (node,) or (source, target, key)
-_Part = TypeVar("_Part", bound="Tracked")
+_TrackedDict = TypeVar("_TrackedDict", bound="Tracked")
 Before = dict[Any, Any] | None  # an element's attributes before the statement, or None if it did not exist
 
 
@@ -218,7 +218,7 @@ class TrackedItems(list):  # type: ignore[type-arg]
         return list, (list(self),)
 
 
-def _telling(name: str) -> Callable[..., Any]:
+def _notifying_method(name: str) -> Callable[..., Any]:
     change = getattr(list, name)
 
     def method(self: TrackedItems, *args: Any, **options: Any) -> Any:
@@ -228,19 +228,21 @@ def _telling(name: str) -> Callable[..., Any]:
     return method
 
 
-_IN_PLACE = "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__"
-for _name in _IN_PLACE.split():
-    setattr(TrackedItems, _name, _telling(_name))
+_MUTATING_METHODS = (
+    "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__"
+)
+for _name in _MUTATING_METHODS.split():
+    setattr(TrackedItems, _name, _notifying_method(_name))
 
 
-def owned(value: Any, journal: Journal, owner: Owner) -> Any:
+def track_value(value: Any, journal: Journal, owner: Owner) -> Any:
     """Return a JSON value whose lists and dictionaries notify the journal before they change in place."""
     if isinstance(value, list):
-        items = TrackedItems(owned(item, journal, owner) for item in value)
+        items = TrackedItems(track_value(item, journal, owner) for item in value)
         items.journal, items.owner = journal, owner
         return items
     if isinstance(value, dict):
-        nested = Attributes({key: owned(item, journal, owner) for key, item in value.items()})
+        nested = Attributes({key: track_value(item, journal, owner) for key, item in value.items()})
         nested.journal, nested.owner = journal, owner
         return nested
     return value
@@ -278,41 +280,43 @@ def track(graph: TrackedGraph) -> Journal:
 # dictionary, which takes five times as long ---
 
 
-def plant_node(journal: Journal, id: str, attributes: dict[str, Any]) -> None:
+def insert_node(journal: Journal, id: str, attributes: dict[str, Any]) -> None:
     """Add a node to the graph, or replace its attributes, without recording it."""
     graph = journal.graph
-    held = graph._node.get(id)
-    if held is None:
-        held = _placed(Attributes, journal, (id,))
-        dict.__setitem__(graph._node, id, held)
-        dict.__setitem__(graph._succ, id, _placed(Neighbours, journal, (id, True)))
-        dict.__setitem__(graph._pred, id, _placed(Neighbours, journal, (id, False)))
-    _fill(held, attributes, journal)
+    attributes_dict = graph._node.get(id)
+    if attributes_dict is None:
+        attributes_dict = _owned_dict(Attributes, journal, (id,))
+        dict.__setitem__(graph._node, id, attributes_dict)
+        dict.__setitem__(graph._succ, id, _owned_dict(Neighbours, journal, (id, True)))
+        dict.__setitem__(graph._pred, id, _owned_dict(Neighbours, journal, (id, False)))
+    _fill_attributes(attributes_dict, attributes, journal)
 
 
-def plant_edge(journal: Journal, place: tuple[str, str, str], attributes: dict[str, Any]) -> None:
+def insert_edge(journal: Journal, identity: tuple[str, str, str], attributes: dict[str, Any]) -> None:
     """Add an edge (source, target, key) to the graph, or replace its attributes, without recording it."""
-    graph, (source, target, key) = journal.graph, place
+    graph, (source, target, key) = journal.graph, identity
     keys = graph._succ[source].get(target)
     if keys is None:
-        keys = _placed(TrackedKeys, journal, (source, target))
+        keys = _owned_dict(TrackedKeys, journal, (source, target))
         dict.__setitem__(graph._succ[source], target, keys)
         dict.__setitem__(graph._pred[target], source, keys)
-    held = keys.get(key)
-    if held is None:
-        held = _placed(Attributes, journal, place)
-        dict.__setitem__(keys, key, held)
-    _fill(held, attributes, journal)
+    attributes_dict = keys.get(key)
+    if attributes_dict is None:
+        attributes_dict = _owned_dict(Attributes, journal, identity)
+        dict.__setitem__(keys, key, attributes_dict)
+    _fill_attributes(attributes_dict, attributes, journal)
 
 
-def _placed(kind: type[_Part], journal: Journal, owner: Owner) -> _Part:
+def _owned_dict(kind: type[_TrackedDict], journal: Journal, owner: Owner) -> _TrackedDict:
     """Create an empty dictionary that knows its owner."""
     part = kind.__new__(kind)
     part.journal, part.owner = journal, owner
     return part
 
 
-def _fill(held: Attributes, attributes: dict[str, Any], journal: Journal) -> None:
-    dict.clear(held)
+def _fill_attributes(target: Attributes, attributes: dict[str, Any], journal: Journal) -> None:
+    dict.clear(target)
     for name, value in attributes.items():
-        dict.__setitem__(held, name, value if isinstance(value, str) else owned(value, journal, held.owner))
+        dict.__setitem__(
+            target, name, value if isinstance(value, str) else track_value(value, journal, target.owner)
+        )

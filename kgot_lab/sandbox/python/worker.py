@@ -23,13 +23,20 @@ from kgot_lab.sandbox.python.tracking_graph import (
     Before,
     Journal,
     TrackedGraph,
-    plant_edge,
-    plant_node,
+    insert_edge,
+    insert_node,
     track,
     untracked,
 )
 from kgot_lab.sandbox.worker.fork_server import serve
-from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, json_value, limited, node_id
+from kgot_lab.sandbox.worker.values import (
+    ElementChange,
+    RefusedValue,
+    canonical_json,
+    json_value,
+    limit_items,
+    node_id,
+)
 
 # From a journal to the claims of a statement, in the one form that the store keeps.
 #
@@ -42,7 +49,7 @@ from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, jso
 TYPE_NAMES = ("relation", "relationship", "label", "type")
 DEFAULT_TYPE = "related_to"
 _NODE_NAMES, _EDGE_NAMES = ("label", "labels"), ("relation",)
-_LIKE_A_KEYED_ONE = re.compile("#.|%2[35]", re.DOTALL)
+_AMBIGUOUS_TYPE = re.compile("#.|%2[35]", re.DOTALL)
 
 
 def edge_key(type: str, key: str) -> str:
@@ -51,40 +58,42 @@ def edge_key(type: str, key: str) -> str:
     A type that contains a # and could be mistaken for one with a key is percent-encoded.
     """
     if key:
-        return f"{_encoded(type) if '#' in type or _LIKE_A_KEYED_ONE.search(type) else type}#{key}"
-    return _encoded(type) if _LIKE_A_KEYED_ONE.search(type) else type
+        return f"{_encode_type(type) if '#' in type or _AMBIGUOUS_TYPE.search(type) else type}#{key}"
+    return _encode_type(type) if _AMBIGUOUS_TYPE.search(type) else type
 
 
-def _encoded(type: str) -> str:
+def _encode_type(type: str) -> str:
     return type.replace("%", "%25").replace("#", "%23")
 
 
-def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
+def apply_changes(journal: Journal, nodes: Iterable[ElementChange], edges: Iterable[ElementChange]) -> None:
     """Apply claims to the graph: removals first, edges before their nodes, then nodes before their edges."""
     graph, nodes, edges = journal.graph, list(nodes), list(edges)
-    for claim in edges:
-        if len(claim) == 4:
-            source, type, target, key = claim
+    for change in edges:
+        if len(change) == 4:
+            source, type, target, key = change
             # otherwise it was created and deleted since the last statement
             if graph.has_edge(source, target, edge_key(type, key)):
                 graph.remove_edge(source, target, edge_key(type, key))
-    graph.remove_nodes_from([claim[0] for claim in nodes if len(claim) == 1])
-    for claim in nodes:
-        if len(claim) == 3:
-            id, labels, properties = claim
-            plant_node(journal, id, {**_escaped(properties, _NODE_NAMES), **_label_attributes(labels)})
-    for claim in edges:
-        if len(claim) == 5:
-            source, type, target, key, properties = claim
-            plant_edge(
+    graph.remove_nodes_from([change[0] for change in nodes if len(change) == 1])
+    for change in nodes:
+        if len(change) == 3:
+            id, labels, properties = change
+            insert_node(
+                journal, id, {**_escape_reserved(properties, _NODE_NAMES), **_label_attributes(labels)}
+            )
+    for change in edges:
+        if len(change) == 5:
+            source, type, target, key, properties = change
+            insert_edge(
                 journal,
                 (source, target, edge_key(type, key)),
-                {**_escaped(properties, _EDGE_NAMES), "relation": type},
+                {**_escape_reserved(properties, _EDGE_NAMES), "relation": type},
             )
 
 
-def _escaped(properties: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
-    return {f"{name}_" if name.rstrip("_") in taken else name: value for name, value in properties.items()}
+def _escape_reserved(properties: Mapping[str, Any], reserved: tuple[str, ...]) -> dict[str, Any]:
+    return {f"{name}_" if name.rstrip("_") in reserved else name: value for name, value in properties.items()}
 
 
 def _label_attributes(labels: list[str]) -> dict[str, Any]:
@@ -92,71 +101,75 @@ def _label_attributes(labels: list[str]) -> dict[str, Any]:
     return {"label": labels[0], **several} if labels else {}
 
 
-def accounts_of(journal: Journal) -> dict[str, list[Account]]:
+def collect_changes(journal: Journal) -> dict[str, list[ElementChange]]:
     """Return what the statement changed, in journal order, after normalizing ids and types.
 
     Raises RefusedValue if a change is not valid.
     """
-    _name_nodes(journal)
-    _type_edges(journal)
+    _normalize_node_ids(journal)
+    _normalize_edge_types(journal)
     graph = journal.graph
     nodes = [
-        claim
+        change
         for id, before in journal.nodes.items()
-        if (claim := _node_claim(id, before, graph._node.get(id)))
+        if (change := _node_change(id, before, graph._node.get(id)))
     ]
     edges = [
-        claim
+        change
         for ends, before in journal.edges.items()
-        if (claim := _edge_claim(*ends, before, _edge(graph, *ends)))
+        if (change := _edge_change(*ends, before, _edge_attributes(graph, *ends)))
     ]
     return {"nodes": nodes, "edges": edges}
 
 
-def _edge(graph: TrackedGraph, source: Hashable, target: Hashable, key: Hashable) -> dict[str, Any] | None:
-    found = graph._succ.get(source, {}).get(target, {}).get(key)
-    return found if isinstance(found, dict) else None
+def _edge_attributes(
+    graph: TrackedGraph, source: Hashable, target: Hashable, key: Hashable
+) -> dict[str, Any] | None:
+    attributes = graph._succ.get(source, {}).get(target, {}).get(key)
+    return attributes if isinstance(attributes, dict) else None
 
 
-def _name_nodes(journal: Journal) -> None:
+def _normalize_node_ids(journal: Journal) -> None:
     """Replace every touched node whose id is not text by one whose id is, edges included."""
     graph = journal.graph
-    for raw in [raw for raw in journal.nodes if raw in graph._node and not isinstance(raw, str)]:
-        name = node_id(raw)
+    for raw_id in [
+        raw_id for raw_id in journal.nodes if raw_id in graph._node and not isinstance(raw_id, str)
+    ]:
+        name = node_id(raw_id)
         graph.add_node(name)
-        graph._node[name].update(graph._node[raw])
+        graph._node[name].update(graph._node[raw_id])
         for source, target, key, attributes in [
-            *graph.out_edges(raw, keys=True, data=True),
-            *graph.in_edges(raw, keys=True, data=True),
+            *graph.out_edges(raw_id, keys=True, data=True),
+            *graph.in_edges(raw_id, keys=True, data=True),
         ]:
-            ends = (name if source == raw else source, name if target == raw else target)
+            ends = (name if source == raw_id else source, name if target == raw_id else target)
             new_key = graph.add_edge(*ends, key if isinstance(key, str) else None)
             graph._succ[ends[0]][ends[1]][new_key].update(attributes)
-        graph.remove_node(raw)
+        graph.remove_node(raw_id)
 
 
-def _type_edges(journal: Journal) -> None:
+def _normalize_edge_types(journal: Journal) -> None:
     """Set the type of every touched edge as its key and as `relation`.
 
     An edge that then equals an existing one is merged into it.
     """
     graph = journal.graph
     for source, target, key in list(journal.edges):
-        attributes = _edge(graph, source, target, key)
+        attributes = _edge_attributes(graph, source, target, key)
         if attributes is None:
             continue
         type, own_key = _edge_type(
             key, attributes, journal.edges[source, target, key], f"{source} -> {target}"
         )
-        wanted = edge_key(type, own_key)
-        if wanted == key:
+        normalized_key = edge_key(type, own_key)
+        if normalized_key == key:
             if attributes.get("relation") != type:
                 attributes["relation"] = type
             continue
-        moved = untracked(attributes)
+        attributes_copied = untracked(attributes)
         graph.remove_edge(source, target, key)
-        graph.add_edge(source, target, wanted)
-        graph._succ[source][target][wanted].update({**moved, "relation": type})
+        graph.add_edge(source, target, normalized_key)
+        graph._succ[source][target][normalized_key].update({**attributes_copied, "relation": type})
 
 
 def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: str) -> tuple[str, str]:
@@ -165,9 +178,9 @@ def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: 
     The attribute that named the type of a keyless edge is removed from its properties. Raises RefusedValue if
     the relation is no text.
     """
-    relation = _relation(attributes.get("relation"), edge)
+    relation = _relation_text(attributes.get("relation"), edge)
     if before is not None:
-        type, own_key = _split(str(key), before)
+        type, own_key = _split_edge_key(str(key), before)
         return relation or type, own_key
     if isinstance(key, str) and key.strip():
         if not relation or relation == key:
@@ -181,7 +194,7 @@ def _edge_type(key: Hashable, attributes: dict[str, Any], before: Before, edge: 
     return DEFAULT_TYPE, ""
 
 
-def _relation(value: Any, edge: str) -> str:
+def _relation_text(value: Any, edge: str) -> str:
     """Return the attribute `relation` as text, or "" if it is not set.
 
     It is reserved for the type and would be lost as a property. Raises RefusedValue if it is neither text nor
@@ -198,40 +211,46 @@ def _relation(value: Any, edge: str) -> str:
     return str(value)
 
 
-def _split(key: str, attributes: Mapping[str, Any]) -> tuple[str, str]:
+def _split_edge_key(key: str, attributes: Mapping[str, Any]) -> tuple[str, str]:
     relation = str(attributes.get("relation", key))
-    before_key = edge_key(relation, "1")[:-1]
+    prefix = edge_key(relation, "1")[:-1]
     if key == edge_key(relation, ""):
         return relation, ""
-    return (
-        (relation, key[len(before_key) :]) if key.startswith(before_key) and key != before_key else (key, "")
-    )
+    return (relation, key[len(prefix) :]) if key.startswith(prefix) and key != prefix else (key, "")
 
 
-def _node_claim(id: Hashable, before: Before, after: Any) -> Account | None:
+def _node_change(id: Hashable, before: Before, after: Any) -> ElementChange | None:
     if after is None:
         return [id] if before is not None else None
-    name, old = node_id(id), before or {}
-    claim = [name, _labels(name, old, after), _properties(after, f"of {name!r}", _NODE_NAMES)]
-    was = [name, _labels(name, {}, old), _properties(old, "before", _NODE_NAMES)]
-    return None if before is not None and canonical(claim) == canonical(was) else claim
+    name, old_attributes = node_id(id), before or {}
+    change = [
+        name,
+        _merged_labels(name, old_attributes, after),
+        _own_properties(after, f"of {name!r}", _NODE_NAMES),
+    ]
+    unchanged = [
+        name,
+        _merged_labels(name, {}, old_attributes),
+        _own_properties(old_attributes, "before", _NODE_NAMES),
+    ]
+    return None if before is not None and canonical_json(change) == canonical_json(unchanged) else change
 
 
-def _labels(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def _merged_labels(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return a node's labels: `label` first, then `labels`.
 
     If only one of the two was changed, it takes precedence over the other, which is stale.
     """
-    first, several = _texts(after.get("label"), name), _texts(after.get("labels"), name)
-    old_first, old_several = _texts(before.get("label"), name), _texts(before.get("labels"), name)
-    if several and first == old_first and several != old_several:
+    first, labels = _label_texts(after.get("label"), name), _label_texts(after.get("labels"), name)
+    old_first, old_labels = _label_texts(before.get("label"), name), _label_texts(before.get("labels"), name)
+    if labels and first == old_first and labels != old_labels:
         first = []
-    elif first != old_first and several == old_several:
-        several = [label for label in several if label not in old_first]
-    return list(dict.fromkeys([*first, *several]))
+    elif first != old_first and labels == old_labels:
+        labels = [label for label in labels if label not in old_first]
+    return list(dict.fromkeys([*first, *labels]))
 
 
-def _texts(value: Any, name: str) -> list[str]:
+def _label_texts(value: Any, name: str) -> list[str]:
     if value is None or value == "":
         return []
     items = value if isinstance(value, list | tuple | set | frozenset) else [value]
@@ -241,33 +260,38 @@ def _texts(value: Any, name: str) -> list[str]:
     return sorted(texts) if isinstance(value, set | frozenset) else texts
 
 
-def _edge_claim(
+def _edge_change(
     source: Hashable, target: Hashable, key: Hashable, before: Before, after: Before
-) -> Account | None:
+) -> ElementChange | None:
     if after is None:
-        return [source, *_between(str(key), before, target)] if before is not None else None
-    ends, what = [node_id(source), *_between(str(key), after, node_id(target))], f"of {source} -> {target}"
-    properties = _properties(after, what, _EDGE_NAMES)
-    if before is not None and canonical(properties) == canonical(_properties(before, what, _EDGE_NAMES)):
+        return [source, *_edge_identity(str(key), before, target)] if before is not None else None
+    ends, description = (
+        [node_id(source), *_edge_identity(str(key), after, node_id(target))],
+        f"of {source} -> {target}",
+    )
+    properties = _own_properties(after, description, _EDGE_NAMES)
+    if before is not None and canonical_json(properties) == canonical_json(
+        _own_properties(before, description, _EDGE_NAMES)
+    ):
         return None
     return [*ends, properties]
 
 
-def _between(key: str, attributes: Mapping[str, Any], target: Any) -> list[Any]:
-    type, own_key = _split(key, attributes)
+def _edge_identity(key: str, attributes: Mapping[str, Any], target: Any) -> list[Any]:
+    type, own_key = _split_edge_key(key, attributes)
     return [type, target, own_key]
 
 
-def _properties(attributes: Mapping[Any, Any], of: str, reserved: tuple[str, ...]) -> dict[str, Any]:
-    kept = {name: value for name, value in attributes.items() if name not in reserved}
-    for name in kept:
+def _own_properties(attributes: Mapping[Any, Any], of: str, reserved: tuple[str, ...]) -> dict[str, Any]:
+    own = {name: value for name, value in attributes.items() if name not in reserved}
+    for name in own:
         if not isinstance(name, str | int | float):
             raise RefusedValue(f"a property's name must be text, not {type(name).__name__} ({of})")
-    named = {str(name): json_value(value, f"property {str(name)!r} {of}") for name, value in kept.items()}
-    return {name[:-1] if name.rstrip("_") in reserved else name: value for name, value in named.items()}
+    converted = {str(name): json_value(value, f"property {str(name)!r} {of}") for name, value in own.items()}
+    return {name[:-1] if name.rstrip("_") in reserved else name: value for name, value in converted.items()}
 
 
-FILE = "<statement>"  # the name of the model's code in a traceback
+STATEMENT_FILE = "<statement>"  # the name of the model's code in a traceback
 _MAX_MESSAGE = 600
 MAX_PRINTED = 100_000
 _MISSING = object()
@@ -291,13 +315,13 @@ class NetworkXGraph:
         self.journal.__dict__.clear()
         self.journal = track(TrackedGraph())
 
-    def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
+    def put(self, nodes: Iterable[ElementChange], edges: Iterable[ElementChange]) -> None:
         """Apply claims to the graph."""
-        put_account(self.journal, nodes, edges)
+        apply_changes(self.journal, nodes, edges)
 
     def answer(self, do: str, text: str) -> dict[str, Any]:
         """Run a write, a read or a computation."""
-        return answer_request(do, text, self.journal)
+        return run_request(do, text, self.journal)
 
 
 def main() -> None:
@@ -305,7 +329,7 @@ def main() -> None:
     serve(NetworkXGraph())
 
 
-class Printed(io.StringIO):
+class LimitedOutput(io.StringIO):
     """The printed text, up to the limit that is returned."""
 
     def write(self, text: str) -> int:
@@ -314,10 +338,10 @@ class Printed(io.StringIO):
         return super().write(text)
 
 
-def answer_request(do: str, text: str, journal: Journal) -> dict[str, Any]:
+def run_request(do: str, text: str, journal: Journal) -> dict[str, Any]:
     """Run a write, a read or a computation and return nodes and edges, rows or text, or an error."""
     random.seed(0)  # a replay gets the same random numbers
-    sys.stdin, sys.stdout = io.StringIO(), Printed()
+    sys.stdin, sys.stdout = io.StringIO(), LimitedOutput()
     sys.stderr = sys.stdout
     try:
         return {"write": _write, "read": _read, "compute": _compute}[do](text, journal)
@@ -326,46 +350,46 @@ def answer_request(do: str, text: str, journal: Journal) -> dict[str, Any]:
     except MemoryError:
         return {"error": "MemoryError: the statement needs more memory than it may have"}
     except BaseException as error:
-        return {"error": _explain(error, text)}
+        return {"error": _explain_error(error, text)}
 
 
 def _write(text: str, journal: Journal) -> dict[str, Any]:
     _run(text, journal, writing=True)
-    return accounts_of(journal)
+    return collect_changes(journal)
 
 
 def _read(text: str, journal: Journal) -> dict[str, Any]:
     result = _run(text, journal, writing=False).get("result", _MISSING)
     if result is _MISSING:
         raise RefusedValue("the statement must put what it found into a variable called result")
-    rows = _rows(result)
-    changed = accounts_of(journal)
+    rows = _result_rows(result)
+    changed = collect_changes(journal)
     if changed["nodes"] or changed["edges"]:
         raise RefusedValue("a read may not change the graph")
     return {"rows": rows}
 
 
 def _compute(text: str, journal: Journal) -> dict[str, Any]:
-    *body, last = ast.parse(text, FILE).body or [ast.Pass()]
+    *body, last = ast.parse(text, STATEMENT_FILE).body or [ast.Pass()]
     scope: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     value = None
     printed = sys.stdout
     if isinstance(last, ast.Expr):
-        exec(compile(ast.Module(list(body), []), FILE, "exec"), scope)
-        value = eval(compile(ast.Expression(last.value), FILE, "eval"), scope)
+        exec(compile(ast.Module(list(body), []), STATEMENT_FILE, "exec"), scope)
+        value = eval(compile(ast.Expression(last.value), STATEMENT_FILE, "eval"), scope)
     else:
-        exec(compile(text, FILE, "exec"), scope)
-    shown = printed.getvalue() if isinstance(printed, Printed) else ""
-    return {"text": shown if value is None else f"{shown}{value}"[: 2 * MAX_PRINTED]}
+        exec(compile(text, STATEMENT_FILE, "exec"), scope)
+    output = printed.getvalue() if isinstance(printed, LimitedOutput) else ""
+    return {"text": output if value is None else f"{output}{value}"[: 2 * MAX_PRINTED]}
 
 
 def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
     graph = journal.graph
-    myself = SimpleNamespace(G=graph)
+    namespace = SimpleNamespace(G=graph)
     scope: dict[str, Any] = {
-        "__name__": "__main__", "__builtins__": builtins, "G": graph, "nx": nx, "self": myself, **helpers(graph),
+        "__name__": "__main__", "__builtins__": builtins, "G": graph, "nx": nx, "self": namespace, **helpers(graph),
     }  # fmt: skip
-    code = compile(text, FILE, "exec")
+    code = compile(text, STATEMENT_FILE, "exec")
     journal.on = True
     exec(code, scope)
     if writing and (scope.get("G") is not graph or getattr(scope.get("self"), "G", graph) is not graph):
@@ -375,7 +399,7 @@ def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
     return scope
 
 
-def _rows(result: Any) -> list[Any]:
+def _result_rows(result: Any) -> list[Any]:
     """Convert a result to rows: one per item of a collection.
 
     A dictionary is one row, or pairs if its keys are not text. A single value is one row. Raises RefusedValue
@@ -386,8 +410,8 @@ def _rows(result: Any) -> list[Any]:
     if isinstance(result, nx.Graph):
         result = [fact_row(*edge) for edge in result.edges(data=True)]
     if isinstance(result, Mapping) and not isinstance(result, Set):  # the views of nodes and edges are both
-        simple = all(key is None or isinstance(key, str | int | float) for key in result)
-        result = [dict(result)] if simple else [[key, value] for key, value in result.items()]
+        has_plain_keys = all(key is None or isinstance(key, str | int | float) for key in result)
+        result = [dict(result)] if has_plain_keys else [[key, value] for key, value in result.items()]
     elif (
         isinstance(result, str | bytes)
         or not isinstance(result, Iterable)
@@ -396,29 +420,31 @@ def _rows(result: Any) -> list[Any]:
         result = [result.item() if getattr(result, "shape", None) == () else result]
     elif isinstance(result, set | frozenset):
         return list(json_value(result, "result", reading=True))
-    return [json_value(item, "a row of result", reading=True) for item in limited(result)]
+    return [json_value(item, "a row of result", reading=True) for item in limit_items(result)]
 
 
-def _explain(error: BaseException, text: str) -> str:
+def _explain_error(error: BaseException, text: str) -> str:
     """Format an error as its type, its message and the statement's line, without internal frames."""
     try:
         message = str(error.msg if isinstance(error, SyntaxError) else error)
-        line = error.lineno if isinstance(error, SyntaxError) else _line(error.__traceback__)
-        said = f"{type(error).__name__}: {message[:_MAX_MESSAGE]}" if message else type(error).__name__
+        line = error.lineno if isinstance(error, SyntaxError) else _statement_line(error.__traceback__)
+        message_line = (
+            f"{type(error).__name__}: {message[:_MAX_MESSAGE]}" if message else type(error).__name__
+        )
         lines = text.splitlines()
         return (
-            f"{said} (line {line}: {lines[line - 1].strip()[:200]})"
+            f"{message_line} (line {line}: {lines[line - 1].strip()[:200]})"
             if line and 0 < line <= len(lines)
-            else said
+            else message_line
         )
     except BaseException:
         return "the statement failed with an error that cannot be shown"
 
 
-def _line(traceback: TracebackType | None) -> int | None:
+def _statement_line(traceback: TracebackType | None) -> int | None:
     line = None
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == FILE:
+        if traceback.tb_frame.f_code.co_filename == STATEMENT_FILE:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
     return line

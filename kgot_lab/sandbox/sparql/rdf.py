@@ -14,7 +14,7 @@ described in the vocabulary of rdf:Statement (rdf:subject, rdf:predicate, rdf:ob
 its properties. The resource's IRI is derived from the edge's identity, and its key is <urn:kgot-meta:key>.
 Where RDF loses an order, it is recorded: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
 
-Triples in other forms can be read, too: see `contents_of`.
+Triples in other forms can be read, too: see `read_contents`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from itertools import chain, count
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote_to_bytes
 
-from kgot_lab.sandbox.worker.values import RefusedValue, free_id
+from kgot_lab.sandbox.worker.values import RefusedValue, unused_id
 
 RDF, RDFS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -53,18 +53,18 @@ INTEGER = f"{XSD}integer"
 DOUBLE = f"{XSD}double"
 BOOLEAN = f"{XSD}boolean"
 JSON = f"{RDF}JSON"
-_OURS = {TYPE, RDFS_LABEL, RESOURCE, STATEMENT, *DESCRIBING}
+_MAPPING_IRIS = {TYPE, RDFS_LABEL, RESOURCE, STATEMENT, *DESCRIBING}
 
 _LETTERS = "A-Za-z0-9\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u2c00-\u2fef\u3001-\ud7ff"  # of SPARQL's names
 _ENCODED = re.compile(rf"\A[-.]|\.\Z|[^{_LETTERS}.\-]")
 _UCS = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0001fffd"
 _CHAR = rf"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@{_UCS}]|%[0-9A-Fa-f]{{2}})"
 _HOST = rf"(?:[A-Za-z0-9\-._~!$&'()*+,;=@{_UCS}]|%[0-9A-Fa-f]{{2}})"
-_IRI = re.compile(
+_IRI_PATTERN = re.compile(
     rf"[a-z][a-z0-9+.\-]+:(?://{_HOST}*(?::[0-9]*)?(?:/{_CHAR}*)*|(?!//)(?:{_CHAR}|/)+)(?:\?(?:{_CHAR}|[/?])*)?(?:\#(?:{_CHAR}|[/?])*)?"
 )
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_INTEGER_PATTERN = re.compile(r"[+-]?[0-9]+")
+_NUMBER_PATTERN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INTEGERS = {
     XSD + name
     for name in (
@@ -74,7 +74,7 @@ _INTEGERS = {
 }
 
 
-_KEPT = 1 << 16  # names whose encoding is cached
+_CACHE_SIZE = 1 << 16  # names whose encoding is cached
 
 
 class Literal(NamedTuple):
@@ -93,15 +93,20 @@ EdgeIdentity = tuple[str, str, str, str]
 # --- names ---
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def iri_of(name: str) -> str:
     """Return the IRI of a name."""
-    if ":" in name and _IRI.fullmatch(name) and not name.startswith((NAMESPACE, META)) and name not in _OURS:
+    if (
+        ":" in name
+        and _IRI_PATTERN.fullmatch(name)
+        and not name.startswith((NAMESPACE, META))
+        and name not in _MAPPING_IRIS
+    ):
         return name
     return NAMESPACE + _ENCODED.sub(_escape, name)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def name_of(iri: str) -> str:
     """Return the name that an IRI encodes, or the IRI itself if it encodes none."""
     if not iri.startswith(NAMESPACE):
@@ -154,11 +159,11 @@ def value_of(literal: Literal) -> Any:
     text, datatype = literal
     if datatype == STRING:
         return text
-    if datatype in _INTEGERS and _WHOLE.fullmatch(text):
+    if datatype in _INTEGERS and _INTEGER_PATTERN.fullmatch(text):
         return int(text)
     if (
         datatype in (DOUBLE, f"{XSD}float", f"{XSD}decimal")
-        and _NUMBER.fullmatch(text)
+        and _NUMBER_PATTERN.fullmatch(text)
         and math.isfinite(number := float(text))
     ):
         return int(number) if datatype.endswith("decimal") and number == int(number) else number
@@ -166,7 +171,7 @@ def value_of(literal: Literal) -> Any:
         return text in ("true", "1")
     if datatype == JSON:
         try:
-            return json.loads(text, parse_constant=_no_number)
+            return json.loads(text, parse_constant=_refuse_number)
         except (ValueError, RecursionError):
             return text
     return text
@@ -177,28 +182,28 @@ def sorted_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _no_number(constant: str) -> NoReturn:
+def _refuse_number(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def _literals(value: Any) -> list[Literal]:
+def _value_literals(value: Any) -> list[Literal]:
     if (
         isinstance(value, list | tuple)
         and len(value) > 1
         and all(isinstance(item, str | int | float) for item in value)
     ):
-        different = len({sorted_json(item) for item in value}) == len(value)
-        if different and (all(isinstance(item, str) for item in value) or ordered_values(value)):
+        all_different = len({sorted_json(item) for item in value}) == len(value)
+        if all_different and (all(isinstance(item, str) for item in value) or is_sorted(value)):
             return [literal_of(item) for item in value]
     return [literal_of(value)]
 
 
-def ordered_values(values: Sequence[Any]) -> bool:
+def is_sorted(values: Sequence[Any]) -> bool:
     """Return whether values are in sorted order."""
-    return list(map(sort_place, values)) == sorted(map(sort_place, values))
+    return list(map(value_sort_key, values)) == sorted(map(value_sort_key, values))
 
 
-def sort_place(value: Any) -> tuple[int, Any, str]:
+def value_sort_key(value: Any) -> tuple[int, Any, str]:
     """Return the sort key of a value: booleans, numbers, texts, the rest."""
     kinds: tuple[type | tuple[type, ...], ...] = (bool, (int, float), str)
     rank = next((rank for rank, kind in enumerate(kinds) if isinstance(value, kind)), len(kinds))
@@ -214,12 +219,12 @@ def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[Rdf
     Raises RefusedValue for a value that is not JSON.
     """
     subject = iri_of(id)
-    triples: list[RdfTriple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [
+    result: list[RdfTriple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [
         (subject, TYPE, RESOURCE)
     ]
     if list(labels) != sorted(set(labels)):
-        triples.append((subject, LABELS, literal_of(list(labels))))
-    return [*triples, *_property_triples(subject, properties)]
+        result.append((subject, LABELS, literal_of(list(labels))))
+    return [*result, *_property_triples(subject, properties)]
 
 
 def edge_triples(source: str, type: str, target: str, edges: Mapping[str, Values]) -> list[RdfTriple]:
@@ -244,9 +249,9 @@ def edge_triples(source: str, type: str, target: str, edges: Mapping[str, Values
 def _property_triples(subject: str, properties: Values) -> Iterator[RdfTriple]:
     order = {}
     for name, value in properties.items():
-        literals, predicate = _literals(value), iri_of(name)
+        literals, predicate = _value_literals(value), iri_of(name)
         yield from ((subject, predicate, literal) for literal in literals)
-        if len(literals) > 1 and not ordered_values(value):
+        if len(literals) > 1 and not is_sorted(value):
             order[name] = list(value)
     if order:
         yield subject, ORDER, literal_of(order)
@@ -263,7 +268,7 @@ def _property_triples(subject: str, properties: Values) -> Iterator[RdfTriple]:
 # whenever the same triples are read.
 
 _FIRST, _REST, _NIL = f"{RDF}first", f"{RDF}rest", f"{RDF}nil"
-_MOST_ROUNDS = 32  # hops around a blank node that are used to distinguish it from others
+_MAX_ROUNDS = 32  # hops around a blank node that are used to distinguish it from others
 _Values = dict[str, Any]
 
 
@@ -277,7 +282,7 @@ class Contents(NamedTuple):
     edges: dict[EdgeIdentity, _Values]
 
 
-class _Element:
+class _ElementBuilder:
     """The data of a node or an edge collected so far while triples are read."""
 
     def __init__(self) -> None:
@@ -307,24 +312,25 @@ class _Element:
     def properties(self) -> _Values:
         """Return its properties by name, with several literals as a list in their recorded order."""
         order = self.order if isinstance(self.order, dict) else {}
-        return {name: _joined(self.literals[name], order.get(name)) for name in sorted(self.literals)}
+        return {name: _join_literals(self.literals[name], order.get(name)) for name in sorted(self.literals)}
 
 
-def _joined(literals: list[Literal], noted: Any) -> Any:
-    different = {sorted_json(value): value for value in map(value_of, literals)}
-    if len(different) == 1:
-        return next(iter(different.values()))
+def _join_literals(literals: list[Literal], recorded_order: Any) -> Any:
+    distinct = {sorted_json(value): value for value in map(value_of, literals)}
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
     items = chain.from_iterable(
-        value if isinstance(value, list) else [value] for value in sorted(different.values(), key=sort_place)
+        value if isinstance(value, list) else [value]
+        for value in sorted(distinct.values(), key=value_sort_key)
     )
     values = {sorted_json(item): item for item in items}
-    first = (
-        dict.fromkeys(text for text in map(sorted_json, noted) if text in values)
-        if isinstance(noted, list)
+    ordered = (
+        dict.fromkeys(text for text in map(sorted_json, recorded_order) if text in values)
+        if isinstance(recorded_order, list)
         else {}
     )
-    return [values[text] for text in first] + sorted(
-        (values[text] for text in values if text not in first), key=sort_place
+    return [values[text] for text in ordered] + sorted(
+        (values[text] for text in values if text not in ordered), key=value_sort_key
     )
 
 
@@ -333,7 +339,7 @@ def is_edge(predicate: str, object: Term) -> bool:
     return isinstance(object, str) and predicate != TYPE and predicate not in DESCRIBING
 
 
-def contents_of(triples: Iterable[RdfTriple]) -> Contents:
+def read_contents(triples: Iterable[RdfTriple]) -> Contents:
     """Return the nodes and edges that triples without blank nodes describe.
 
     Raises RefusedValue for a fact that is described only in part.
@@ -341,33 +347,35 @@ def contents_of(triples: Iterable[RdfTriple]) -> Contents:
     by_subject: dict[str, list[tuple[str, Term]]] = {}
     for subject, predicate, object in triples:
         by_subject.setdefault(subject, []).append((predicate, object))
-    nodes: dict[str, _Element] = {}
+    nodes: dict[str, _ElementBuilder] = {}
     groups: dict[tuple[str, str, str], list[tuple[str, str, _Values]]] = {}
     for subject, pairs in by_subject.items():
         if any(predicate in DESCRIBING for predicate, _ in pairs):
-            ends, key, properties = _described(subject, pairs)
+            ends, key, properties = _described_edge(subject, pairs)
             groups.setdefault(ends, []).append((subject, key, properties))
             continue
-        node = nodes.setdefault(name_of(subject), _Element())
+        node = nodes.setdefault(name_of(subject), _ElementBuilder())
         for predicate, object in pairs:
             if isinstance(object, str) and is_edge(predicate, object):
                 groups.setdefault((name_of(subject), predicate_name(predicate), name_of(object)), [])
             else:
                 node.take(predicate, object)
     for source, _, target in groups:
-        nodes.setdefault(source, _Element())
-        nodes.setdefault(target, _Element())
+        nodes.setdefault(source, _ElementBuilder())
+        nodes.setdefault(target, _ElementBuilder())
     edges = {
         (*ends, key): properties
         for ends, described in groups.items()
-        for key, properties in _keyed(ends, described).items()
+        for key, properties in _edges_by_key(ends, described).items()
     }
     return Contents({id: node.node() for id, node in nodes.items()}, edges)
 
 
-def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[str, str, str], str, _Values]:
+def _described_edge(
+    subject: str, pairs: Iterable[tuple[str, Term]]
+) -> tuple[tuple[str, str, str], str, _Values]:
     """Return the ends, key and properties of the edge that a resource describes."""
-    edge, key = _Element(), ""
+    edge, key = _ElementBuilder(), ""
     for predicate, object in pairs:
         if predicate == KEY:
             key = object.text if isinstance(object, Literal) else name_of(object)
@@ -380,8 +388,8 @@ def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[s
                 if isinstance(object, Literal) or predicate in DESCRIBING
                 else Literal(name_of(object)),
             )
-    given = [edge.ends.get(predicate, []) for predicate in DESCRIBING]
-    source, type, target = (ends[0] if len(ends) == 1 else Literal("") for ends in given)
+    parts = [edge.ends.get(predicate, []) for predicate in DESCRIBING]
+    source, type, target = (ends[0] if len(ends) == 1 else Literal("") for ends in parts)
     if (
         isinstance(source, Literal)
         or isinstance(type, Literal)
@@ -395,22 +403,26 @@ def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[s
     return (name_of(source), predicate_name(type), name_of(target)), key, edge.properties()
 
 
-def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, _Values]]) -> dict[str, _Values]:
+def _edges_by_key(
+    ends: tuple[str, str, str], described: list[tuple[str, str, _Values]]
+) -> dict[str, _Values]:
     """Return the properties of parallel edges by key.
 
     Those under their own IRI come first. Others are merged in, under a new key if they disagree.
     """
     edges: dict[str, _Values] = {} if described else {"": {}}
-    others = []
+    unkeyed = []
     for subject, key, properties in described:
         if subject == edge_iri((*ends, key)):
             edges[key] = properties
         else:
-            others.append((key, sorted_json(properties), properties))
-    for key, _, properties in sorted(others, key=lambda other: other[:2]):
+            unkeyed.append((key, sorted_json(properties), properties))
+    for key, _, properties in sorted(unkeyed, key=lambda other: other[:2]):
         keys = chain((key,), (f"{key}.{number}" if key else str(number) for number in count(2)))
-        own = next(each for each in keys if each not in edges or _agree(edges[each], properties))
-        edges[own] = {**edges.get(own, {}), **properties}
+        free_key = next(
+            candidate for candidate in keys if candidate not in edges or _agree(edges[candidate], properties)
+        )
+        edges[free_key] = {**edges.get(free_key, {}), **properties}
     return edges
 
 
@@ -421,14 +433,14 @@ def _agree(one: _Values, other: _Values) -> bool:
 # --- lists and blank nodes ---
 
 
-def with_names(
+def name_blank_nodes(
     triples: Iterable[RdfTriple], taken: Callable[[str], bool] = lambda name: False
 ) -> list[RdfTriple]:
     """Replace RDF lists of literals by properties and blank nodes by ids.
 
     None of the ids is among those taken elsewhere.
     """
-    triples = _without_lists(list(triples))
+    triples = _replace_rdf_lists(list(triples))
     objects = {object for _, _, object in triples if isinstance(object, str)}
     descriptions = {subject for subject, predicate, _ in triples if predicate in DESCRIBING} - objects
     blanks = {
@@ -439,7 +451,7 @@ def with_names(
     }
     if not blanks - descriptions:
         return triples
-    names = _Taken(taken)
+    names = _TakenNames(taken)
     names.update(
         name_of(term)
         for triple in triples
@@ -449,19 +461,22 @@ def with_names(
     about: dict[str, list[RdfTriple]] = {}
     for triple in triples:
         about.setdefault(triple[0], []).append(triple)
-    colours, new = _colours(triples, blanks), {}
-    for blank in sorted(blanks - descriptions, key=lambda blank: (colours[blank], blank)):
-        node = _Element()
+    signatures, names_by_blank = _blank_node_signatures(triples, blanks), {}
+    for blank in sorted(blanks - descriptions, key=lambda blank: (signatures[blank], blank)):
+        node = _ElementBuilder()
         for _, predicate, object in sorted(about.get(blank, ()), key=repr):
             if isinstance(object, Literal) or (predicate == TYPE and not object.startswith("_:")):
                 node.take(predicate, object)
-        name = free_id(*node.node(), names)
+        name = unused_id(*node.node(), names)
         names.add(name)
-        new[blank] = iri_of(name)
-    return [(new.get(s, s), p, new.get(o, o) if isinstance(o, str) else o) for s, p, o in triples]
+        names_by_blank[blank] = iri_of(name)
+    return [
+        (names_by_blank.get(s, s), p, names_by_blank.get(o, o) if isinstance(o, str) else o)
+        for s, p, o in triples
+    ]
 
 
-class _Taken(set[str]):
+class _TakenNames(set[str]):
     """The names that are taken, here or elsewhere."""
 
     def __init__(self, elsewhere: Callable[[str], bool]):
@@ -472,29 +487,35 @@ class _Taken(set[str]):
         return super().__contains__(name) or self.elsewhere(str(name))
 
 
-def _colours(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, str]:
+def _blank_node_signatures(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, str]:
     """Return a text for each blank node that depends on the triples around it but not on its label."""
-    colours, different = dict.fromkeys(blanks, ""), 1
-    told = [triple for triple in triples if triple[0] in colours or triple[2] in colours]
-    for _ in range(_MOST_ROUNDS):
-        signs: dict[str, list[str]] = {blank: [] for blank in colours}
-        for subject, predicate, object in told:
-            for one, way, other in ((subject, ">", object), (object, "<", subject)):
-                if isinstance(one, str) and one in signs:
-                    signs[one].append(
-                        repr((way, predicate, colours.get(other, other) if isinstance(other, str) else other))
+    signatures, distinct_count = dict.fromkeys(blanks, ""), 1
+    relevant = [triple for triple in triples if triple[0] in signatures or triple[2] in signatures]
+    for _ in range(_MAX_ROUNDS):
+        surroundings: dict[str, list[str]] = {blank: [] for blank in signatures}
+        for subject, predicate, object in relevant:
+            for end, direction, other in ((subject, ">", object), (object, "<", subject)):
+                if isinstance(end, str) and end in surroundings:
+                    surroundings[end].append(
+                        repr(
+                            (
+                                direction,
+                                predicate,
+                                signatures.get(other, other) if isinstance(other, str) else other,
+                            )
+                        )
                     )
-        colours = {
-            blank: hashlib.sha256(repr((colours[blank], sorted(signs[blank]))).encode()).hexdigest()
-            for blank in colours
+        signatures = {
+            blank: hashlib.sha256(repr((signatures[blank], sorted(surroundings[blank]))).encode()).hexdigest()
+            for blank in signatures
         }
-        if len(set(colours.values())) == different:
+        if len(set(signatures.values())) == distinct_count:
             break
-        different = len(set(colours.values()))
-    return colours
+        distinct_count = len(set(signatures.values()))
+    return signatures
 
 
-def _without_lists(triples: list[RdfTriple]) -> list[RdfTriple]:
+def _replace_rdf_lists(triples: list[RdfTriple]) -> list[RdfTriple]:
     """Replace RDF lists that contain only literals by list literals."""
     cells: dict[str, dict[str, Term]] = {}
     for subject, predicate, object in triples:
@@ -503,16 +524,16 @@ def _without_lists(triples: list[RdfTriple]) -> list[RdfTriple]:
     cells = {blank: cell for blank, cell in cells.items() if cell.keys() == {_FIRST, _REST}}
     tails = {cell[_REST] for cell in cells.values()}
     lists: dict[str, Term] = {_NIL: literal_of([])}
-    gone: set[str] = set()
+    removed: set[str] = set()
     for head in [cell for cell in cells if cell not in tails]:
-        passed, at = dict[str, Any](), head
-        while at in cells and at not in passed:
+        items, at = dict[str, Any](), head
+        while at in cells and at not in items:
             first, rest = cells[at][_FIRST], cells[at][_REST]
             if isinstance(first, str) or isinstance(rest, Literal):
                 break
-            passed[at], at = value_of(first), rest
+            items[at], at = value_of(first), rest
         if at == _NIL:
-            lists[head] = literal_of(list(passed.values()))
-            gone.update(passed)
-    kept = ((s, p, o) for s, p, o in triples if s not in gone)
-    return [(s, p, lists.get(o, o) if isinstance(o, str) and p != _REST else o) for s, p, o in kept]
+            lists[head] = literal_of(list(items.values()))
+            removed.update(items)
+    remaining = ((s, p, o) for s, p, o in triples if s not in removed)
+    return [(s, p, lists.get(o, o) if isinstance(o, str) and p != _REST else o) for s, p, o in remaining]

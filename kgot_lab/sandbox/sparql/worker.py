@@ -22,27 +22,27 @@ from kgot_lab.sandbox.sparql.rdf import (
     Literal,
     RdfTriple,
     Term,
-    contents_of,
     edge_triples,
     iri_of,
     is_edge,
+    name_blank_nodes,
     name_of,
     node_triples,
     predicate_name,
+    read_contents,
     sorted_json,
-    with_names,
 )
 from kgot_lab.sandbox.sparql.statements import (
-    checked_statement,
-    explained,
+    check_statement,
+    format_engine_error,
     has_word,
     only_adds,
-    respelled,
+    respell_names,
     rows_of_triples,
     solution_rows,
 )
 from kgot_lab.sandbox.worker.fork_server import serve
-from kgot_lab.sandbox.worker.values import Account, RefusedValue
+from kgot_lab.sandbox.worker.values import ElementChange, RefusedValue
 
 if TYPE_CHECKING:
     import pyoxigraph as ox
@@ -64,40 +64,42 @@ class Triples(Protocol):
     def has(self, triple: RdfTriple) -> bool: ...
 
 
-def of_node(triple: RdfTriple) -> bool:
+def is_node_triple(triple: RdfTriple) -> bool:
     """Return whether a triple about a node belongs to the node and is not an edge."""
     return not is_edge(triple[1], triple[2])
 
 
-def group_triples(triples: Triples, group: Group) -> list[RdfTriple]:
+def edge_group_triples(triples: Triples, group: Group) -> list[RdfTriple]:
     """Return the triples of all edges of one type from one node to another."""
     return [
-        *filter(triples.has, [_plain(group)]),
-        *chain.from_iterable(map(triples.about, _descriptions(triples, group))),
+        *filter(triples.has, [_plain_triple(group)]),
+        *chain.from_iterable(map(triples.about, _describing_resources(triples, group))),
     ]
 
 
-def _plain(group: Group) -> RdfTriple:
+def _plain_triple(group: Group) -> RdfTriple:
     return iri_of(group[0]), iri_of(group[1]), iri_of(group[2])
 
 
-def _descriptions(triples: Triples, group: Group) -> list[str]:
+def _describing_resources(triples: Triples, group: Group) -> list[str]:
     """Return the resources that describe edges.
 
     Both ends are searched alternately, so that a hub at one of them does not matter.
     """
     source, type, target = map(iri_of, group)
     from_source, from_target = triples.subjects(SUBJECT, source), triples.subjects(OBJECT, target)
-    found, others = list[str](), list[str]()
+    candidates, others = list[str](), list[str]()
     for one in from_source:
-        found.append(one)
+        candidates.append(one)
         other = next(from_target, "")
         if not other:
-            found = others
+            candidates = others
             break
         others.append(other)
-    wanted = (SUBJECT, source), (PREDICATE, type), (OBJECT, target)
-    return [one for one in found if all(triples.has((one, predicate, end)) for predicate, end in wanted)]
+    required = (SUBJECT, source), (PREDICATE, type), (OBJECT, target)
+    return [
+        one for one in candidates if all(triples.has((one, predicate, end)) for predicate, end in required)
+    ]
 
 
 class TripleChange:
@@ -118,24 +120,24 @@ class TripleChange:
         for triple in chain(added, self.removed):
             self._touch(*triple)
         for resource in self.resources:
-            for ends in (_ends(before.about(resource)), _ends(self.after(resource))):
+            for ends in (_described_edge(before.about(resource)), _described_edge(self.after(resource))):
                 if ends is not None:
                     self.groups.setdefault(ends, [])
-        self.known = {group: _descriptions(before, group) for group in self.groups}
+        self.known = {group: _describing_resources(before, group) for group in self.groups}
 
     def _touch(self, subject: str, predicate: str, object: str | Literal) -> None:
         if subject.startswith(EDGE_IRI) or subject in self.described:
             self.resources[subject] = None
-            named = [object] if predicate in (SUBJECT, OBJECT) and isinstance(object, str) else []
+            iris = [object] if predicate in (SUBJECT, OBJECT) and isinstance(object, str) else []
         elif isinstance(object, str) and is_edge(predicate, object):
-            named = [subject, object]
-            plain = self.groups.setdefault((name_of(subject), predicate_name(predicate), name_of(object)), [])
-            plain += (
+            iris = [subject, object]
+            added = self.groups.setdefault((name_of(subject), predicate_name(predicate), name_of(object)), [])
+            added += (
                 [(subject, predicate, object)] if (subject, predicate, object) not in self.removed else []
             )
         else:
-            named = [subject]
-        for iri in named:
+            iris = [subject]
+        for iri in iris:
             self.spellings.setdefault(name_of(iri), {iri_of(name_of(iri)): None})[iri] = None
 
     def after(self, subject: str) -> list[RdfTriple]:
@@ -145,84 +147,90 @@ class TripleChange:
             *self.added.get(subject, ()),
         ]
 
-    def claims(self) -> dict[str, list[Account]]:
+    def claims(self) -> dict[str, list[ElementChange]]:
         """Return the touched nodes and edges that differ, as claims.
 
         Raises RefusedValue if the graph cannot represent the new triples.
         """
-        before, after = contents_of(self._part_before()), contents_of(self._part_after())
-        nodes = [claim for name in self.spellings for claim in self._node(name, before, after)]
-        gone = [list(identity) for identity in before.edges if identity not in after.edges]
-        came = [
+        before, after = read_contents(self._touched_before()), read_contents(self._touched_after())
+        nodes = [
+            node_change for name in self.spellings for node_change in self._node_changes(name, before, after)
+        ]
+        removed_edges = [list(identity) for identity in before.edges if identity not in after.edges]
+        new_edges = [
             [*identity, values]
             for identity, values in after.edges.items()
-            if _differ(before.edges.get(identity), values)
+            if _differs(before.edges.get(identity), values)
         ]
-        for _, type, *_ in came:
+        for _, type, *_ in new_edges:
             _require_name("a relation", str(type))
-        return {"nodes": nodes, "edges": [*gone, *came]}
+        return {"nodes": nodes, "edges": [*removed_edges, *new_edges]}
 
-    def _node(self, name: str, before: Contents, after: Contents) -> Iterator[Account]:
-        now = after.nodes.get(name) or (([], {}) if self._connected(name) else None)
-        if now is None:
+    def _node_changes(self, name: str, before: Contents, after: Contents) -> Iterator[ElementChange]:
+        current = after.nodes.get(name) or (([], {}) if self._is_connected(name) else None)
+        if current is None:
             yield from [[name]] if name in before.nodes else []
-        elif _differ(before.nodes.get(name), now):
+        elif _differs(before.nodes.get(name), current):
             _require_name("a node", name)
-            for label in now[0]:
+            for label in current[0]:
                 _require_name("a label", label)
-            yield [name, *now]
+            yield [name, *current]
 
-    def _part_before(self) -> Iterator[RdfTriple]:
+    def _touched_before(self) -> Iterator[RdfTriple]:
         """Yield the triples of the touched nodes and edges before the change."""
         for name in self.spellings:
-            yield from filter(of_node, self.before.about(iri_of(name)))
+            yield from filter(is_node_triple, self.before.about(iri_of(name)))
         for group, resources in self.known.items():
-            yield from filter(self.before.has, [_plain(group)])
+            yield from filter(self.before.has, [_plain_triple(group)])
             yield from chain.from_iterable(map(self.before.about, resources))
 
-    def _part_after(self) -> Iterator[RdfTriple]:
+    def _touched_after(self) -> Iterator[RdfTriple]:
         """Yield the triples of the touched nodes and edges after the change.
 
         A described fact is removed if it or a part of its description is.
         """
         for iris in self.spellings.values():
-            yield from filter(of_node, chain.from_iterable(map(self.after, iris)))
+            yield from filter(is_node_triple, chain.from_iterable(map(self.after, iris)))
         for group, added in self.groups.items():
             yield from added
             yield from (
-                plain for plain in [_plain(group)] if plain not in self.removed and self.before.has(plain)
+                plain
+                for plain in [_plain_triple(group)]
+                if plain not in self.removed and self.before.has(plain)
             )
         for resource in dict.fromkeys(chain(*self.known.values(), self.resources)):
             triples = self.after(resource)
-            ends = _ends(triples)
-            goes = ends is None or (_plain(ends) in self.removed and not self.groups[ends])
-            if resource in self.described or not goes:
+            ends = _described_edge(triples)
+            is_removed = ends is None or (_plain_triple(ends) in self.removed and not self.groups[ends])
+            if resource in self.described or not is_removed:
                 yield from triples
 
-    def _connected(self, name: str) -> bool:
+    def _is_connected(self, name: str) -> bool:
         """Return whether an edge that existed before and still does names a node."""
         iri = iri_of(name)
-        there = chain(
+        edges_left = chain(
             self.before.about(iri),
             (triple for triple in self.before.naming(iri) if not triple[0].startswith(EDGE_IRI)),
         )
-        return any(is_edge(triple[1], triple[2]) and triple not in self.removed for triple in there)
+        return any(is_edge(triple[1], triple[2]) and triple not in self.removed for triple in edges_left)
 
 
-def _ends(triples: Iterable[RdfTriple]) -> Group | None:
+def _described_edge(triples: Iterable[RdfTriple]) -> Group | None:
     """Return the ends of the edge that triples describe, or None if they do not describe one."""
-    found = {
+    parts = {
         predicate: object
         for _, predicate, object in triples
         if predicate in DESCRIBING and isinstance(object, str)
     }
-    whole = len(found) == len(DESCRIBING)
+    is_complete = len(parts) == len(DESCRIBING)
     return (
-        (name_of(found[SUBJECT]), predicate_name(found[PREDICATE]), name_of(found[OBJECT])) if whole else None
+        (name_of(parts[SUBJECT]), predicate_name(parts[PREDICATE]), name_of(parts[OBJECT]))
+        if is_complete
+        else None
     )
 
 
-def _differ(one: Any, other: Any) -> bool:
+def _differs(one: Any, other: Any) -> bool:
     return one is None or sorted_json(one) != sorted_json(other)
 
 
@@ -246,7 +254,7 @@ class SparqlGraph:
         """Remove everything."""
         self.store = self.ox.Store()
 
-    def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
+    def put(self, nodes: Iterable[ElementChange], edges: Iterable[ElementChange]) -> None:
         """Apply claims to the graph."""
         groups: dict[Group, dict[str, list[Any]]] = {}
         for source, type, target, key, *properties in edges:
@@ -254,24 +262,28 @@ class SparqlGraph:
         if len(self.store):
             self._replace(nodes, groups)
             return
-        said = [triple for claim in nodes if len(claim) == 3 for triple in node_triples(*claim)]
+        triples = [
+            triple for node_change in nodes if len(node_change) == 3 for triple in node_triples(*node_change)
+        ]
         for group, changed in groups.items():
-            said += edge_triples(*group, _there(changed))
-        self.store.extend(map(self._quad, said))
+            triples += edge_triples(*group, _existing_properties(changed))
+        self.store.extend(map(self._quad, triples))
 
-    def _replace(self, nodes: Iterable[Account], groups: dict[Group, dict[str, list[Any]]]) -> None:
-        old, new = dict[RdfTriple, None](), dict[RdfTriple, None]()
-        for claim in nodes:
-            old.update(dict.fromkeys(filter(of_node, self.about(iri_of(claim[0])))))
-            new.update(dict.fromkeys(node_triples(*claim) if len(claim) == 3 else ()))
+    def _replace(self, nodes: Iterable[ElementChange], groups: dict[Group, dict[str, list[Any]]]) -> None:
+        removed, added = dict[RdfTriple, None](), dict[RdfTriple, None]()
+        for node_change in nodes:
+            removed.update(dict.fromkeys(filter(is_node_triple, self.about(iri_of(node_change[0])))))
+            added.update(dict.fromkeys(node_triples(*node_change) if len(node_change) == 3 else ()))
         for group, changed in groups.items():
-            told = group_triples(self, group)
-            edges = {identity[3]: [properties] for identity, properties in contents_of(told).edges.items()}
-            old.update(dict.fromkeys(told))
-            new.update(dict.fromkeys(edge_triples(*group, _there(edges | changed))))
-        for triple in old.keys() - new.keys():
+            current = edge_group_triples(self, group)
+            edges = {
+                identity[3]: [properties] for identity, properties in read_contents(current).edges.items()
+            }
+            removed.update(dict.fromkeys(current))
+            added.update(dict.fromkeys(edge_triples(*group, _existing_properties(edges | changed))))
+        for triple in removed.keys() - added.keys():
             self.store.remove(self._quad(triple))
-        self.store.extend(self._quad(triple) for triple in new if triple not in old)
+        self.store.extend(self._quad(triple) for triple in added if triple not in removed)
 
     # --- queries ---
 
@@ -305,10 +317,10 @@ class SparqlGraph:
         Returns nodes and edges, or rows, or an error.
         """
         try:
-            found = checked_statement(do, text) if do in ("read", "write") else []
+            found = check_statement(do, text) if do in ("read", "write") else []
         except RefusedValue as refusal:
             return {"error": str(refusal)}
-        statement = respelled(found)
+        statement = respell_names(found)
         try:
             if do == "write":
                 return self._write(statement, adds=only_adds(found))
@@ -320,7 +332,7 @@ class SparqlGraph:
         except MemoryError:
             return {"error": "the statement needs more memory than it may have"}
         except (SyntaxError, ValueError, OSError) as error:
-            return {"error": explained(str(error), statement)}
+            return {"error": format_engine_error(str(error), statement)}
 
     def _rows(self, statement: str, *, in_order: bool) -> list[Any]:
         result = self.store.query(statement, prefixes=PREFIXES)
@@ -337,37 +349,37 @@ class SparqlGraph:
 
     def _write(self, statement: str, *, adds: bool) -> dict[str, Any]:
         if adds:
-            apart = self.ox.Store()
-            apart.update(statement, prefixes=PREFIXES)
-            added: list[ox.Quad] = [quad for quad in apart if quad not in self.store]
+            empty_store = self.ox.Store()
+            empty_store.update(statement, prefixes=PREFIXES)
+            added: list[ox.Quad] = [quad for quad in empty_store if quad not in self.store]
             removed: list[ox.Quad] = []
         else:
-            added, removed = self._run(statement)
+            added, removed = self._run_update(statement)
         # the engine lists the newest first
-        told = with_names(map(self._triple, reversed(added)), self._taken)
-        return dict(TripleChange(self, told, map(self._triple, removed)).claims())
+        added_triples = name_blank_nodes(map(self._triple, reversed(added)), self._is_taken)
+        return dict(TripleChange(self, added_triples, map(self._triple, removed)).claims())
 
-    def _run(self, statement: str) -> tuple[list[ox.Quad], list[ox.Quad]]:
+    def _run_update(self, statement: str) -> tuple[list[ox.Quad], list[ox.Quad]]:
         """Return what an update adds and removes, and restore the graph."""
-        before = self._lines()
+        before = self._dump_lines()
         self.store.update(statement, prefixes=PREFIXES)
-        after = self._lines()
-        kept = set(before).intersection(after)
-        added, removed = self._quads(after, kept), self._quads(before, kept)
+        after = self._dump_lines()
+        unchanged = set(before).intersection(after)
+        added, removed = self._parse_quads(after, unchanged), self._parse_quads(before, unchanged)
         for quad in added:
             self.store.remove(quad)
         self.store.extend(removed)
         return added, removed
 
-    def _lines(self) -> list[bytes]:
+    def _dump_lines(self) -> list[bytes]:
         dump = self.store.dump(format=self.ox.RdfFormat.N_TRIPLES, from_graph=self.ox.DefaultGraph())
         return (dump or b"").split(b"\n")
 
-    def _quads(self, lines: list[bytes], kept: set[bytes]) -> list[ox.Quad]:
-        text = b"\n".join(line for line in lines if line not in kept)
+    def _parse_quads(self, lines: list[bytes], excluded: set[bytes]) -> list[ox.Quad]:
+        text = b"\n".join(line for line in lines if line not in excluded)
         return list(self.ox.parse(input=text, format=self.ox.RdfFormat.N_TRIPLES))
 
-    def _taken(self, name: str) -> bool:
+    def _is_taken(self, name: str) -> bool:
         iri = iri_of(name)
         return any(True for _ in self.about(iri)) or any(True for _ in self.naming(iri))
 
@@ -390,15 +402,17 @@ class SparqlGraph:
 
     def _quad(self, triple: RdfTriple) -> ox.Quad:
         subject, predicate, object = triple
-        return self.ox.Quad(self.ox.NamedNode(subject), self.ox.NamedNode(predicate), self._node(object))
+        return self.ox.Quad(
+            self.ox.NamedNode(subject), self.ox.NamedNode(predicate), self._object_node(object)
+        )
 
-    def _node(self, term: Term) -> ox.NamedNode | ox.Literal:
+    def _object_node(self, term: Term) -> ox.NamedNode | ox.Literal:
         if isinstance(term, str):
             return self.ox.NamedNode(term)
         return self.ox.Literal(term.text, datatype=self.ox.NamedNode(term.datatype))
 
 
-def _there(edges: dict[str, list[Any]]) -> dict[str, Any]:
+def _existing_properties(edges: dict[str, list[Any]]) -> dict[str, Any]:
     """Return the properties of the existing edges, by key."""
     return {key: properties[0] for key, properties in edges.items() if properties}
 

@@ -23,11 +23,11 @@ from typing import Any, Protocol
 
 from kgot_lab.sandbox.worker import seccomp
 
-REPLIED, TIMED_OUT, TOO_LONG, CRASHED, READY = b"=", b"t", b"o", b"x", b"!"
-RESULT = 3  # the only descriptor a statement has
+REPLIED, TIMED_OUT, TOO_LARGE, CRASHED, READY = b"=", b"t", b"o", b"x", b"!"
+RESULT_DESCRIPTOR = 3  # the only descriptor a statement has
 
 
-class Holder(Protocol):
+class StatementGraph(Protocol):
     """A graph for the statements of one language.
 
     Nodes and edges are claims, as in `claims`.
@@ -40,33 +40,35 @@ class Holder(Protocol):
     ) -> dict[str, Any]: ...  # in a fork that ends with it: nodes and edges, rows, text, or error
 
 
-def serve(holder: Holder) -> None:
+def serve(graph: StatementGraph) -> None:
     """Serve requests from standard input until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    withdraw()
-    instructions = seccomp.program() if sys.platform == "linux" else None
+    drop_privileges()
+    instructions = seccomp.filter_program() if sys.platform == "linux" else None
     gc.disable()
-    send(READY)
-    while (request := receive()) is not None:
+    send_reply(READY)
+    while (request := receive_request()) is not None:
         if request.get("clear"):
-            holder.clear()
-        holder.put(request.get("nodes", ()), request.get("edges", ()))
+            graph.clear()
+        graph.put(request.get("nodes", ()), request.get("edges", ()))
         if "do" in request:
             gc.freeze()  # the garbage collector of a fork must not write to every page of the graph
-            send(*_run_in_fork(request, holder, instructions))
+            send_reply(*_run_in_fork(request, graph, instructions))
         else:
-            send(READY)
+            send_reply(READY)
 
 
-def withdraw() -> None:
+def drop_privileges() -> None:
     """Switch to the user that the environment names, if any, and hide this process's memory from others."""
     if user := os.environ.pop("RUN_AS", ""):
-        seccomp.become(int(user))
+        seccomp.switch_user(int(user))
     if sys.platform == "linux":
         seccomp.hide_memory()
 
 
-def _run_in_fork(request: dict[str, Any], holder: Holder, instructions: bytes | None) -> tuple[bytes, bytes]:
+def _run_in_fork(
+    request: dict[str, Any], graph: StatementGraph, instructions: bytes | None
+) -> tuple[bytes, bytes]:
     """Run a statement in a fork that can only write its result, and return the outcome and the output."""
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     reading, writing = os.pipe()
@@ -77,26 +79,28 @@ def _run_in_fork(request: dict[str, Any], holder: Holder, instructions: bytes | 
                 seccomp.die_with(parent)
             _confine(writing, request, peak_kb, instructions)
             gc.enable()
-            reply = holder.answer(request["do"], request["statement"])
-            _write_all(RESULT, json.dumps(reply, ensure_ascii=False, allow_nan=False).encode())
+            reply = graph.answer(request["do"], request["statement"])
+            _write_all(RESULT_DESCRIPTOR, json.dumps(reply, ensure_ascii=False, allow_nan=False).encode())
         except BaseException as error:
-            detail = error.strerror if isinstance(error, OSError) else type(error).__name__
-            _write_all(RESULT, json.dumps({"error": f"no result could be told: {detail}"}).encode())
+            reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+            _write_all(
+                RESULT_DESCRIPTOR, json.dumps({"error": f"no result could be told: {reason}"}).encode()
+            )
         finally:
             os._exit(0)
     os.close(writing)
     try:
-        return _await(child, reading, time.monotonic() + request["seconds"], request["bytes"])
+        return _await_result(child, reading, time.monotonic() + request["seconds"], request["bytes"])
     finally:
         os.close(reading)
 
 
 def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: bytes | None) -> None:
     """Restrict this process to one descriptor, little memory and time, and few system calls."""
-    if writing != RESULT:
-        os.dup2(writing, RESULT)
-    os.closerange(0, RESULT)
-    os.closerange(RESULT + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    if writing != RESULT_DESCRIPTOR:
+        os.dup2(writing, RESULT_DESCRIPTOR)
+    os.closerange(0, RESULT_DESCRIPTOR)
+    os.closerange(RESULT_DESCRIPTOR + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     seconds = math.ceil(request["seconds"]) + 1
     limits = {
         "CPU": seconds,
@@ -107,67 +111,67 @@ def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: 
         "NPROC": 0,
         "MEMLOCK": 0,
     }
-    for name, most in limits.items():
+    for name, limit in limits.items():
         if instructions is not None or name in ("CPU", "FSIZE", "CORE"):  # not all systems know the others
             kind = getattr(resource, f"RLIMIT_{name}")
             # the limits of this machine may be lower, and cannot be raised
-            allowed = resource.getrlimit(kind)[1]
-            most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
-            resource.setrlimit(kind, (most, most))
+            hard_limit = resource.getrlimit(kind)[1]
+            limit = limit if hard_limit == resource.RLIM_INFINITY else min(limit, hard_limit)
+            resource.setrlimit(kind, (limit, limit))
     if instructions is not None:
-        seccomp.confine(instructions)
+        seccomp.install_filter(instructions)
 
 
-def _await(child: int, reading: int, deadline: float, most: int) -> tuple[bytes, bytes]:
-    chunks, size, how = [], 0, REPLIED
+def _await_result(child: int, reading: int, deadline: float, max_bytes: int) -> tuple[bytes, bytes]:
+    chunks, size, outcome = [], 0, REPLIED
     poll = select.poll()
     poll.register(reading, select.POLLIN)
     while True:
-        left = deadline - time.monotonic()
-        if left <= 0 or not poll.poll(left * 1000):
-            how = TIMED_OUT
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or not poll.poll(remaining * 1000):
+            outcome = TIMED_OUT
             break
         chunk = os.read(reading, 1 << 16)
         if not chunk:
             break
         chunks.append(chunk)
         size += len(chunk)
-        if size > most:
-            how = TOO_LONG
+        if size > max_bytes:
+            outcome = TOO_LARGE
             break
-    status = _reap(child, how, deadline)
-    if how == REPLIED and (not chunks or os.WIFSIGNALED(status)):
+    status = _reap(child, outcome, deadline)
+    if outcome == REPLIED and (not chunks or os.WIFSIGNALED(status)):
         signal_number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         return (
             (TIMED_OUT, b"")
             if signal_number in (signal.SIGXCPU, signal.SIGKILL)
             else (CRASHED, str(signal_number).encode())
         )
-    return how, b"".join(chunks) if how == REPLIED else b""
+    return outcome, b"".join(chunks) if outcome == REPLIED else b""
 
 
-def _reap(child: int, how: bytes, deadline: float) -> int:
+def _reap(child: int, outcome: bytes, deadline: float) -> int:
     """Wait until the deadline for a child that closed its result, and then kill it.
 
     A child that misbehaved is killed at once.
     """
-    pause = 0.0001
-    while how == REPLIED and time.monotonic() < deadline:
+    delay = 0.0001
+    while outcome == REPLIED and time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return status
-        time.sleep(pause)
-        pause = min(0.01, 2 * pause)
+        time.sleep(delay)
+        delay = min(0.01, 2 * delay)
     os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1]
 
 
-def receive() -> dict[str, Any] | None:
+def receive_request() -> dict[str, Any] | None:
     """Read the next request, or None at the end."""
-    head = _read_all(4)
-    if not head:
+    header = _read_all(4)
+    if not header:
         return None
-    request: dict[str, Any] = json.loads(_read_all(struct.unpack(">I", head)[0]))
+    request: dict[str, Any] = json.loads(_read_all(struct.unpack(">I", header)[0]))
     return request
 
 
@@ -182,9 +186,9 @@ def _read_all(size: int) -> bytes:
     return b"".join(chunks)
 
 
-def send(how: bytes, payload: bytes = b"") -> None:
+def send_reply(outcome: bytes, payload: bytes = b"") -> None:
     """Send a reply: the outcome and the output."""
-    _write_all(1, struct.pack(">I", len(payload) + 1) + how + payload)
+    _write_all(1, struct.pack(">I", len(payload) + 1) + outcome + payload)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

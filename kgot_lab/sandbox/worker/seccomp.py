@@ -59,25 +59,27 @@ _ENGINE_MACHINES = {
     "aarch64": (_ENGINE_AARCH64, (220, 435, 167, 131), 277),
 }
 _PR_SET_NAME, _CLONE_THREAD = 15, 0x00010000
-_LOCKS = (5, 6, 7, 36, 37, 38)  # fcntl's GETLK, SETLK, SETLKW, and those of open files
+_FCNTL_LOCKS = (5, 6, 7, 36, 37, 38)  # fcntl's GETLK, SETLK, SETLKW, and those of open files
 # architecture token, allowed calls, and the numbers of fcntl, ioctl and prlimit64, whose arguments decide
 _MACHINES = {"x86_64": (0xC000003E, _X86_64, (72, 16, 302)), "aarch64": (0xC00000B7, _AARCH64, (25, 29, 261))}
 # DUPFD, GETFD, SETFD, GETFL, SETFL, DUPFD_CLOEXEC, GETPIPE_SZ; not SETOWN and SETSIG, which could signal the
 # worker
-_FCNTL = (0, 1, 2, 3, 4, 1030, 1032)
-_IOCTL = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONCLEX, FIOCLEX
+_FCNTL_COMMANDS = (0, 1, 2, 3, 4, 1030, 1032)
+_IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONCLEX, FIOCLEX
 _X32 = 0x40000000
 
 # BPF_LD|W|ABS; BPF_JMP and JEQ|K, JGE|K, JSET|K; BPF_RET|K
-_LOAD, _EQUALS, _AT_LEAST, _HAS, _RETURN = (0x20, 0x15, 0x35, 0x45, 0x06)
+_BPF_LOAD, _BPF_EQUALS, _BPF_AT_LEAST, _BPF_HAS_BITS, _BPF_RETURN = (0x20, 0x15, 0x35, 0x45, 0x06)
 # the last two are ERRNO with EPERM, with ENOSYS
 _ALLOW, _KILL, _REFUSE, _UNKNOWN = (0x7FFF0000, 0x80000000, 0x00050001, 0x00050026)
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # offsets in struct seccomp_data
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 
-TableOfCalls = TypeVar("TableOfCalls")
+CallTable = TypeVar("CallTable")
 Instruction = tuple[int, int, int, int]
-JudgedCall = tuple[int, int, tuple[int, ...]]  # a call, the index of one argument, and its allowed values
+ConditionalCall = tuple[
+    int, int, tuple[int, ...]
+]  # a call, the index of one argument, and its allowed values
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -86,69 +88,73 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def program(machine: str = "") -> bytes:
+def filter_program(machine: str = "") -> bytes:
     """Build the system-call filter as BPF instructions for a machine, by default this one.
 
     Raises OSError for a machine without a table.
     """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
-    return _assembled(architecture, calls, [(fcntl, 1, _FCNTL), (ioctl, 1, _IOCTL), (prlimit, 0, (0,))])
+    return _assemble(
+        architecture, calls, [(fcntl, 1, _FCNTL_COMMANDS), (ioctl, 1, _IOCTL_REQUESTS), (prlimit, 0, (0,))]
+    )
 
 
-def engine_program(machine: str = "") -> bytes:
+def engine_filter_program(machine: str = "") -> bytes:
     """Build the filter for this process, which may have its own threads and files, as BPF instructions.
 
-    Raises OSError as `program` does.
+    Raises OSError as `filter_program` does.
     """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
     more, (clone, clone3, prctl, tgkill), _ = _table(machine, _ENGINE_MACHINES)
     judged = [
-        (fcntl, 1, (*_FCNTL, *_LOCKS)), (ioctl, 1, _IOCTL), (prlimit, 0, (0,)), (prctl, 0, (_PR_SET_NAME,)), (tgkill, 0, (os.getpid(),)),
+        (fcntl, 1, (*_FCNTL_COMMANDS, *_FCNTL_LOCKS)), (ioctl, 1, _IOCTL_REQUESTS), (prlimit, 0, (0,)),
+        (prctl, 0, (_PR_SET_NAME,)), (tgkill, 0, (os.getpid(),)),
     ]  # fmt: skip
     threads = [
-        (_EQUALS, 0, 1, clone3), (_RETURN, 0, 0, _UNKNOWN),  # its flags cannot be seen; the C library then takes the other one
-        (_EQUALS, 0, 4, clone),
-        (_LOAD, 0, 0, _ARGUMENTS_AT), (_HAS, 0, 1, _CLONE_THREAD), (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE),
+        (_BPF_EQUALS, 0, 1, clone3), (_BPF_RETURN, 0, 0, _UNKNOWN),  # its flags cannot be seen; the C library then takes the other one
+        (_BPF_EQUALS, 0, 4, clone),
+        (_BPF_LOAD, 0, 0, _ARGUMENTS_AT), (_BPF_HAS_BITS, 0, 1, _CLONE_THREAD),
+        (_BPF_RETURN, 0, 0, _ALLOW), (_BPF_RETURN, 0, 0, _REFUSE),
     ]  # fmt: skip
-    return _assembled(architecture, calls | more, judged, threads)
+    return _assemble(architecture, calls | more, judged, threads)
 
 
-def _table(machine: str, tables: Mapping[str, TableOfCalls]) -> TableOfCalls:
+def _table(machine: str, tables: Mapping[str, CallTable]) -> CallTable:
     machine = machine or platform.machine()
     if machine not in tables:
         raise OSError(f"no system-call table for {machine}")
     return tables[machine]
 
 
-def _assembled(
+def _assemble(
     architecture: int,
     calls: Mapping[str, int],
-    judged: Iterable[JudgedCall],
-    more: Iterable[Instruction] = (),
+    conditional: Iterable[ConditionalCall],
+    extra_rules: Iterable[Instruction] = (),
 ) -> bytes:
     """Assemble a filter that allows these calls, and others with certain values of one argument."""
     code: list[Instruction] = [
-        (_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUALS, 1, 0, architecture), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER_AT),
+        (_BPF_LOAD, 0, 0, _ARCHITECTURE_AT), (_BPF_EQUALS, 1, 0, architecture), (_BPF_RETURN, 0, 0, _KILL), (_BPF_LOAD, 0, 0, _NUMBER_AT),
     ]  # fmt: skip
     if architecture == _MACHINES["x86_64"][0]:
-        code += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
+        code += [(_BPF_AT_LEAST, 0, 1, _X32), (_BPF_RETURN, 0, 0, _KILL)]
     for number in calls.values():
-        code += [(_EQUALS, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
-    code += more
-    for call, argument, allowed in judged:
-        code += _only_with(call, argument, allowed)
-    code.append((_RETURN, 0, 0, _REFUSE))
+        code += [(_BPF_EQUALS, 0, 1, number), (_BPF_RETURN, 0, 0, _ALLOW)]
+    code += extra_rules
+    for call, argument, allowed in conditional:
+        code += _allow_only_with(call, argument, allowed)
+    code.append((_BPF_RETURN, 0, 0, _REFUSE))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
 
 
-def _only_with(number: int, argument: int, allowed: tuple[int, ...]) -> list[Instruction]:
+def _allow_only_with(number: int, argument: int, allowed: tuple[int, ...]) -> list[Instruction]:
     """Allow one call, but only with these values in the low half of one argument.
 
     The kernel reads only that half of these arguments.
     """
-    tests = [step for value in allowed for step in ((_EQUALS, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
-    body = [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument), *tests, (_RETURN, 0, 0, _REFUSE)]
-    return [(_EQUALS, 0, len(body), number), *body]
+    tests = [step for value in allowed for step in ((_BPF_EQUALS, 0, 1, value), (_BPF_RETURN, 0, 0, _ALLOW))]
+    body = [(_BPF_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument), *tests, (_BPF_RETURN, 0, 0, _REFUSE)]
+    return [(_BPF_EQUALS, 0, len(body), number), *body]
 
 
 def _prctl(option: int, *arguments: int | ctypes.Array[ctypes.c_char] | object) -> None:
@@ -156,7 +162,7 @@ def _prctl(option: int, *arguments: int | ctypes.Array[ctypes.c_char] | object) 
         raise OSError(ctypes.get_errno(), f"prctl({option}) was refused")
 
 
-def confine(instructions: bytes) -> None:
+def install_filter(instructions: bytes) -> None:
     """Install a filter for this process, permanently.
 
     Raises OSError if that fails.
@@ -166,7 +172,7 @@ def confine(instructions: bytes) -> None:
     _prctl(_PR_SET_SECCOMP, ctypes.c_ulong(2), ctypes.byref(filter))
 
 
-def confine_threads(instructions: bytes) -> None:
+def install_filter_for_threads(instructions: bytes) -> None:
     """Install a filter for all threads of this process and those they start, permanently.
 
     Raises OSError if that fails.
@@ -180,7 +186,7 @@ def confine_threads(instructions: bytes) -> None:
         raise OSError(f"the filter of system calls was refused: {why}")
 
 
-def become(user: int) -> None:
+def switch_user(user: int) -> None:
     """Switch permanently to another user, without supplementary groups.
 
     Only root can. Raises OSError if that fails.

@@ -10,9 +10,9 @@ from typing import Any
 
 _MAX_DEPTH = 32  # no sensible property is nested deeper, and every JSON parser supports it
 # the properties that may name a node without an id, in order of preference
-_NAMED_BY = ("id", "name", "title", "label")
+_NAME_PROPERTIES = ("id", "name", "title", "label")
 MAX_ITEMS = 100_000  # an endless generator is stopped here
-Account = list[Any]  # the claim of a statement about one node or edge, as JSON
+ElementChange = list[Any]  # the claim of a statement about one node or edge, as JSON
 
 
 class RefusedValue(Exception):
@@ -22,7 +22,7 @@ class RefusedValue(Exception):
     """
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """Serialize a value as canonical JSON.
 
     1, 1.0 and True stay distinct, and the order of keys does not matter.
@@ -41,7 +41,7 @@ def node_id(raw: Any) -> str:
         raw = str(raw)
     if not isinstance(raw, str) or not raw.strip():
         raise RefusedValue(
-            f"a node's id must be a text that is not blank, not {type(raw).__name__} {_short(raw)}"
+            f"a node's id must be a text that is not blank, not {type(raw).__name__} {_short_repr(raw)}"
         )
     return str.__str__(raw)
 
@@ -60,19 +60,22 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
-        return _number(float(value), what, reading)
+        return _convert_number(float(value), what, reading)
     if depth >= _MAX_DEPTH:
         raise RefusedValue(f"{what} is nested more than {_MAX_DEPTH} levels deep")
     if isinstance(value, Mapping):
         return {
-            _key(key, what): json_value(item, what, depth + 1, reading=reading) for key, item in value.items()
+            _convert_key(key, what): json_value(item, what, depth + 1, reading=reading)
+            for key, item in value.items()
         }
     if isinstance(value, set | frozenset):
-        return sorted((json_value(item, what, depth + 1, reading=reading) for item in value), key=canonical)
+        return sorted(
+            (json_value(item, what, depth + 1, reading=reading) for item in value), key=canonical_json
+        )
     if isinstance(value, list | tuple) or (
         reading and isinstance(value, Iterable) and not isinstance(value, bytes)
     ):
-        return [json_value(item, what, depth + 1, reading=reading) for item in limited(value)]
+        return [json_value(item, what, depth + 1, reading=reading) for item in limit_items(value)]
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if hasattr(value, "tolist"):
@@ -82,7 +85,7 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
     )
 
 
-def limited(items: Iterable[Any]) -> Iterable[Any]:
+def limit_items(items: Iterable[Any]) -> Iterable[Any]:
     """Yield the items of an iterable.
 
     Raises RefusedValue if there are more than MAX_ITEMS.
@@ -93,7 +96,7 @@ def limited(items: Iterable[Any]) -> Iterable[Any]:
         yield item
 
 
-def _number(value: float, what: str, reading: bool) -> float | str:
+def _convert_number(value: float, what: str, reading: bool) -> float | str:
     if math.isfinite(value):
         return value
     if reading:
@@ -101,7 +104,7 @@ def _number(value: float, what: str, reading: bool) -> float | str:
     raise RefusedValue(f"{what} must be a finite number, not {value}")
 
 
-def _key(key: Any, what: str) -> str:
+def _convert_key(key: Any, what: str) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     if key is None or isinstance(key, bool | int | float):
@@ -109,25 +112,25 @@ def _key(key: Any, what: str) -> str:
     raise RefusedValue(f"the keys of {what} must be text, not {type(key).__name__}")
 
 
-def _short(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def free_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
+def unused_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
     """Return an unused id for a node: its own, or else its name.
 
     A name that is taken gets the node's label or a number.
     """
-    given = (stored.get(name) for name in _NAMED_BY)
+    values = (stored.get(name) for name in _NAME_PROPERTIES)
     texts = [
-        str(value) for value in given if isinstance(value, str | int | float) and not isinstance(value, bool)
+        str(value) for value in values if isinstance(value, str | int | float) and not isinstance(value, bool)
     ]
     name = next((text for text in texts if text.strip()), "")
-    kind = labels[0] if labels else "node"
-    wanted = [name, f"{name} ({kind})"] if name else []
-    free = (text for text in wanted if text not in taken)
-    return next(free, "") or _numbered(name or kind, taken, 2 if name else 1)
+    label = labels[0] if labels else "node"
+    candidates = [name, f"{name} ({label})"] if name else []
+    free = (text for text in candidates if text not in taken)
+    return next(free, "") or _numbered(name or label, taken, 2 if name else 1)
 
 
 def _numbered(stem: str, taken: Container[str], first: int) -> str:

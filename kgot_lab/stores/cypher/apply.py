@@ -15,11 +15,11 @@ from kgot_lab.io.processes import ended_after
 from kgot_lab.sandbox.cypher.mapping import (
     backticked,
     edge_properties,
-    labels_of,
     node_properties,
+    ordered_labels,
     own_key,
-    stored_edge,
-    stored_node,
+    to_stored_edge,
+    to_stored_node,
 )
 from kgot_lab.stores.cypher.connection import Ask, BoltLink, Late, Overtaken, bolt_reason
 from kgot_lab.stores.cypher.dump import MARK_NODES, BoltRow, StoredNode, check_texts, ids_of, timeless
@@ -98,7 +98,7 @@ class Application:
         ):
             for id, labels, stored in self._ask(_NODES, {"rows": place_of_all}):
                 known.nodes[id] = Node(
-                    id, tuple(labels_of(labels, stored)), node_properties(timeless(stored))
+                    id, tuple(ordered_labels(labels, stored)), node_properties(timeless(stored))
                 )
                 known.incident[id] = {}
         old = [identity for identity in edges if identity[0] not in new and identity[2] not in new]
@@ -229,10 +229,14 @@ class Application:
             return False
 
     def _stored(self, node: Node) -> dict[str, Any]:
-        return {**stored_node(node.id, node.labels, node.properties), "_run": self._namespace, "_kept": True}
+        return {
+            **to_stored_node(node.id, node.labels, node.properties),
+            "_run": self._namespace,
+            "_kept": True,
+        }
 
     def _stored_edge(self, edge: Edge) -> dict[str, Any]:
-        return {**stored_edge(edge.key, edge.properties), "_run": self._namespace}
+        return {**to_stored_edge(edge.key, edge.properties), "_run": self._namespace}
 
 
 def _touched(diff: Diff) -> tuple[list[str], list[Identity]]:

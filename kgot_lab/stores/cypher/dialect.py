@@ -10,8 +10,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.sandbox.cypher.mapping import backticked, stored_edge, stored_node
-from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
+from kgot_lab.sandbox.cypher.mapping import backticked, to_stored_edge, to_stored_node
+from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.cypher.statements import (
     cypher_words,
     refuse_unless_cypher_read,
@@ -79,7 +79,7 @@ OPTIONAL MATCH (title)-[fact]-(other)
   WHERE other.id IN starts AND other.id <> title.id AND NOT type(fact) IN ["{SAYS_SENTENCE}", "{MENTIONS_NAME}"]
 WITH starts, given, title, place, said, names, collect(CASE WHEN fact IS NULL THEN null ELSE {{start: other.id, place: "",
   sentence: coalesce(fact.sentence, ""), source: coalesce(fact.source, ""), relation: type(fact),
-  subject: startNode(fact).id, object: endNode(fact).id, worth: {FACT_WORTH}}} END) AS facts
+  subject: startNode(fact).id, object: endNode(fact).id, worth: {FACT_SCORE}}} END) AS facts
 WITH starts, collect({{start: title.id, place: place.id, sentence: coalesce(said.sentence, ""), source: coalesce(said.source, ""),
   relation: "", subject: "", object: "", names: names, facts: facts,
   worth: head([each IN given WHERE each[0] = place.id | each[1]])}}) AS told
@@ -124,7 +124,7 @@ def _add(facts: Sequence[Fact]) -> str:
     for number, (triple, properties) in enumerate(facts, start=1):
         subject, object = variables[triple.subject], variables[triple.object]
         lines.append(f"MERGE ({subject})-[r{number}:{backticked(triple.relation)}]->({object})")
-        lines += [f"SET r{number} += {_map(stored_edge('', properties))}"] if properties else []
+        lines += [f"SET r{number} += {_map(to_stored_edge('', properties))}"] if properties else []
     return "\n".join(lines)
 
 
@@ -150,11 +150,11 @@ def _about(names: Sequence[str], hops: int) -> str:
 
 def _node(node: Node) -> str:
     labels = "".join(f":{name(label)}" for label in node.labels)
-    return f"({labels}{' ' if labels else ''}{_map({**stored_node(node.id, (), node.properties), 'id': node.id})})"
+    return f"({labels}{' ' if labels else ''}{_map({**to_stored_node(node.id, (), node.properties), 'id': node.id})})"
 
 
 def _edge(edge: Edge) -> str:
-    properties = stored_edge(edge.key, edge.properties)
+    properties = to_stored_edge(edge.key, edge.properties)
     source, target = cypher_literal(edge.source), cypher_literal(edge.target)
     return f"({source})-[:{name(edge.type)}{' ' + _map(properties) if properties else ''}]->({target})"
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import Identity, Truth, changes, same_value
 from kgot_lab.sandbox.cypher.mapping import (
-    clash,
+    conflicting_property,
     edge_properties,
-    free_key,
-    labels_of,
     node_properties,
+    ordered_labels,
     own_id,
     own_key,
     plain_value,
+    unused_key,
 )
-from kgot_lab.sandbox.worker.values import RefusedValue, canonical, free_id
+from kgot_lab.sandbox.worker.values import RefusedValue, canonical_json, unused_id
 from kgot_lab.stores.cypher.connection import Ask
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -119,7 +119,7 @@ def _json(value: Any, names: Mapping[str, str]) -> Json:
         stored = timeless(dict(value))
         return {
             "id": stored.get("id"),
-            "labels": labels_of(value.labels, stored),
+            "labels": ordered_labels(value.labels, stored),
             **_finite(_but(node_properties(stored), "id", "labels")),
         }
     if isinstance(value, Relationship):
@@ -211,7 +211,7 @@ class StoredNode(NamedTuple):
         """Convert to a `Node`."""
         return Node(
             self.id,
-            tuple(labels_of(self.labels, self.properties)),
+            tuple(ordered_labels(self.labels, self.properties)),
             node_properties(timeless(self.properties)),
         )
 
@@ -327,7 +327,7 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
             edges[(*bare, key)] = Edge(*bare, {**edges[(*bare, key)].properties, **properties}, key)
         else:
             keys = taken.setdefault(bare, set())
-            key = free_key(key, keys)
+            key = unused_key(key, keys)
             keys.add(key)
             edges[(*bare, key)] = Edge(*bare, properties, key)
     old = Truth(
@@ -343,13 +343,13 @@ def _merged(id: str, rows: Sequence[BoltRow], was: Mapping[str, StoredNode]) -> 
     properties: dict[str, Any] = {}
     for row in rows:
         if row.place in was:
-            labels = labels_of(row.labels, {**_lost_labels(row, was[row.place]), **row.properties})
+            labels = ordered_labels(row.labels, {**_lost_labels(row, was[row.place]), **row.properties})
             properties = node_properties(timeless(row.properties))
     said: dict[str, Any] = {}
     for row in rows:
         if row.place not in was:
             own = node_properties(timeless(row.properties))
-            if name := clash(said, own):
+            if name := conflicting_property(said, own):
                 raise RefusedValue(
                     f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once"
                 )
@@ -420,7 +420,7 @@ def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, 
         nameless,
         key=lambda row: (
             row.place not in was,
-            canonical([sorted(row.labels), node_properties(timeless(row.properties))]),
+            canonical_json([sorted(row.labels), node_properties(timeless(row.properties))]),
         ),
     ):
         # a statement replaced all properties, but it is still the same node
@@ -428,7 +428,7 @@ def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, 
         id = (
             before
             if before and before not in taken
-            else free_id(sorted(row.labels), timeless(row.properties), taken)
+            else unused_id(sorted(row.labels), timeless(row.properties), taken)
         )
         ids[row.place] = id
         taken.add(id)
@@ -456,7 +456,7 @@ def _by_identity(
         newness = (
             2 if old is None or old[:3] != bare else int((*bare, _key_now(place, bare, own, before)) != old)
         )
-        return newness, canonical(edge_properties(timeless(own)))
+        return newness, canonical_json(edge_properties(timeless(own)))
 
     return sorted(_edges(rows), key=place_of)
 
@@ -483,7 +483,7 @@ def _keyed(
     for row, place, type, end, own in _by_identity(rows, ids, before):
         bare = (ids[row.place], type, ids[end])
         keys = taken.setdefault(bare, set())
-        key = free_key(_key_now(place, bare, own, before), keys)
+        key = unused_key(_key_now(place, bare, own, before), keys)
         keys.add(key)
         if key != own.get("_key", "") or own.get("_run") != namespace:
             own |= {"_key": key, "_run": namespace}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from kgot_lab.sandbox.cypher.mapping import edge_properties, labels_of, node_properties, own_key
+from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, ordered_labels, own_key
 from kgot_lab.stores.cypher.connection import Ask
 from kgot_lab.stores.cypher.dump import timeless
 from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens
@@ -397,7 +397,7 @@ class Looking:
         )
         index, nodes = WordIndex(), {}
         for id, labels, stored in rows:
-            nodes[id] = Node(id, tuple(labels_of(labels, stored)), node_properties(timeless(stored)))
+            nodes[id] = Node(id, tuple(ordered_labels(labels, stored)), node_properties(timeless(stored)))
             index.add(nodes[id])
         return tuple(nodes[id] for id in index.best(wanted, limit))
 

@@ -39,7 +39,7 @@ from kgot_lab.stores.cypher.namespaces import Confined, bolt_namespaces, confine
 from kgot_lab.stores.cypher.patterns import Looking
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
 from kgot_lab.stores.statements import LostStatements, require_statement, require_words
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
     from neo4j import SummaryCounters, Transaction
@@ -79,7 +79,7 @@ class CypherServer:
         password: str = "",
         database: str | None = None,
         namespace: str = "kgot",
-        seconds: float = 5.0,
+        seconds: float = STATEMENT_SECONDS,
         wipe: bool = False,
     ):
         if not namespace.strip():

@@ -34,7 +34,7 @@ from kgot_lab.stores.postgres.tables import checked_read, checked_write, postgre
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import diff_of, sql_dialect
 from kgot_lab.stores.statements import require_words
-from kgot_lab.types import Diff, Edge, Json, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:
     import psycopg
@@ -73,7 +73,7 @@ class Postgres:
         *,
         namespace: str = "kgot",
         path: Path | str | None = None,
-        seconds: float = 5.0,
+        seconds: float = STATEMENT_SECONDS,
         wipe: bool = False,
     ):
         if url and path is not None:

@@ -23,7 +23,7 @@ from kgot_lab.sandbox.sparql.rdf import (
     iri_of,
     name_of,
 )
-from kgot_lab.sandbox.sparql.statements import explained
+from kgot_lab.sandbox.sparql.statements import format_engine_error
 from kgot_lab.stores.protocol import GraphSize
 from kgot_lab.stores.sparql.triples import oxigraph, triple_of
 
@@ -151,7 +151,7 @@ class SparqlLink:
             return reply.headers.get("content-type", ""), body
         said = self._safe(body.decode(errors="replace").strip()) or reply.reason_phrase
         if reply.status_code in (400, 500):
-            raise QueryFailed(text, explained(said, text))
+            raise QueryFailed(text, format_engine_error(said, text))
         raise StoreUnavailable(
             f"{self._safe(url)} answers {reply.status_code}: {said[:500]}. {_ADVICE.get(reply.status_code, '')}".strip()
         )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
 from kgot_lab.sandbox.sparql.rdf import (
     DOUBLE,
     META,
@@ -24,7 +24,7 @@ from kgot_lab.sandbox.sparql.rdf import (
     iri_of,
     node_triples,
 )
-from kgot_lab.sandbox.sparql.statements import FACT, SparqlToken, checked_statement, readings
+from kgot_lab.sandbox.sparql.statements import FACT_VARIABLES, SparqlToken, check_statement, tokenize_readings
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.protocol import Dialect, Fact, OwnWords
@@ -120,7 +120,7 @@ def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) ->
     said = f"{start} ?from {_SAYS} ?one {_values('one worth1 rank1', places)}"
     last = f"{_values('two worth2 rank2', places)} ?to {_SAYS} ?two"
     by_says = f"BIND(?from AS ?s) BIND({_SAYS} AS ?p) BIND(?one AS ?o)"
-    by_fact = f"FILTER(?from != ?to && ?p NOT IN ({_SAYS}, {_MENTIONS}, {NO_EDGE})) BIND({FACT_WORTH}e0 + ?worth2 AS ?sum)"
+    by_fact = f"FILTER(?from != ?to && ?p NOT IN ({_SAYS}, {_MENTIONS}, {NO_EDGE})) BIND({FACT_SCORE}e0 + ?worth2 AS ?sum)"
     keys = " ".join(_KEYS[variable] for variable in ("to", "p", "s", "o"))
     return (
         f"SELECT DISTINCT {' '.join(f'({_COLUMNS[column]} AS ?{column})' for column in PATH_COLUMNS)} WHERE {{\n"
@@ -179,8 +179,8 @@ def refuse_unless_sparql(do: str, statement: str) -> list[SparqlToken]:
     require_statement(statement)
     try:
         require_length(statement)
-        found = checked_statement(do, statement)
-        for reading in readings("".join(token.text for token in found)):
+        found = check_statement(do, statement)
+        for reading in tokenize_readings("".join(token.text for token in found)):
             placed = list(_placed([token for token in reading if token.kind != "space"]))
             require_flat(_marks(placed), brackets=_BRACKETS, depth=_DEPTH)
             require_few(_parts(placed), _PARTS, "patterns to join")
@@ -330,7 +330,7 @@ def _about(names: Sequence[str], hops: int) -> str:
         )
     last = f"?n{max(1, int(hops))}"
     return (
-        f"SELECT {' '.join(f'?{name}' for name in FACT)} WHERE {{\n{{ {near} }}\n"
+        f"SELECT {' '.join(f'?{name}' for name in FACT_VARIABLES)} WHERE {{\n{{ {near} }}\n"
         f"{{ {last} ?relation ?to }} UNION {{ ?from ?relation {last} }}\n"
         f"BIND(COALESCE(?from, {last}) AS ?subject) BIND(COALESCE(?to, {last}) AS ?object)\n"
         f"FILTER(isIRI(?object) && ?relation NOT IN ({NO_EDGE}))\n"

@@ -16,7 +16,7 @@ from kgot_lab.graph.validation import fit_diff
 from kgot_lab.io.processes import ELSEWHERE
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.sparql.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
-from kgot_lab.sandbox.sparql.statements import has_word, rows_of_triples, solution_rows, with_prefixes
+from kgot_lab.sandbox.sparql.statements import add_prefixes, has_word, rows_of_triples, solution_rows
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.lookup import edges_among, path_between
@@ -35,7 +35,7 @@ from kgot_lab.stores.sparql.connection import (
 from kgot_lab.stores.sparql.dialect import SPARQL, refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
 from kgot_lab.stores.statements import LostStatements, require_words
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -80,7 +80,7 @@ class SparqlServer(EmbeddedStore):
         update_url: str | None = None,
         *,
         namespace: str = "kgot",
-        seconds: float = 5.0,
+        seconds: float = STATEMENT_SECONDS,
         token: str | None = None,
         execute: Execute | None = None,
         open: Callable[[], Execute] | None = None,
@@ -136,7 +136,7 @@ class SparqlServer(EmbeddedStore):
         try:
             with self._lost.minded(statement):
                 answer = self._server.query(
-                    with_prefixes(found), graph=self._graph, limits=QueryLimits(self.seconds, MAX_RESULT)
+                    add_prefixes(found), graph=self._graph, limits=QueryLimits(self.seconds, MAX_RESULT)
                 )
             if answer.triples is not None:
                 return tuple(rows_of_triples(answer.triples))

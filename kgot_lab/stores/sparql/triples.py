@@ -22,10 +22,10 @@ from kgot_lab.sandbox.sparql.rdf import (
     RdfTriple,
     Term,
     Values,
-    contents_of,
     edge_triples,
+    name_blank_nodes,
     node_triples,
-    with_names,
+    read_contents,
 )
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.types import Diff, Edge, Node
@@ -82,7 +82,7 @@ def graph_of(triples: Iterable[RdfTriple]) -> PropertyGraph:
     Raises BadInput if they describe none.
     """
     try:
-        contents = contents_of(with_names(triples))
+        contents = read_contents(name_blank_nodes(triples))
     except RefusedValue as refusal:
         raise BadInput(str(refusal)) from None
     nodes = (Node(id, tuple(labels), properties) for id, (labels, properties) in contents.nodes.items())

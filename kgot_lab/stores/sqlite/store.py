@@ -46,7 +46,7 @@ from kgot_lab.stores.sqlite.tables import (
     terms_of,
 )
 from kgot_lab.stores.statements import require_words
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -86,7 +86,7 @@ class Sqlite:
 
     dialect = SQLITE
 
-    def __init__(self, path: Path | str = ":memory:", *, seconds: float = 5.0):
+    def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
         self._path = None if str(path) == ":memory:" else Path(path).expanduser()
         self.seconds = seconds
         self._lock = threading.RLock()

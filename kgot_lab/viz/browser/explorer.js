@@ -22,7 +22,7 @@ function explorerView(root, data, tell) {
   said.classList.add("kl-x-hidden"); // what it says is on the page too
   const mail = explorerMail(tell, (lost) => results.waiting(lost));
   root.append(controls.top, make("div", { class: "kl-x-columns" }, controls.side, make("div", { class: "kl-x-main" }, results.element, said)));
-  if (!tell) root.append(make("div", { class: "kl-note" }, `${data.first.sheet ? "On this page the sliders and lanes can be moved" : "This page shows one moment"}; another question needs a running notebook.`));
+  if (!tell) root.append(make("div", { class: "kl-note" }, `${data.first.sheet ? "On this page the sliders and retrievers can be moved" : "This page shows one moment"}; another question needs a running notebook.`));
   keep(data.first, state.question);
   controls.refresh(data.first);
   results.show(data.first, state);
@@ -34,7 +34,7 @@ function explorerView(root, data, tell) {
     const before = state.question === question ? settled : null;
     const wish = { ...explorerMix(state), question: state.question, before, ...sides, b: explorerSystem(state.b), sheet: asked !== state.question };
     controls.refresh(null);
-    if (!tell && !explorerShares(sheet, wish)) return results.trouble("No lane counts: move a slider, or switch a lane on.");
+    if (!tell && !explorerShares(sheet, wish)) return results.trouble("No retriever counts: move a slider, or switch a retriever on.");
     root.dataset.waiting = String(Boolean(tell));
     clearTimeout(resting);
     resting = 0;

@@ -15,33 +15,33 @@ from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
 from kgot_lab.viz.explorer.fusion_weights import (
-    DEEPEST,
     LETTERS,
+    MAX_HITS,
     Lanes,
     Mix,
     ScorePart,
-    Searched,
-    lanes_of,
-    mixed,
-    path_to,
-    shares,
-    weights_of,
+    SearchResults,
+    as_lanes,
+    effective_weights,
+    find_path,
+    mix_pipeline,
+    preset_weights,
 )
 from kgot_lab.viz.explorer.hits import (
-    LANE_COLOURS,
-    DocumentShelf,
+    RETRIEVER_COLOURS,
+    DocumentCollection,
     Gold,
-    Shown,
+    ShownHit,
     format_gold,
     hits_picture,
     hits_table,
-    lane_sheet,
-    moves_between,
+    rank_changes,
+    score_sheet,
     shown_hits,
 )
 from kgot_lab.viz.live import Live, describe_error, in_marimo
 from kgot_lab.viz.static.drawing import Drawing
-from kgot_lab.viz.static.markup import Markup, shortened
+from kgot_lab.viz.static.markup import Markup, shorten
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Table
 
@@ -49,14 +49,14 @@ from kgot_lab.viz.static.table import Table
 
 # stages or functions that build one, as returned by kgot_lab.benchmark.recall.systems.systems
 Systems = Mapping[str, Stage | Callable[[], Stage]]
-Why = tuple[tuple[ScorePart, ...], str]  # the parts of a score, and a path
-_Name = TypeVar("_Name", bound=Hashable)
+Explanation = tuple[tuple[ScorePart, ...], str]  # the parts of a score, and a path
+_Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
 
-REMEMBERED = 20  # cached questions, and cached rankings of systems
-NO_QUESTION = "The question is blank: type one, or choose one of the list."
-NOT_THE_SLIDERS = "Both sides are systems with weights of their own: of the sliders only k changes them."
-NOTHING_FOUND = "No lane found anything for this question: try other words."
+CACHE_SIZE = 20  # cached questions, and cached rankings of systems
+BLANK_QUESTION = "The question is blank: type one, or choose one of the list."
+SLIDERS_UNUSED = "Both sides are systems with weights of their own: of the sliders only k changes them."
+NOTHING_FOUND = "No retriever found anything for this question: try other words."
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Side:
     title: str
     stage: Stage
     ranking: Ranking
-    why: Callable[[str], Why] = lambda id: ((), "")
+    why: Callable[[str], Explanation] = lambda id: ((), "")
 
 
 class Searches:
@@ -76,73 +76,80 @@ class Searches:
     """
 
     def __init__(
-        self, lanes: Lanes, shelf: DocumentShelf, queries: tuple[Query, ...], qrels: Qrels, systems: Systems
+        self,
+        lanes: Lanes,
+        shelf: DocumentCollection,
+        queries: tuple[Query, ...],
+        qrels: Qrels,
+        systems: Systems,
     ) -> None:
         self.lanes, self.shelf, self.queries, self.systems = lanes, shelf, queries, dict(systems)
         self._qrels = qrels
-        self._known = {_plain(query.text): query for query in reversed(queries)}
-        self._searched: dict[Query, Searched] = {}
-        self._found: dict[tuple[str, Query], Ranking] = {}
+        self._known_queries = {_normalize_text(query.text): query for query in reversed(queries)}
+        self._results: dict[Query, SearchResults] = {}
+        self._system_rankings: dict[tuple[str, Query], Ranking] = {}
 
     def query(self, text: str) -> Query:
         """Return the known query with this text, or a new one."""
-        return self._known.get(_plain(text)) or Query(text)
+        return self._known_queries.get(_normalize_text(text)) or Query(text)
 
     def gold(self, query: Query) -> Gold:
         """Return the relevance judgments of a query, or an empty mapping."""
         return self._qrels.get(query.id, {}) if query.id else {}
 
-    def searched(self, query: Query) -> Searched:
+    def search(self, query: Query) -> SearchResults:
         """Return what each retriever found for a query, cached."""
-        if query not in self._searched:
-            _remember(self._searched, query, Searched(query, self.lanes))
-        return self._searched[query]
+        if query not in self._results:
+            _cache_value(self._results, query, SearchResults(query, self.lanes))
+        return self._results[query]
 
-    def working(self, query: Query) -> dict[str, Stage]:
+    def working_retrievers(self, query: Query) -> dict[str, Stage]:
         """Return the retrievers that can search for a query."""
-        failed = self.searched(query).failed if query.text.strip() else {}
+        failed = self.search(query).failed if query.text.strip() else {}
         return {name: stage for name, stage in self.lanes.available.items() if name not in failed}
 
-    def look(self, query: Query, mix: Mix) -> tuple[Side, list[str]]:
+    def search_mix(self, query: Query, mix: Mix) -> tuple[Side, list[str]]:
         """Search with a mix of retrievers, and return the result with notes for the reader.
 
         An invalid mix finds nothing, and the error is returned as a note.
         """
-        working, nothing = self.working(query), Ranking(query, ())
+        retrievers, empty_ranking = self.working_retrievers(query), Ranking(query, ())
         try:
-            counted = shares(working, mix)
+            weights = effective_weights(retrievers, mix)
         except BadInput as error:
-            return Side("", Stage("no lane", lambda ranking: nothing), nothing), [str(error)]
+            return Side("", Stage("no retriever", lambda ranking: empty_ranking), empty_ranking), [str(error)]
         if not query.text.strip():
-            return Side("", mixed(working, mix), nothing), [NO_QUESTION]
-        searched = self.searched(query)
-        ranking = searched.joined(counted)
-        why = lambda id: (searched.parts(id, counted), searched.path(id, counted))  # noqa: E731
-        side = Side("", mixed(working, mix), ranking, why)
-        return side, self._notes(searched, counted, ranking, mix)
+            return Side("", mix_pipeline(retrievers, mix), empty_ranking), [BLANK_QUESTION]
+        searched = self.search(query)
+        ranking = searched.joined(weights)
+        explain = lambda id: (searched.parts(id, weights), searched.path(id, weights))  # noqa: E731
+        side = Side("", mix_pipeline(retrievers, mix), ranking, explain)
+        return side, self._notes(searched, weights, ranking, mix)
 
     def _notes(
-        self, searched: Searched, counted: Mapping[str, float], ranking: Ranking, mix: Mix
+        self, searched: SearchResults, weights: Mapping[str, float], ranking: Ranking, mix: Mix
     ) -> list[str]:
-        notes = [f"The {name} lane could not search: {reason}" for name, reason in searched.failed.items()]
+        notes = [
+            f"The {name} retriever could not search: {reason}" for name, reason in searched.failed.items()
+        ]
         if not ranking.hits:
             return [*notes, NOTHING_FOUND]
-        empty = [name for name in counted if not searched.found[name].hits]
+        empty = [name for name in weights if not searched.found[name].hits]
         notes += [
-            f"The {name} lane found nothing for this question, so nobody has the {counted[name]:.2f} it counts."
+            f"The {name} retriever found nothing for this question, so no hit gets its weight of {weights[name]:.2f}."
             for name in empty
         ]
         if len(ranking.hits) < mix.k:
             is_all = len(ranking.hits) == len(self.shelf.documents)
-            all_of = "that is every document" if is_all else "no more were found"
+            completeness = "that is every document" if is_all else "no more were found"
             count = "is 1 hit" if len(ranking.hits) == 1 else f"are {len(ranking.hits)} hits"
-            notes.append(f"k is {mix.k}, and there {count}: {all_of}.")
+            notes.append(f"k is {mix.k}, and there {count}: {completeness}.")
         return notes
 
-    def hits(self, side: Side, k: int, before: Ranking | None = None) -> list[Shown]:
+    def hits(self, side: Side, k: int, previous: Ranking | None = None) -> list[ShownHit]:
         """Return the first `k` hits of a side."""
         gold = self.gold(side.ranking.query)
-        return shown_hits(side.ranking, k, self.shelf, gold, why=side.why, before=before)
+        return shown_hits(side.ranking, k, self.shelf, gold, explain=side.why, previous=previous)
 
     def gold_summary(self, side: Side, k: int) -> str:
         """Describe which relevant documents a side found among its first `k`."""
@@ -153,125 +160,130 @@ class Searches:
     def format_retriever(self, name: str) -> dict[str, Json]:
         """Describe a retriever for the browser, with a reason if it is missing."""
         stage = self.lanes.available.get(name)
-        missing = "" if stage else f"There is no {name} lane here: its weight goes to the others."
-        told = {"name": name, "letter": LETTERS[name], "missing": missing}
-        return told | {"stage": stage.name if stage else ""}
+        missing = "" if stage else f"There is no {name} retriever here: its weight goes to the others."
+        description = {"name": name, "letter": LETTERS[name], "missing": missing}
+        return description | {"stage": stage.name if stage else ""}
 
-    def answer(self, query: Query, mix: Mix, wish: Mapping[str, Json]) -> dict[str, Json]:
+    def response_data(self, query: Query, mix: Mix, request: Mapping[str, Json]) -> dict[str, Json]:
         """Return the data that the browser shows for a question and a mix.
 
-        Raises BadInput if a system of `wish` is unknown or fails, or if its weights are invalid.
+        Raises BadInput if a system of `request` is unknown or fails, or if its weights are invalid.
         """
-        side, notes = self.look(query, mix)
-        sides = self._sides(query, mix, wish)
+        side, notes = self.search_mix(query, mix)
+        sides = self._compare_sides(query, mix, request)
         if sides and all(
-            isinstance(each, Mapping) and "system" in each for each in (wish["a"], wish.get("b"))
+            isinstance(choice, Mapping) and "system" in choice for choice in (request["a"], request.get("b"))
         ):
-            notes = [NOT_THE_SLIDERS]
-        before = self._before(query, wish.get("before"))
+            notes = [SLIDERS_UNUSED]
+        previous = self._previous_ranking(query, request.get("before"))
         return {
             "told": self.gold_summary(side, mix.k) if side.ranking.hits else "",
             "notes": notes,
-            "lanes": self._counts(query, mix),
-            "hits": [] if sides else [hit.to_json for hit in self.hits(side, mix.k, before)],
-            "pipeline": self._drawn(side.stage),
+            "lanes": self._retriever_counts(query, mix),
+            "hits": [] if sides else [hit.to_json for hit in self.hits(side, mix.k, previous)],
+            "pipeline": self._draw_pipeline(side.stage),
             "stage": side.stage.name,
             "sides": sides,
-            "sheet": self._sheet(query) if wish.get("sheet") else None,
+            "sheet": self._score_sheet(query) if request.get("sheet") else None,
         }
 
-    def _sheet(self, query: Query) -> dict[str, Json] | None:
+    def _score_sheet(self, query: Query) -> dict[str, Json] | None:
         """Return the scores with which the browser ranks while a weight moves.
 
         Returns None if the question is blank or there are too many documents. The browser then asks Python.
         """
-        return lane_sheet(self.searched(query), self.shelf, self.gold(query)) if query.text.strip() else None
+        return score_sheet(self.search(query), self.shelf, self.gold(query)) if query.text.strip() else None
 
-    def _before(self, query: Query, told: Json) -> Ranking | None:
-        ranking = self.look(query, Mix.of(told))[0].ranking if isinstance(told, Mapping) else None
+    def _previous_ranking(self, query: Query, mix_data: Json) -> Ranking | None:
+        ranking = (
+            self.search_mix(query, Mix.of(mix_data))[0].ranking if isinstance(mix_data, Mapping) else None
+        )
         return ranking if ranking and ranking.hits else None
 
-    def _counts(self, query: Query, mix: Mix) -> dict[str, Json]:
+    def _retriever_counts(self, query: Query, mix: Mix) -> dict[str, Json]:
         """Return the share and the number of hits of each retriever."""
         try:
-            counted = shares(self.working(query), mix)
+            weights = effective_weights(self.working_retrievers(query), mix)
         except BadInput:
-            counted = {}
-        found = self.searched(query).found if query.text.strip() else {}
-        many = {name: len(ranking.hits) for name, ranking in found.items()}
+            weights = {}
+        found = self.search(query).found if query.text.strip() else {}
+        hit_counts = {name: len(ranking.hits) for name, ranking in found.items()}
         return {
-            name: {"share": counted.get(name, 0.0), "found": many.get(name)} for name in self.lanes.available
+            name: {"share": weights.get(name, 0.0), "found": hit_counts.get(name)}
+            for name in self.lanes.available
         }
 
-    def _drawn(self, stage: Stage) -> Markup:
-        colours = {lane.name: LANE_COLOURS[name] for name, lane in self.lanes.available.items()}
+    def _draw_pipeline(self, stage: Stage) -> Markup:
+        colours = {
+            retriever.name: RETRIEVER_COLOURS[name] for name, retriever in self.lanes.available.items()
+        }
         return pipeline(stage, colours=colours).svg
 
     # --- two systems side by side ---
 
-    def _sides(self, query: Query, mix: Mix, wish: Mapping[str, Json]) -> list[Json]:
+    def _compare_sides(self, query: Query, mix: Mix, request: Mapping[str, Json]) -> list[Json]:
         """Compare two systems, or return an empty list if there is nothing to compare."""
-        if not wish.get("a") or not query.text.strip():
+        if not request.get("a") or not query.text.strip():
             return []
-        first, second = (self._side(query, mix, wish.get(which)) for which in ("a", "b"))
+        first, second = (self._make_side(query, mix, request.get(which)) for which in ("a", "b"))
         return [
             self._format_side(first, second, mix.k, is_first=True),
             self._format_side(second, first, mix.k, is_first=False),
         ]
 
-    def _side(self, query: Query, mix: Mix, wanted: Json) -> Side:
-        match wanted:
+    def _make_side(self, query: Query, mix: Mix, choice: Json) -> Side:
+        match choice:
             case {"system": str(name)}:
                 return self._system_side(query, name)
             case {"weights": _}:
-                title, chosen = "Kept weights", replace(Mix.of(wanted), k=mix.k)
+                title, side_mix = "Kept weights", replace(Mix.of(choice), k=mix.k)
             case _:
-                title, chosen = "The sliders", mix
-        side, notes = self.look(query, chosen)
+                title, side_mix = "The sliders", mix
+        side, notes = self.search_mix(query, side_mix)
         return replace(side, title=title if side.ranking.hits else f"{title}. {notes[0]}")
 
     def _system_side(self, query: Query, name: str) -> Side:
         if name not in self.systems:
             raise UnknownName("system", name, self.systems)
         try:
-            stage = self._built(name)
-            if (name, query) not in self._found:
-                _remember(self._found, (name, query), stage.search(query))
+            stage = self._build_system(name)
+            if (name, query) not in self._system_rankings:
+                _cache_value(self._system_rankings, (name, query), stage.search(query))
         except Exception as error:  # a system may be user code, and a browser shows no traceback
             raise BadInput(f"The system {name!r} could not search: {describe_error(error)}") from error
-        ranking = self._found[name, query]
-        return Side(name, stage, ranking, lambda id: ((), path_to(id, ranking)))
+        ranking = self._system_rankings[name, query]
+        return Side(name, stage, ranking, lambda id: ((), find_path(id, ranking)))
 
-    def _built(self, name: str) -> Stage:
-        made = self.systems[name]
-        stage = made if isinstance(made, Stage) else made()
+    def _build_system(self, name: str) -> Stage:
+        system = self.systems[name]
+        stage = system if isinstance(system, Stage) else system()
         self.systems[name] = stage
         return stage
 
     def _format_side(self, side: Side, other: Side, k: int, *, is_first: bool) -> dict[str, Json]:
         hits = self.hits(side, k)
-        moves = moves_between(hits, k, other.ranking, is_first=is_first)
+        moves = rank_changes(hits, k, other.ranking, is_first=is_first)
         return {
             "title": side.title,
             "stage": side.stage.name,
             "told": self.gold_summary(side, k),
             "hits": [replace(hit, moved=move).to_json for hit, move in zip(hits, moves, strict=True)],
-            "pipeline": self._drawn(side.stage),
+            "pipeline": self._draw_pipeline(side.stage),
         }
 
 
-def _plain(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _remember(some: dict[_Name, _Value], name: _Name, value: _Value) -> None:
+def _cache_value(cache: dict[_Key, _Value], key: _Key, value: _Value) -> None:
     """Cache a value, and evict the oldest ones at capacity."""
-    while len(some) >= REMEMBERED:
-        del some[next(iter(some))]
-    some[name] = value
+    while len(cache) >= CACHE_SIZE:
+        del cache[next(iter(cache))]
+    cache[key] = value
 
 
-MOST_QUESTIONS = 500  # maximum questions in the list
+MAX_QUESTIONS = 500  # maximum questions in the list
 
 __all__ = ["Explorer", "Lanes", "explore", "explore_dataset"]
 
@@ -295,16 +307,18 @@ def explore(
     Raises UnknownName if a retriever has another name. Raises BadInput for other invalid arguments, and if
     two documents or queries share an id.
     """
-    lanes = lanes_of(lanes)
-    known = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
-    twice = [id for id, times in Counter(query.id for query in known if query.id).items() if times > 1]
-    if twice:
+    lanes = as_lanes(lanes)
+    known_queries = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
+    duplicates = [
+        id for id, times in Counter(query.id for query in known_queries if query.id).items() if times > 1
+    ]
+    if duplicates:
         raise BadInput(
-            f"{len(twice)} query ids occur more than once, for example {twice[0]!r}; ids must be unique"
+            f"{len(duplicates)} query ids occur more than once, for example {duplicates[0]!r}; ids must be unique"
         )
-    shelf = DocumentShelf({document.id: document for document in checked_documents(documents)})
-    searches = Searches(lanes, shelf, known, qrels or {}, systems or {})
-    return Explorer(searches, known[0] if known else Query(""), Mix())
+    shelf = DocumentCollection({document.id: document for document in checked_documents(documents)})
+    searches = Searches(lanes, shelf, known_queries, qrels or {}, systems or {})
+    return Explorer(searches, known_queries[0] if known_queries else Query(""), Mix())
 
 
 def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | None = None) -> Explorer:
@@ -325,15 +339,19 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     from kgot_lab.retrieval.lexical import bm25, fts5, like
     from kgot_lab.retrieval.neighbours import boosted_neighbours
 
-    develop = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop
-    vectors, documents = embedder or minilm(), develop.documents
+    dev_split = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop
+    vectors, documents = embedder or minilm(), dev_split.documents
     lanes = Lanes(
         embedding=dense(documents, vectors),
         text=strongest(bm25(documents), fts5(documents)),
         graph=boosted_neighbours(title_graph(documents), like(documents)),
     )
     return explore(
-        lanes, documents, queries=develop.queries, qrels=develop.qrels, systems=systems(develop, vectors)
+        lanes,
+        documents,
+        queries=dev_split.queries,
+        qrels=dev_split.qrels,
+        systems=systems(dev_split, vectors),
     )
 
 
@@ -359,8 +377,9 @@ class Explorer:
 
     def __repr__(self) -> str:
         searches, mix = self._searches, self.mix
-        what = f"{len(searches.shelf.documents):,} documents, {len(searches.queries):,} questions, lanes {', '.join(searches.lanes.available)}"
-        return f"<Explorer of {what}; {mix.preset or 'own weights'}, k={mix.k}: {shortened(self.question.text, 60)!r}>"
+        sizes = f"{len(searches.shelf.documents):,} documents, {len(searches.queries):,} questions"
+        what = f"{sizes}, retrievers {', '.join(searches.lanes.available)}"
+        return f"<Explorer of {what}; {mix.preset or 'own weights'}, k={mix.k}: {shorten(self.question.text, 60)!r}>"
 
     def but(
         self,
@@ -376,7 +395,7 @@ class Explorer:
         Raises UnknownName if the preset or a retriever is unknown, and BadInput if the weights or `k` are out
         of bounds.
         """
-        wanted = weights_of(preset) if preset is not None else weights or self.mix.weights
+        wanted = preset_weights(preset) if preset is not None else weights or self.mix.weights
         mix = Mix(wanted, self.mix.off if off is None else frozenset(off), self.mix.k if k is None else k)
         query = self.question if question is None else self._searches.query(question)
         return Explorer(self._searches, query, mix)
@@ -387,7 +406,7 @@ class Explorer:
 
         Raises BadInput if no retriever has a weight.
         """
-        return mixed(self._searches.working(self.question), self.mix)
+        return mix_pipeline(self._searches.working_retrievers(self.question), self.mix)
 
     @property
     def ranking(self) -> Ranking:
@@ -398,22 +417,22 @@ class Explorer:
         stage = self.stage
         if not self.question.text.strip():
             return Ranking(self.question, (), stage.name)
-        searched = self._searches.searched(self.question)
-        found = searched.joined(shares(searched.stages, self.mix))
-        return replace(best(found, self.mix.k), system=stage.name)
+        searched = self._searches.search(self.question)
+        fused = searched.joined(effective_weights(searched.stages, self.mix))
+        return replace(best(fused, self.mix.k), system=stage.name)
 
     @property
     def picture(self) -> Drawing:
         """The current hits as a static picture."""
-        side, notes = self._searches.look(self.question, self.mix)
-        told = [self._searches.gold_summary(side, self.mix.k), *notes] if side.ranking.hits else notes
+        side, notes = self._searches.search_mix(self.question, self.mix)
+        lines = [self._searches.gold_summary(side, self.mix.k), *notes] if side.ranking.hits else notes
         hits, lanes = self._searches.hits(side, self.mix.k), self._searches.lanes.available
-        return hits_picture(self.question.text, hits, told, side.stage, lanes)
+        return hits_picture(self.question.text, hits, lines, side.stage, lanes)
 
     def table(self) -> Table:
         """Return the shown hits as a table, with the exact numbers behind each score."""
-        side, _ = self._searches.look(self.question, self.mix)
-        return hits_table(self._searches.hits(side, self.mix.k), shortened(self.question.text, 100))
+        side, _ = self._searches.search_mix(self.question, self.mix)
+        return hits_table(self._searches.hits(side, self.mix.k), shorten(self.question.text, 100))
 
     def handle_message(self, message: Mapping[str, Json]) -> Json:
         """Return the reply to a browser message about question, sliders and comparison.
@@ -421,10 +440,10 @@ class Explorer:
         An invalid wish is answered with an error text.
         """
         match message:
-            case {"n": int(number), "wish": {"question": str(question)} as wish}:
+            case {"n": int(number), "wish": {"question": str(question)} as request}:
                 try:
-                    mix, query = Mix.of(wish), self._searches.query(question)
-                    answer = self._searches.answer(query, mix, wish)
+                    mix, query = Mix.of(request), self._searches.query(question)
+                    answer = self._searches.response_data(query, mix, request)
                     self.question, self.mix = query, mix
                 except BadInput as error:
                     answer = {"trouble": str(error)}
@@ -438,9 +457,9 @@ class Explorer:
             "title": f"A retrieval explorer over {len(searches.shelf.documents):,} documents",
             "lanes": [searches.format_retriever(name) for name in LETTERS],
             "presets": {name: asdict(weights) for name, weights in WEIGHT_PRESETS.items()},
-            "questions": [query.text for query in searches.queries[:MOST_QUESTIONS]],
+            "questions": [query.text for query in searches.queries[:MAX_QUESTIONS]],
             "systems": list(searches.systems),
-            "deepest": DEEPEST,
+            "deepest": MAX_HITS,
             "state": {"question": self.question.text, **self.mix.to_json},
-            "first": searches.answer(self.question, self.mix, {"sheet": True}),
+            "first": searches.response_data(self.question, self.mix, {"sheet": True}),
         }

@@ -21,7 +21,7 @@ from kgot_lab.viz.live import describe_error
 
 LETTERS: Mapping[str, str] = {"embedding": "α", "text": "β", "graph": "γ", "intent": "δ"}
 _SCALE = "maximum"  # the scale of KG-OS, as in presets.hybrid
-DEEPEST = 50  # maximum number of hits
+MAX_HITS = 50  # maximum number of hits
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Lanes:
 
     def __post_init__(self) -> None:
         if not self.available:
-            raise BadInput("an explorer needs at least one lane, as in Lanes(text=bm25(documents))")
+            raise BadInput("an explorer needs at least one retriever, as in Lanes(text=bm25(documents))")
         for name, stage in self.available.items():
-            require(stage, Stage, f"the lane {name} is a Stage, as bm25(documents) gives one")
+            require(stage, Stage, f"the retriever {name} is a Stage, as bm25(documents) gives one")
 
     @property
     def available(self) -> dict[str, Stage]:
@@ -46,25 +46,25 @@ class Lanes:
         return {name: stage for name, stage in stages.items() if stage is not None}
 
 
-def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
+def as_lanes(retrievers: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
     """Convert a stage or a mapping to Lanes.
 
     A single stage is taken as lexical retrieval. Raises UnknownName if a name is unknown, and BadInput for
     other types.
     """
-    if isinstance(given, Stage):
-        return Lanes(text=given)
-    if isinstance(given, Mapping):
-        for name in given:
+    if isinstance(retrievers, Stage):
+        return Lanes(text=retrievers)
+    if isinstance(retrievers, Mapping):
+        for name in retrievers:
             if name not in LETTERS:
-                raise UnknownName("lane", str(name), LETTERS)
-        return Lanes(**given)
+                raise UnknownName("retriever", str(name), LETTERS)
+        return Lanes(**retrievers)
     require(
-        given,
+        retrievers,
         Lanes,
         "an explorer takes Lanes(text=stage, …), a mapping such as {'text': stage}, or one stage",
     )
-    return given
+    return retrievers
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,20 @@ class Mix:
         )
         if any(not (_is_number(weight) and 0 <= weight <= 1) for weight in asdict(self.weights).values()):
             raise BadInput(f"the weights of an explorer go from 0 to 1, not {self.weights}")
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= DEEPEST:
-            raise BadInput(f"an explorer shows 1 to {DEEPEST} hits, not {self.k!r}")
-        if strange := self.off - set(LETTERS):
-            raise UnknownName("lane", min(strange), LETTERS)
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MAX_HITS:
+            raise BadInput(f"an explorer shows 1 to {MAX_HITS} hits, not {self.k!r}")
+        if unknown := self.off - set(LETTERS):
+            raise UnknownName("retriever", min(unknown), LETTERS)
 
     @staticmethod
-    def of(told: Mapping[str, Json]) -> Mix:
+    def of(message: Mapping[str, Json]) -> Mix:
         """Parse a mix from a browser message.
 
         Raises BadInput if the message is invalid.
         """
         try:
-            weights = Weights(**{name: float(weight) for name, weight in told["weights"].items()})
-            return Mix(weights, frozenset(map(str, told["off"])), told["k"])
+            weights = Weights(**{name: float(weight) for name, weight in message["weights"].items()})
+            return Mix(weights, frozenset(map(str, message["off"])), message["k"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadInput(f"these are no positions of sliders ({error})") from None
 
@@ -109,7 +109,7 @@ class Mix:
         return next((name for name, weights in WEIGHT_PRESETS.items() if weights == self.weights), "")
 
 
-def weights_of(preset: str) -> Weights:
+def preset_weights(preset: str) -> Weights:
     """Return the weights of a preset.
 
     Raises UnknownName if there is no such preset.
@@ -119,7 +119,7 @@ def weights_of(preset: str) -> Weights:
     return WEIGHT_PRESETS[preset]
 
 
-def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
+def effective_weights(retrievers: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
     """Return the effective weight of each retriever, with sum 1.
 
     Only retrievers that are available, switched on and above 0 have a share. The weights of the others are
@@ -128,29 +128,29 @@ def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
     has a weight.
     """
     weights: dict[str, float] = asdict(mix.weights)
-    counted = [name for name in given if name not in mix.off and weights[name] > 0]
-    if not counted:
-        raise BadInput(_why_nothing(given, mix))
-    share: dict[str, float] = asdict(normalised_weights(mix.weights, *counted))
-    return {name: share[name] for name in counted}
+    active = [name for name in retrievers if name not in mix.off and weights[name] > 0]
+    if not active:
+        raise BadInput(_no_weight_message(retrievers, mix))
+    normalized: dict[str, float] = asdict(normalised_weights(mix.weights, *active))
+    return {name: normalized[name] for name in active}
 
 
-def mixed(given: Mapping[str, Stage], mix: Mix) -> Stage:
+def mix_pipeline(retrievers: Mapping[str, Stage], mix: Mix) -> Stage:
     """Build the pipeline of a mix: retrievers fused by `weighted` with the scale of KG-OS, truncated to k."""
-    return _joined(given, shares(given, mix)) % mix.k
+    return _fuse(retrievers, effective_weights(retrievers, mix)) % mix.k
 
 
-def _joined(given: Mapping[str, Stage], counted: Mapping[str, float]) -> Stage:
-    return weighted(*((share, given[name]) for name, share in counted.items()), scale=_SCALE)
+def _fuse(retrievers: Mapping[str, Stage], weights: Mapping[str, float]) -> Stage:
+    return weighted(*((share, retrievers[name]) for name, share in weights.items()), scale=_SCALE)
 
 
-def _why_nothing(given: Mapping[str, Stage], mix: Mix) -> str:
-    if not given:
-        return "No lane could search: see what each of them said."
-    if set(given) <= mix.off:
-        return "All lanes are switched off: switch one on."
-    on = [f"{LETTERS[name]} {name}" for name in given if name not in mix.off]
-    return f"All weights are 0: raise a slider ({', '.join(on)})."
+def _no_weight_message(retrievers: Mapping[str, Stage], mix: Mix) -> str:
+    if not retrievers:
+        return "No retriever could search: see what each of them said."
+    if set(retrievers) <= mix.off:
+        return "All retrievers are switched off: switch one on."
+    active = [f"{LETTERS[name]} {name}" for name in retrievers if name not in mix.off]
+    return f"All weights are 0: raise a slider ({', '.join(active)})."
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class ScorePart:
         return f"{self.value:.3f} = {self.share:.2f} × {self.scaled:.3f} (score {self.score:.3g}, rank {self.rank})"
 
 
-class Searched:
+class SearchResults:
     """What each retriever found for one question.
 
     A retriever that fails, or whose results cannot be fused, is left out with its reason.
@@ -190,7 +190,7 @@ class Searched:
         self.found: dict[str, Ranking] = {}
         self.failed: dict[str, str] = {}
         self.stages: dict[str, Stage] = {}
-        self._columns: dict[str, _Columns] = {}
+        self._columns: dict[str, _RetrieverScores] = {}
         self._joined: dict[tuple[tuple[str, float], ...], Ranking] = {}
         for name, stage in lanes.available.items():
             self._search(name, stage)
@@ -198,40 +198,40 @@ class Searched:
     def _search(self, name: str, stage: Stage) -> None:
         try:
             found = stage.search(self.query)
-            weighted((1.0, _standing(stage.name, found))).search(self.query)
+            weighted((1.0, _fixed_stage(stage.name, found))).search(self.query)
         except Exception as error:  # a retriever may be user code, and a browser shows no traceback
             self.failed[name] = describe_error(error)
             return
-        self.found[name], self.stages[name] = found, _standing(stage.name, found)
-        self._columns[name] = _Columns.of(found)
+        self.found[name], self.stages[name] = found, _fixed_stage(stage.name, found)
+        self._columns[name] = _RetrieverScores.of(found)
 
-    def joined(self, counted: Mapping[str, float]) -> Ranking:
+    def joined(self, weights: Mapping[str, float]) -> Ranking:
         """Return the ranking that `weighted` makes with these shares.
 
         The latest few are cached.
         """
-        key = tuple(counted.items())
+        key = tuple(weights.items())
         if key not in self._joined:
             while len(self._joined) >= 8:
                 del self._joined[next(iter(self._joined))]
-            self._joined[key] = _joined(self.stages, counted).search(self.query)
+            self._joined[key] = _fuse(self.stages, weights).search(self.query)
         return self._joined[key]
 
-    def parts(self, id: str, counted: Mapping[str, float]) -> tuple[ScorePart, ...]:
+    def parts(self, id: str, weights: Mapping[str, float]) -> tuple[ScorePart, ...]:
         """Return what each retriever adds to the score of a hit."""
-        return tuple(self._columns[name].part(name, share, id) for name, share in counted.items())
+        return tuple(self._columns[name].part(name, share, id) for name, share in weights.items())
 
     def scales(self, name: str) -> tuple[list[float], list[float]]:
         """Return the scores of a retriever's hits, best first: as scaled for fusion, and raw."""
         return self._columns[name].scaled, self._columns[name].scores
 
-    def path(self, id: str, counted: Mapping[str, float]) -> str:
+    def path(self, id: str, weights: Mapping[str, float]) -> str:
         """Return the path by which a graph retriever reached a hit, or ""."""
-        return next((path for name in counted if (path := path_to(id, self.found[name]))), "")
+        return next((path for name in weights if (path := find_path(id, self.found[name]))), "")
 
 
 @dataclass(frozen=True)
-class _Columns:
+class _RetrieverScores:
     """The hits of a retriever by id, with the scores as scaled for fusion."""
 
     place: Mapping[str, int]
@@ -239,9 +239,9 @@ class _Columns:
     scaled: list[float] = field(repr=False)
 
     @staticmethod
-    def of(ranking: Ranking) -> _Columns:
+    def of(ranking: Ranking) -> _RetrieverScores:
         scores = ranking_scores(ranking)
-        return _Columns(
+        return _RetrieverScores(
             {id: place for place, id in enumerate(ranking.ids)},
             scores.tolist(),
             SCALES[_SCALE](scores).tolist(),
@@ -250,18 +250,18 @@ class _Columns:
     def part(self, name: str, share: float, id: str) -> ScorePart:
         if id not in self.place:
             return ScorePart(name, share)
-        place = self.place[id]
-        return ScorePart(name, share, self.scaled[place], self.scores[place], place + 1)
+        index = self.place[id]
+        return ScorePart(name, share, self.scaled[index], self.scores[index], index + 1)
 
 
-def path_to(id: str, ranking: Ranking) -> str:
+def find_path(id: str, ranking: Ranking) -> str:
     """Return the path by which a ranking, or one it was fused from, reached a document, or ""."""
     if path := ranking.paths.get(id, ""):
         return path
-    return next((path for _, lane in ranking.lanes if (path := path_to(id, lane))), "")
+    return next((path for _, part in ranking.lanes if (path := find_path(id, part))), "")
 
 
-def _standing(name: str, found: Ranking) -> Stage:
+def _fixed_stage(name: str, found: Ranking) -> Stage:
     """Wrap a finished ranking as a stage."""
     return Stage(name, lambda ranking: found)
 

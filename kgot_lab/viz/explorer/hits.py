@@ -12,15 +12,15 @@ from typing import Any
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Json, Ranking
-from kgot_lab.viz.explorer.fusion_weights import LETTERS, ScorePart, Searched, path_to
+from kgot_lab.viz.explorer.fusion_weights import LETTERS, ScorePart, SearchResults, find_path
 from kgot_lab.viz.static.drawing import WIDE_HALO, Drawing, draw_path, draw_rect, draw_text, drawing
-from kgot_lab.viz.static.markup import Markup, element, escaped, joined, shortened, text_width
+from kgot_lab.viz.static.markup import Markup, concat, element, escape_value, shorten, text_width
 from kgot_lab.viz.static.pipeline import sketch
 from kgot_lab.viz.static.table import Table, sheet
 
-_LONGEST = 210  # characters of a snippet
-LONGEST_TITLE = 120
-LONGEST_PATH = 300
+_MAX_SNIPPET_LENGTH = 210  # characters of a snippet
+MAX_TITLE_LENGTH = 120
+MAX_PATH_LENGTH = 300
 SAME, UP, DOWN, NEW, GONE = "same", "up", "down", "new", "gone"
 SIGNS: Mapping[str, str] = {SAME: "=", UP: "▲", DOWN: "▼", NEW: "+", GONE: "−"}
 
@@ -29,7 +29,7 @@ Gold = Mapping[str, int]  # document id -> grade; above 0 is relevant
 
 
 @dataclass(frozen=True)
-class Move:
+class RankChange:
     """The difference of a hit's rank from another ranking.
 
     `by` is the number of ranks, and `there` is the rank in the other ranking (0: none).
@@ -44,7 +44,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownHit:
     """A hit as it is shown. `moved` is None if there is no ranking to compare with."""
 
     rank: int
@@ -55,7 +55,7 @@ class Shown:
     gold: bool
     parts: tuple[ScorePart, ...] = ()
     path: str = ""
-    moved: Move | None = None
+    moved: RankChange | None = None
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class DocumentShelf:
+class DocumentCollection:
     """The retrievable documents, by id."""
 
     documents: Mapping[str, Document]
@@ -82,25 +82,27 @@ class DocumentShelf:
     def title(self, id: str) -> str:
         """Return the title of a document, or the beginning of its text, or its id."""
         document = self.documents.get(id)
-        return shortened((document.title or document.text if document else "") or id, LONGEST_TITLE)
+        return shorten((document.title or document.text if document else "") or id, MAX_TITLE_LENGTH)
 
     def missing(self, id: str) -> str:
         """Return why a document is not among some hits."""
         return "not found" if id in self.documents else "not among the documents"
 
-    def pieces(self, id: str, wanted: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    def pieces(self, id: str, query_words: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
         """Return the title and a snippet of a document, with the wanted words marked."""
         document = self.documents.get(id)
         text = document.text if document else "(not among the documents of this explorer)"
-        return _pieces(self.title(id), text, wanted)
+        return _marked_pieces(self.title(id), text, query_words)
 
 
 @lru_cache(1000)  # while a slider moves, the question and most hits are unchanged
-def _pieces(title: str, text: str, wanted: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    return marked_words(title, wanted), marked_words(excerpt(text, wanted), wanted)
+def _marked_pieces(
+    title: str, text: str, query_words: frozenset[str]
+) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    return mark_words(title, query_words), mark_words(excerpt(text, query_words), query_words)
 
 
-def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
+def excerpt(text: str, query_words: Collection[str], length: int = _MAX_SNIPPET_LENGTH) -> str:
     """Return the excerpt of a text with the most distinct wanted words.
 
     It is cut between words, with … at each cut.
@@ -109,23 +111,23 @@ def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
     if len(line) <= length:
         return line
     words = ((match.start(), match.group().lower()) for match in re.finditer(r"\w+", line))
-    found = [(at, word) for at, word in words if word in wanted]
-    starts = [0, *(max(0, line.rfind(" ", 0, max(0, at - 30)) + 1) for at, _ in found)]
+    matches = [(at, word) for at, word in words if word in query_words]
+    starts = [0, *(max(0, line.rfind(" ", 0, max(0, at - 30)) + 1) for at, _ in matches)]
 
-    def holds(start: int) -> int:
-        return len({word for at, word in found if start <= at < start + length - len(word)})
+    def match_count(start: int) -> int:
+        return len({word for at, word in matches if start <= at < start + length - len(word)})
 
-    best = max(starts, key=lambda start: (holds(start), -start))
+    best = max(starts, key=lambda start: (match_count(start), -start))
     end = best + length
-    cut = line[best:end] if end >= len(line) else line[best:end].rsplit(" ", 1)[0]
-    return "… " * (best > 0) + cut + " …" * (end < len(line))
+    snippet = line[best:end] if end >= len(line) else line[best:end].rsplit(" ", 1)[0]
+    return "… " * (best > 0) + snippet + " …" * (end < len(line))
 
 
-def marked_words(text: str, wanted: Collection[str]) -> tuple[Piece, ...]:
+def mark_words(text: str, query_words: Collection[str]) -> tuple[Piece, ...]:
     """Split a text into pieces and mark those that are wanted words."""
     pieces: list[Piece] = []
     for piece in re.split(r"(\w+)", text):
-        is_wanted = piece.lower() in wanted
+        is_wanted = piece.lower() in query_words
         if pieces and not is_wanted and not pieces[-1][1]:
             pieces[-1] = (pieces[-1][0] + piece, False)
         elif piece:
@@ -136,25 +138,25 @@ def marked_words(text: str, wanted: Collection[str]) -> tuple[Piece, ...]:
 def shown_hits(
     ranking: Ranking,
     k: int,
-    shelf: DocumentShelf,
+    shelf: DocumentCollection,
     gold: Gold,
     *,
-    why: Callable[[str], tuple[tuple[ScorePart, ...], str]],
-    before: Ranking | None = None,
-) -> list[Shown]:
+    explain: Callable[[str], tuple[tuple[ScorePart, ...], str]],
+    previous: Ranking | None = None,
+) -> list[ShownHit]:
     """Return the first `k` hits of a ranking as they are shown.
 
-    `why` returns the score parts and the path of a hit. `before` is the ranking to compare with.
+    `explain` returns the score parts and the path of a hit. `previous` is the ranking to compare with.
     """
-    wanted = frozenset(searched_words(ranking.query.text))
-    there = ranks(before)
+    query_words = frozenset(searched_words(ranking.query.text))
+    previous_ranks = ranks(previous)
     hits = []
     for rank, (id, score) in enumerate(ranking.hits[:k], start=1):
-        title, snippet = shelf.pieces(id, wanted)
-        parts, path = why(id)
-        moved = None if before is None else move(rank, there.get(id, 0))
-        known, path = gold.get(id, 0) > 0, shortened(path, LONGEST_PATH)
-        hits.append(Shown(rank, id, title, snippet, score, known, parts, path, moved))
+        title, snippet = shelf.pieces(id, query_words)
+        parts, path = explain(id)
+        moved = None if previous is None else rank_change(rank, previous_ranks.get(id, 0))
+        is_gold, path = gold.get(id, 0) > 0, shorten(path, MAX_PATH_LENGTH)
+        hits.append(ShownHit(rank, id, title, snippet, score, is_gold, parts, path, moved))
     return hits
 
 
@@ -163,56 +165,64 @@ def ranks(ranking: Ranking | None) -> dict[str, int]:
     return {id: rank for rank, id in enumerate(ranking.ids, start=1)} if ranking else {}
 
 
-def move(rank: int, there: int) -> Move:
-    """Return the change to `rank` from the rank `there`.
+def rank_change(rank: int, other_rank: int) -> RankChange:
+    """Return the change to `rank` from the rank `other_rank`.
 
     0 means that the other ranking does not have the hit.
     """
-    if not there:
-        return Move(NEW)
-    if rank == there:
-        return Move(SAME, 0, there)
-    return Move(UP if rank < there else DOWN, abs(rank - there), there)
+    if not other_rank:
+        return RankChange(NEW)
+    if rank == other_rank:
+        return RankChange(SAME, 0, other_rank)
+    return RankChange(UP if rank < other_rank else DOWN, abs(rank - other_rank), other_rank)
 
 
-def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bool) -> list[Move]:
+def rank_changes(hits: Sequence[ShownHit], k: int, other: Ranking, *, is_first: bool) -> list[RankChange]:
     """Return how the rank of each hit differs between two systems.
 
     In the first system, "gone" marks a hit that is not in the second one's top k. In the second, such a hit
     is "new".
     """
-    there = ranks(other)
-    moves = []
+    other_ranks = ranks(other)
+    changes = []
     for hit in hits:
-        rank = there.get(hit.id, 0)
+        rank = other_ranks.get(hit.id, 0)
         if not 1 <= rank <= k:
-            moves.append(Move(GONE if is_first else NEW, 0, rank))
+            changes.append(RankChange(GONE if is_first else NEW, 0, rank))
         else:
-            moves.append(replace(move(rank, hit.rank) if is_first else move(hit.rank, rank), there=rank))
-    return moves
+            changes.append(
+                replace(rank_change(rank, hit.rank) if is_first else rank_change(hit.rank, rank), there=rank)
+            )
+    return changes
 
 
 # --- gold ---
 
 
-def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> str:
+def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentCollection) -> str:
     """Describe which relevant documents are in the first `k`, with recall@k and what was missed."""
     relevant = [id for id, grade in gold.items() if grade > 0]
     if not relevant:
         return "No gold is known for this question."
-    place = ranks(ranking)
-    found = sorted(place[id] for id in relevant if place.get(id, k + 1) <= k)
-    at = f", at {'ranks' if len(found) > 1 else 'rank'} {' and '.join(map(str, found))}" if found else ""
-    told = f"{len(found)} of {len(relevant)} gold in the first {k}{at} (recall@{k} = {len(found) / len(relevant):.2f})."
-    far = {id: f"rank {place[id]}" if id in place else shelf.missing(id) for id in relevant}
-    missed = [f"“{shelf.title(id)}” ({where})" for id, where in far.items() if place.get(id, k + 1) > k]
-    return told + (f" Missed: {', '.join(missed)}." if missed else "")
+    rank_by_id = ranks(ranking)
+    found = sorted(rank_by_id[id] for id in relevant if rank_by_id.get(id, k + 1) <= k)
+    positions = (
+        f", at {'ranks' if len(found) > 1 else 'rank'} {' and '.join(map(str, found))}" if found else ""
+    )
+    summary = f"{len(found)} of {len(relevant)} gold in the first {k}{positions} (recall@{k} = {len(found) / len(relevant):.2f})."
+    locations = {id: f"rank {rank_by_id[id]}" if id in rank_by_id else shelf.missing(id) for id in relevant}
+    missed = [
+        f"“{shelf.title(id)}” ({location})"
+        for id, location in locations.items()
+        if rank_by_id.get(id, k + 1) > k
+    ]
+    return summary + (f" Missed: {', '.join(missed)}." if missed else "")
 
 
 # --- as a table ---
 
 
-def hits_table(hits: Sequence[Shown], caption: str) -> Table:
+def hits_table(hits: Sequence[ShownHit], caption: str) -> Table:
     """Return a table of the hits with the exact numbers behind each score."""
     lanes = [part.lane for part in hits[0].parts] if hits else []
     columns = ("rank", "title", "gold", "score", *(f"{LETTERS[lane]} {lane}" for lane in lanes), "path")
@@ -226,12 +236,12 @@ def hits_table(hits: Sequence[Shown], caption: str) -> Table:
 # The retrieval explorer as a static picture: the question, the pipeline, and the first hits with their score
 # parts.
 
-_WIDTH, _EDGE, INDENT = 760.0, 18.0, 30.0
-_BAR, BAR_HEIGHT = 460.0, 13.0  # width of a score of 1, and height of a bar
-_MOST = 10  # hits that are drawn
-_LINE = 112  # maximum characters of a line
+_WIDTH, _MARGIN, INDENT = 760.0, 18.0, 30.0
+_BAR_WIDTH, BAR_HEIGHT = 460.0, 13.0  # width of a score of 1, and height of a bar
+_MAX_HITS_DRAWN = 10  # hits that are drawn
+_MAX_LINE_LENGTH = 112  # maximum characters of a line
 _INK, _MUTED = "#111111", "#555555"
-LANE_COLOURS: Mapping[str, str] = {
+RETRIEVER_COLOURS: Mapping[str, str] = {
     "embedding": "#56B4E9",
     "text": "#E69F00",
     "graph": "#009E73",
@@ -241,177 +251,184 @@ GOLD = "#F0E442"
 
 
 def hits_picture(
-    question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage, lanes: Mapping[str, Stage]
+    question: str, hits: Sequence[ShownHit], notes: Sequence[str], stage: Stage, lanes: Mapping[str, Stage]
 ) -> Drawing:
     """Draw the first hits of a pipeline for a question.
 
-    `told` are the lines above the hits. `lanes` are the retrievers that the pipeline fuses.
+    `notes` are the lines above the hits. `lanes` are the retrievers that the pipeline fuses.
     """
     y, parts = 34.0, []
-    for line in _wrapped(question or "(no question)", 80)[:2]:
-        parts.append(draw_text(line, _EDGE, y, 16, _INK, bold=True))
+    for line in _wrap(question or "(no question)", 80)[:2]:
+        parts.append(draw_text(line, _MARGIN, y, 16, _INK, bold=True))
         y += 22
-    for line in (part for each in told for part in _wrapped(each, 118)):
-        parts.append(draw_text(line, _EDGE, y, 12.5, _INK))
+    for line in (part for note in notes for part in _wrap(note, 118)):
+        parts.append(draw_text(line, _MARGIN, y, 12.5, _INK))
         y += 18
-    colours = {lanes[name].name: colour for name, colour in LANE_COLOURS.items() if name in lanes}
-    drawn = sketch(stage, colours)
-    scale = min(1.0, (_WIDTH - 2 * _EDGE) / drawn.width)
-    moved = f"translate({_EDGE - 6:.0f} {y:.0f}) scale({scale:.3f})"
-    parts.append(element("g", drawn.markup, transform=moved))
-    y += drawn.height * scale + 22
+    colours = {lanes[name].name: colour for name, colour in RETRIEVER_COLOURS.items() if name in lanes}
+    diagram = sketch(stage, colours)
+    scale = min(1.0, (_WIDTH - 2 * _MARGIN) / diagram.width)
+    transform = f"translate({_MARGIN - 6:.0f} {y:.0f}) scale({scale:.3f})"
+    parts.append(element("g", diagram.markup, transform=transform))
+    y += diagram.height * scale + 22
     if hits and hits[0].parts:
-        parts.append(_legend(hits[0].parts, y))
+        parts.append(_draw_legend(hits[0].parts, y))
         y += 24
-    for hit in hits[:_MOST]:
-        made, height = _hit(hit, y)
-        parts.append(made)
+    for hit in hits[:_MAX_HITS_DRAWN]:
+        hit_markup, height = _draw_hit(hit, y)
+        parts.append(hit_markup)
         y += height
-    if len(hits) > _MOST:
-        parts.append(draw_text(f"and {len(hits) - _MOST} more", _EDGE + INDENT, y + 4, 12, _MUTED))
+    if len(hits) > _MAX_HITS_DRAWN:
+        parts.append(
+            draw_text(f"and {len(hits) - _MAX_HITS_DRAWN} more", _MARGIN + INDENT, y + 4, 12, _MUTED)
+        )
         y += 20
-    return drawing(_alt(question, hits, told, stage), _WIDTH, y + 6, *parts)
+    return drawing(_describe_hits(question, hits, notes, stage), _WIDTH, y + 6, *parts)
 
 
-def _legend(parts: Sequence[ScorePart], y: float) -> Markup:
+def _draw_legend(parts: Sequence[ScorePart], y: float) -> Markup:
     """Draw the legend: each retriever's colour and weight."""
-    made, x = [], _EDGE + INDENT
+    items, x = [], _MARGIN + INDENT
     for part in parts:
         text = f"{LETTERS[part.lane]} {part.lane}, counts {part.share:.2f}"
-        made += [_segment(part.lane, x, y - 11, 22), draw_text(text, x + 28, y, 12, _MUTED)]
+        items += [_draw_segment(part.lane, x, y - 11, 22), draw_text(text, x + 28, y, 12, _MUTED)]
         x += text_width(text, 12) + 50
-    return joined(made)
+    return concat(items)
 
 
-def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
+def _draw_hit(hit: ShownHit, y: float) -> tuple[Markup, float]:
     """Draw a hit, and return it with its height."""
-    left, title = _EDGE + INDENT, shortened(hit.name, 78)
+    left, title = _MARGIN + INDENT, shorten(hit.name, 78)
     parts = [
-        element("title", _exact(hit)),
-        draw_path(f"M{_EDGE:.0f} {y - 3:.1f} H{_WIDTH - _EDGE:.0f}", "#E4E4E4", 1),
-        draw_text(str(hit.rank), _EDGE + 18, y + 16, 14, _MUTED, text_anchor="end"),
+        element("title", _exact_scores(hit)),
+        draw_path(f"M{_MARGIN:.0f} {y - 3:.1f} H{_WIDTH - _MARGIN:.0f}", "#E4E4E4", 1),
+        draw_text(str(hit.rank), _MARGIN + 18, y + 16, 14, _MUTED, text_anchor="end"),
         draw_text(title, left, y + 16, 14, _INK, bold=True),
     ]
     if hit.gold:
-        parts.append(_gold(_WIDTH - _EDGE - 52, y + 16))
+        parts.append(_draw_gold_badge(_WIDTH - _MARGIN - 52, y + 16))
     parts += [
-        *_bar(hit, left, y + 24),
-        draw_text(f"{hit.score:.3f}", left + max(_BAR * hit.score, 0) + 8, y + 35, 12, _INK),
+        *_draw_bar(hit, left, y + 24),
+        draw_text(f"{hit.score:.3f}", left + max(_BAR_WIDTH * hit.score, 0) + 8, y + 35, 12, _INK),
     ]
     height = 44.0
     for line, size in ((hit.snippet, 12.0), ((("path: " + hit.path, False),) if hit.path else (), 11.5)):
         if line:
-            parts.append(_marked(line, left, y + height + 8, size))
+            parts.append(_draw_marked_line(line, left, y + height + 8, size))
             height += 17
     return element("g", *parts), height + 9
 
 
-def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
+def _draw_bar(hit: ShownHit, x: float, y: float) -> list[Markup]:
     """Draw the score as a bar with a segment for each retriever.
 
     A score without parts is one plain bar.
     """
     if not hit.parts:
-        return [draw_rect(x, y, max(_BAR * min(hit.score, 1.0), 1.0), BAR_HEIGHT, "#BBBBBB")]
-    made = []
+        return [draw_rect(x, y, max(_BAR_WIDTH * min(hit.score, 1.0), 1.0), BAR_HEIGHT, "#BBBBBB")]
+    segments = []
     for part in hit.parts:
-        width = _BAR * part.value
+        width = _BAR_WIDTH * part.value
         if width > 0:
-            made.append(_segment(part.lane, x, y, width))
+            segments.append(_draw_segment(part.lane, x, y, width))
         x += width
-    return made
+    return segments
 
 
-def _segment(lane: str, x: float, y: float, width: float) -> Markup:
+def _draw_segment(retriever: str, x: float, y: float, width: float) -> Markup:
     """Draw a segment of a bar.
 
     Colour, hatching and letter identify the retriever.
     """
     right, bottom = x + width, y + BAR_HEIGHT
-    parts = [draw_rect(x, y, float(width), BAR_HEIGHT, LANE_COLOURS[lane], stroke="#fff", stroke_width=1)]
+    parts = [
+        draw_rect(x, y, float(width), BAR_HEIGHT, RETRIEVER_COLOURS[retriever], stroke="#fff", stroke_width=1)
+    ]
     lines = {
         "text": [f"M{x:.1f} {y + part * BAR_HEIGHT / 4:.1f} H{right:.1f}" for part in (1, 3)],
-        "graph": [f"M{at:.1f} {y:.1f} V{bottom:.1f}" for at in _steps(x + 3, right - 1, 6)],
+        "graph": [f"M{at:.1f} {y:.1f} V{bottom:.1f}" for at in _even_positions(x + 3, right - 1, 6)],
         "intent": [
-            f"M{at:.1f} {y + row:.1f} h1.6" for row in (3.5, 9.5) for at in _steps(x + 3, right - 3, 6)
+            f"M{at:.1f} {y + row:.1f} h1.6"
+            for row in (3.5, 9.5)
+            for at in _even_positions(x + 3, right - 3, 6)
         ],
-    }.get(lane, [])
+    }.get(retriever, [])
     if lines:
-        parts.append(draw_path(" ".join(lines), "#00000055", 1.4 if lane == "intent" else 1))
+        parts.append(draw_path(" ".join(lines), "#00000055", 1.4 if retriever == "intent" else 1))
     if width >= 26:
-        look: dict[str, Any] = {**WIDE_HALO, "stroke": LANE_COLOURS[lane], "text_anchor": "middle"}
-        parts.append(draw_text(LETTERS[lane], x + width / 2, y + 10.5, 11, _INK, bold=True, **look))
-    return joined(parts)
+        style: dict[str, Any] = {**WIDE_HALO, "stroke": RETRIEVER_COLOURS[retriever], "text_anchor": "middle"}
+        parts.append(draw_text(LETTERS[retriever], x + width / 2, y + 10.5, 11, _INK, bold=True, **style))
+    return concat(parts)
 
 
-def _steps(start: float, end: float, step: float) -> list[float]:
+def _even_positions(start: float, end: float, step: float) -> list[float]:
     return [start + step * number for number in range(max(0, int((end - start) // step) + 1))]
 
 
-def _gold(x: float, y: float) -> Markup:
+def _draw_gold_badge(x: float, y: float) -> Markup:
     frame = draw_rect(x, y - 12, 52.0, 16.0, GOLD, rx=3, stroke="#555", stroke_width=1)
-    return joined([frame, draw_text("★ gold", x + 26, y, 12, _INK, bold=True, text_anchor="middle")])
+    return concat([frame, draw_text("★ gold", x + 26, y, 12, _INK, bold=True, text_anchor="middle")])
 
 
-def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
+def _draw_marked_line(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
     """Draw a line of text with the marked words in bold, truncated to the available width."""
-    spans, room = [], _LINE
+    spans, remaining = [], _MAX_LINE_LENGTH
     for text, is_marked in pieces:
-        kept = text if len(text) <= room else text[: max(room - 1, 0)] + "…"
-        bold = element("tspan", kept, font_weight="bold", fill=_INK)
-        spans.append(bold if is_marked else Markup(escaped(kept)))
-        room -= len(text)
-        if room <= 0:
+        visible = text if len(text) <= remaining else text[: max(remaining - 1, 0)] + "…"
+        bold = element("tspan", visible, font_weight="bold", fill=_INK)
+        spans.append(bold if is_marked else Markup(escape_value(visible)))
+        remaining -= len(text)
+        if remaining <= 0:
             break
     return element("text", *spans, x=x, y=y, font_size=size, fill=_MUTED)
 
 
-def _exact(hit: Shown) -> str:
+def _exact_scores(hit: ShownHit) -> str:
     parts = (f"{LETTERS[part.lane]} {part.lane}: {part.numbers}" for part in hit.parts)
     return "\n".join((f"{hit.name}: {hit.score:.4f}", *parts))
 
 
-def _wrapped(text: str, length: int) -> list[str]:
+def _wrap(text: str, length: int) -> list[str]:
     """Wrap a text at `length` characters, between words."""
-    return textwrap.wrap(shortened(text, 8 * length), length) or [""]
+    return textwrap.wrap(shorten(text, 8 * length), length) or [""]
 
 
-def _alt(question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage) -> str:
+def _describe_hits(question: str, hits: Sequence[ShownHit], notes: Sequence[str], stage: Stage) -> str:
     """Describe the picture in words."""
-    named = "; ".join(
-        f"{hit.rank}. {hit.name}{' (gold)' if hit.gold else ''}, {hit.score:.3f}" for hit in hits[:_MOST]
+    hit_list = "; ".join(
+        f"{hit.rank}. {hit.name}{' (gold)' if hit.gold else ''}, {hit.score:.3f}"
+        for hit in hits[:_MAX_HITS_DRAWN]
     )
-    asked = shortened(question, 300)
-    return f"The hits of {shortened(stage.name, 300)} for “{asked}”. {' '.join(told)} {named or 'No hits'}."
+    short_question = shorten(question, 300)
+    return f"The hits of {shorten(stage.name, 300)} for “{short_question}”. {' '.join(notes)} {hit_list or 'No hits'}."
 
 
 # The hits of all retrievers for a question, as columns with which the browser ranks while a weight moves.
 
-MOST_MIXED = 20_000  # maximum documents sent to a browser; with more it asks Python for each ranking
-_TOLD = 100  # hits per retriever whose texts are included; others are requested when shown
+MAX_SHEET_DOCUMENTS = 20_000  # maximum documents sent to a browser; with more it asks Python for each ranking
+_MAX_TEXTS = 100  # hits per retriever whose texts are included; others are requested when shown
 
 
-def lane_sheet(searched: Searched, shelf: DocumentShelf, gold: Gold) -> dict[str, Json] | None:
+def score_sheet(searched: SearchResults, shelf: DocumentCollection, gold: Gold) -> dict[str, Json] | None:
     """Return the retrievers' hits with scaled scores, titles, snippets and paths.
 
     Returns None if there are too many documents. `ids` are in the order in which ties are broken. The `rows`
     of a retriever are indices into them, best first.
     """
-    ids = sorted({id for found in searched.found.values() for id in found.ids})
-    if len(ids) > MOST_MIXED:
+    ids = sorted({id for ranking in searched.found.values() for id in ranking.ids})
+    if len(ids) > MAX_SHEET_DOCUMENTS:
         return None
     row = {id: number for number, id in enumerate(ids)}
     lanes = []
-    told: dict[str, None] = {}
-    for name, found in searched.found.items():
+    text_ids: dict[str, None] = {}
+    for name, ranking in searched.found.items():
         scaled, scores = searched.scales(name)
-        first = found.ids[:_TOLD]
-        told |= dict.fromkeys(first)
-        paths = {id: shortened(path, LONGEST_PATH) for id in first if (path := path_to(id, found))}
-        rows = [row[id] for id in found.ids]
+        first_ids = ranking.ids[:_MAX_TEXTS]
+        text_ids |= dict.fromkeys(first_ids)
+        paths = {id: shorten(path, MAX_PATH_LENGTH) for id in first_ids if (path := find_path(id, ranking))}
+        rows = [row[id] for id in ranking.ids]
         lanes.append({"name": name, "rows": rows, "scaled": scaled, "scores": scores, "paths": paths})
-    wanted = frozenset(searched_words(searched.query.text))
-    pieces = {id: shelf.pieces(id, wanted) for id in told}
+    query_words = frozenset(searched_words(searched.query.text))
+    pieces = {id: shelf.pieces(id, query_words) for id in text_ids}
     return {
         "question": searched.query.text,
         "ids": ids,

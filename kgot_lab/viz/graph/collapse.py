@@ -16,33 +16,33 @@ from kgot_lab.graph.property_graph import Ints, frozen
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.communities import (
-    MOST_COMMUNITIES,
+    MAX_COMMUNITIES,
     Communities,
-    communities,
-    divided_further,
-    links_between,
+    edge_ends,
+    find_communities,
+    split_community,
 )
 from kgot_lab.viz.graph.groups import (
     EVERYTHING_ELSE,
-    MOST_LINES,
+    MAX_LINES,
     Community,
     EdgeBundle,
     NodeNumbers,
-    Whole,
-    by_themselves,
+    ViewedGraph,
+    describe_collapse,
     describe_community,
-    how_collapsed,
-    lines,
-    lines_left_out,
+    describe_omitted_lines,
+    describe_single_nodes,
+    select_lines,
 )
 
-MOST_NODES = 2_000
-_FEW_THINGS, _LINES_OF_FEW = 150, 300  # few items must have readable names; more lines would hide them
-_FEW = 4  # with fewer communities a picture says little: the best connected nodes are drawn too
-_HUBS = 30
-READ_AT_ONCE = 60  # maximum nodes of a community that are drawn individually
-_PARTS = 20  # maximum communities into which a larger one is divided
-_NEAR = 5  # other communities drawn beside it; everything else is one
+MAX_NODES = 2_000
+_FEW_ITEMS, _LINES_OF_FEW = 150, 300  # few items must have readable names; more lines would hide them
+_FEW_COMMUNITIES = 4  # with fewer communities a picture says little: the best connected nodes are drawn too
+_MAX_HUBS = 30
+MAX_OPENED_NODES = 60  # maximum nodes of a community that are drawn individually
+_MAX_PARTS = 20  # maximum communities into which a larger one is divided
+_MAX_NEIGHBOURS = 5  # other communities drawn beside it; everything else is one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +54,7 @@ class View:
     is shown and what is not.
     """
 
-    whole: Whole
+    whole: ViewedGraph
     shown: Ints
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -65,8 +65,10 @@ class View:
     at: NodeNumbers = field(repr=False)
 
     def __repr__(self) -> str:
-        said = f"{len(self.shown):,} of {format_count(len(self.graph), 'node')}, {format_count(len(self.nodes) - len(self.shown), 'super node')}"
-        return f"<View: {said}, {format_count(len(self.edges), 'edge')}, {format_count(len(self.bundles), 'bundle')}>"
+        super_nodes = format_count(len(self.nodes) - len(self.shown), "super node")
+        nodes = f"{len(self.shown):,} of {format_count(len(self.graph), 'node')}, {super_nodes}"
+        lines = f"{format_count(len(self.edges), 'edge')}, {format_count(len(self.bundles), 'bundle')}"
+        return f"<View: {nodes}, {lines}>"
 
     @property
     def graph(self) -> PropertyGraph:
@@ -91,7 +93,7 @@ class View:
         return self.whole.ids[int(self.whole.division.of[row])]
 
 
-def collapsed(graph: PropertyGraph, most: int = MOST_NODES, *, marked: Collection[Identity] = ()) -> View:
+def collapse_graph(graph: PropertyGraph, most: int = MAX_NODES, *, marked: Collection[Identity] = ()) -> View:
     """Create a view of a graph: all nodes if there are at most `most`, else each community as one node.
 
     Edges whose identity is `marked` are drawn first if there are more than 5,000. Raises BadInput if `most`
@@ -101,20 +103,22 @@ def collapsed(graph: PropertyGraph, most: int = MOST_NODES, *, marked: Collectio
         raise BadInput(f"a view of {most} nodes shows nothing: give at least 1")
     if len(graph) <= most:
         nothing = Communities(np.zeros(len(graph), dtype=np.int32), (), "")
-        return drawn_view(Whole(graph, nothing, most, marked), np.arange(len(graph)))
-    return _with_hubs(Whole(graph, communities(graph, most=min(most, MOST_COMMUNITIES)), most, marked))
+        return make_view(ViewedGraph(graph, nothing, most, marked), np.arange(len(graph)))
+    return _collapsed_view(
+        ViewedGraph(graph, find_communities(graph, most=min(most, MAX_COMMUNITIES)), most, marked)
+    )
 
 
-def closed(view: View, community: str) -> View:
+def close_community(view: View, community: str) -> View:
     """Return the view with a community collapsed again.
 
     Raises UnknownName if there is no such community, and BadInput if nothing is collapsed.
     """
     number = view.whole.number(community)
-    return drawn_view(view.whole, view.shown[view.whole.division.of[view.shown] != number])
+    return make_view(view.whole, view.shown[view.whole.division.of[view.shown] != number])
 
 
-def revealed(view: View, ids: Iterable[str]) -> View:
+def reveal_nodes(view: View, ids: Iterable[str]) -> View:
     """Return the view with some nodes drawn individually, wherever they are.
 
     If there is no room, nodes drawn earlier are hidden. Raises UnknownName if there is no such node.
@@ -126,21 +130,21 @@ def revealed(view: View, ids: Iterable[str]) -> View:
     shown = np.concatenate([rows, earlier])
     collapsed_still = np.count_nonzero(np.bincount(np.delete(view.whole.division.of, shown)))
     if len(shown) + collapsed_still <= view.whole.most:
-        return drawn_view(view.whole, shown)
-    room = max(view.whole.most - len(view.whole.ids), 0)
-    said = [f"{len(rows) - room:,} of the {format_count(len(rows), 'node')} asked for found no room."] * (
-        len(rows) > room
+        return make_view(view.whole, shown)
+    capacity = max(view.whole.most - len(view.whole.ids), 0)
+    notes = [
+        f"{len(rows) - capacity:,} of the {format_count(len(rows), 'node')} asked for found no room."
+    ] * (len(rows) > capacity)
+    notes += [f"{format_count(len(shown) - max(capacity, len(rows)), 'node')} drawn before gave way."] * (
+        len(shown) > max(capacity, len(rows))
     )
-    said += [f"{format_count(len(shown) - max(room, len(rows)), 'node')} drawn before gave way."] * (
-        len(shown) > max(room, len(rows))
-    )
-    return drawn_view(view.whole, shown[:room], " ".join(said))
+    return make_view(view.whole, shown[:capacity], " ".join(notes))
 
 
 # --- an opened community: everything else is drawn as a few items ---
 
 
-def entered(view: View, community: str) -> View:
+def open_community(view: View, community: str) -> View:
     """Return the view of one community.
 
     It shows the nodes of the community, or, if there are more than 60, the smaller communities that it splits
@@ -152,25 +156,25 @@ def entered(view: View, community: str) -> View:
     if view.whole.outer and view.whole.division.kinds[number] == EVERYTHING_ELSE:
         return view.whole.outer
     rows = view.whole.members[number]
-    at_once = min(READ_AT_ONCE, max(view.whole.most - _NEAR - 2, 1))
-    whole = _apart(view, number, rows)
+    at_once = min(MAX_OPENED_NODES, max(view.whole.most - _MAX_NEIGHBOURS - 2, 1))
+    whole = _divide_outside(view, number, rows)
     if len(rows) > at_once:
-        finer = divided_further(
-            whole.division, rows, links_between(whole.graph), whole.labels[0], most=min(_PARTS, at_once)
+        finer = split_community(
+            whole.division, rows, edge_ends(whole.graph), whole.labels[0], most=min(_MAX_PARTS, at_once)
         )
         if finer is not whole.division:
-            said = f"Inside “{_name(view, community)}”: {format_count(len(finer) - len(whole.division), 'smaller group')}."
-            return drawn_view(replace(whole, division=finer), np.arange(0), said)
+            note = f"Inside “{_community_name(view, community)}”: {format_count(len(finer) - len(whole.division), 'smaller group')}."
+            return make_view(replace(whole, division=finer), np.arange(0), note)
     hidden = rows[view.at[rows] >= len(view.shown)]
     drawn = (hidden if len(hidden) else rows)[:at_once]
-    more = (
+    omission = (
         f" {len(drawn)} of {format_count(len(rows), 'node')} are drawn; open it again for the next ones."
         * (len(drawn) < len(rows))
     )
-    return drawn_view(whole, drawn, f"Inside “{_name(view, community)}”.{more}")
+    return make_view(whole, drawn, f"Inside “{_community_name(view, community)}”.{omission}")
 
 
-def shut(view: View) -> View:
+def leave_community(view: View) -> View:
     """Return the view from which a community was opened.
 
     Raises BadInput if no community is open.
@@ -180,18 +184,18 @@ def shut(view: View) -> View:
     return view.whole.outer
 
 
-def _apart(view: View, number: int, rows: Ints) -> Whole:
+def _divide_outside(view: View, number: int, rows: Ints) -> ViewedGraph:
     """Divide the graph outside a community into its few nearest communities and one for everything else."""
     whole, division = view.whole, view.whole.division
     inside = np.zeros(len(division.of), dtype=bool)
     inside[rows] = True
-    ends = links_between(whole.graph)
+    ends = edge_ends(whole.graph)
     crossing = ends[:, inside[ends[0]] != inside[ends[1]]]
     counts = np.bincount(division.of[crossing[~inside[crossing]]], minlength=len(division))
     near = [
-        each
-        for each in np.argsort(-counts, kind="stable")[:_NEAR].tolist()
-        if counts[each] and division.kinds[each] != EVERYTHING_ELSE
+        neighbour
+        for neighbour in np.argsort(-counts, kind="stable")[:_MAX_NEIGHBOURS].tolist()
+        if counts[neighbour] and division.kinds[neighbour] != EVERYTHING_ELSE
     ]
     far = ~inside & ~np.isin(division.of, near)
     of, kinds = division.of.copy(), division.kinds
@@ -201,25 +205,27 @@ def _apart(view: View, number: int, rows: Ints) -> Whole:
     return replace(whole, division=Communities(frozen(of), kinds, division.how), outer=view, outside=outside)
 
 
-def _name(view: View, community: str) -> str:
-    return next(each.name for each in view.communities if each.id == community)
+def _community_name(view: View, community: str) -> str:
+    return next(group.name for group in view.communities if group.id == community)
 
 
 # --- construction of a view ---
 
 
-def _with_hubs(whole: Whole) -> View:
+def _collapsed_view(whole: ViewedGraph) -> View:
     """Return the view with everything collapsed.
 
     If there are only a few communities, the best connected nodes are drawn too.
     """
-    if len(whole.division) >= _FEW:
-        return drawn_view(whole, np.arange(0))
-    hubs = np.argsort(-whole.degree, kind="stable")[: max(0, min(_HUBS, whole.most - len(whole.division)))]
-    return drawn_view(whole, hubs[whole.degree[hubs] > 0])
+    if len(whole.division) >= _FEW_COMMUNITIES:
+        return make_view(whole, np.arange(0))
+    hubs = np.argsort(-whole.degree, kind="stable")[
+        : max(0, min(_MAX_HUBS, whole.most - len(whole.division)))
+    ]
+    return make_view(whole, hubs[whole.degree[hubs] > 0])
 
 
-def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") -> View:
+def make_view(whole: ViewedGraph, shown: NDArray[np.integer[Any]], note: str = "") -> View:
     """Return the view that draws these rows individually and everything else by its community."""
     graph, division = whole.graph, whole.division
     hidden = np.ones(len(graph), dtype=bool)
@@ -232,26 +238,26 @@ def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") ->
     heads = np.flatnonzero(counts)
     at = np.empty(len(graph), dtype=np.int64)
     at[rows] = np.arange(len(rows))
-    thing_of = np.zeros(len(division), dtype=np.int64)
-    thing_of[heads] = len(rows) + np.arange(len(heads))
-    at[hidden] = thing_of[division.of[hidden]]
+    item_of = np.zeros(len(division), dtype=np.int64)
+    item_of[heads] = len(rows) + np.arange(len(heads))
+    at[hidden] = item_of[division.of[hidden]]
     names = [*map(graph.ids.__getitem__, rows.tolist()), *(whole.ids[head] for head in heads)]
-    most = _LINES_OF_FEW if whole.ids and len(names) <= _FEW_THINGS else MOST_LINES
-    found = lines(graph, at, len(rows), names, whole.marked, most=most)
+    most = _LINES_OF_FEW if whole.ids and len(names) <= _FEW_ITEMS else MAX_LINES
+    selected = select_lines(graph, at, len(rows), names, whole.marked, most=most)
     outside = {whole.ids[number] for number in whole.outside}
     groups = tuple(
-        describe_community(whole, number, hidden, found.inside[thing_of[number]])
+        describe_community(whole, number, hidden, selected.inside[item_of[number]])
         for number in range(len(division))
     )
     return View(
         whole=whole,
         shown=frozen(rows),
         nodes=(*(graph.nodes[row] for row in rows.tolist()), *(_super_node(groups[head]) for head in heads)),
-        edges=tuple(graph.edges[row] for row in found.edges.tolist()),
-        bundles=tuple(bundle for bundle in found.bundles if not outside >= {bundle.source, bundle.target}),
+        edges=tuple(graph.edges[row] for row in selected.edges.tolist()),
+        bundles=tuple(bundle for bundle in selected.bundles if not outside >= {bundle.source, bundle.target}),
         communities=tuple(group for group in groups if group.size),
-        left_out=found.left_out,
-        note=_note(whole, len(rows), said, lines_left_out(whole, found.left_out, most)),
+        left_out=selected.left_out,
+        note=_view_note(whole, len(rows), note, describe_omitted_lines(whole, selected.left_out, most)),
         at=frozen(at),
     )
 
@@ -260,7 +266,10 @@ def _super_node(group: Community) -> Node:
     return Node(group.id, (), {"text": group.title, "nodes": group.hidden, "edges inside": group.edges})
 
 
-def _note(whole: Whole, shown: int, said: str, left_out: str) -> str:
+def _view_note(whole: ViewedGraph, shown: int, note: str, left_out: str) -> str:
     return " ".join(
-        filter(None, (how_collapsed(whole), said, by_themselves(shown) if whole.ids else "", left_out))
+        filter(
+            None,
+            (describe_collapse(whole), note, describe_single_nodes(shown) if whole.ids else "", left_out),
+        )
     )

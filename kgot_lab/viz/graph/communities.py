@@ -15,10 +15,10 @@ from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, frozen
 
-MOST_COMMUNITIES = 40
-COARSER = 0.7  # factor of the resolution while there are too many communities
-COARSEST = 1e-4
-ROOM = 0.75  # share of the communities for parts of components; the others are for components, which no resolution joins
+MAX_COMMUNITIES = 40
+COARSENING = 0.7  # factor of the resolution while there are too many communities
+MIN_RESOLUTION = 1e-4
+PART_SHARE = 0.75  # share of the communities for parts of components; the others are for components, which no resolution joins
 
 _Numbers = NDArray[np.int64]
 _NO_LABEL = "no label"
@@ -42,7 +42,7 @@ class Communities:
         return len(self.kinds)
 
 
-def communities(graph: PropertyGraph, *, most: int = MOST_COMMUNITIES) -> Communities:
+def find_communities(graph: PropertyGraph, *, most: int = MAX_COMMUNITIES) -> Communities:
     """Partition a graph into at most `most` communities, deterministically.
 
     The method is Louvain, or, without scikit-network, first label or connected component. Each community is
@@ -50,41 +50,45 @@ def communities(graph: PropertyGraph, *, most: int = MOST_COMMUNITIES) -> Commun
     smallest components of the graph. A community with more than half of all nodes is divided by first label
     if that gives few parts. Raises BadInput if `most` is below 1.
     """
-    return communities_of(links_between(graph), first_labels(graph)[0], most=most)
+    return partition_rows(edge_ends(graph), first_labels(graph)[0], most=most)
 
 
-def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST_COMMUNITIES) -> Communities:
-    """Partition rows into at most `most` communities, as `communities` does.
+def partition_rows(links: Ints, labels: _Numbers, *, most: int = MAX_COMMUNITIES) -> Communities:
+    """Partition rows into at most `most` communities, as `find_communities` does.
 
     `links` are pairs of different rows, shape (2, m). `labels` is the label number of each row, shape
     (rows,).
     """
     if most < 1:
         raise BadInput(f"a graph cannot be drawn as {most} communities: give at least 1")
-    lonely = np.bincount(links.ravel(), minlength=len(labels)) == 0
+    is_isolated = np.bincount(links.ravel(), minlength=len(labels)) == 0
     try:
-        found, how = _by_louvain(links, lonely, most), "by the Louvain method"
+        groups, method = _louvain_communities(links, is_isolated, most), "by the Louvain method"
     except NotInstalled as missing:
-        found, how = _by_label_or_part(labels, links, lonely)
-        how = f"{how}, not by the Louvain method: {missing}"
-    found, divided = _giant_divided(_each_connected(found, links), labels, links, most)
-    return _gathered(
-        _joined(found, links, most), links, lonely, most, how + ", and the largest by first label" * divided
+        groups, method = _label_or_component(labels, links, is_isolated)
+        method = f"{method}, not by the Louvain method: {missing}"
+    groups, divided = _split_giant(_split_components(groups, links), labels, links, most)
+    return _renumber_by_size(
+        _merge_smallest(groups, links, most),
+        links,
+        is_isolated,
+        most,
+        method + ", and the largest by first label" * divided,
     )
 
 
-def divided_further(
+def split_community(
     division: Communities, rows: Ints, links: Ints, labels: _Numbers, *, most: int
 ) -> Communities:
     """Split the community of these rows into several, numbered after all others.
 
-    `links` and `labels` are those of all rows, as for `communities_of`. If it splits, the community's own
+    `links` and `labels` are those of all rows, as for `partition_rows`. If it splits, the community's own
     number is no longer used. If not, `division` is returned unchanged.
     """
-    place = np.full(len(division.of), -1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
-    inside = place[links]
-    finer = communities_of(inside[:, (inside >= 0).all(axis=0)].astype(np.int32), labels[rows], most=most)
+    local_row = np.full(len(division.of), -1, dtype=np.int64)
+    local_row[rows] = np.arange(len(rows))
+    inside = local_row[links]
+    finer = partition_rows(inside[:, (inside >= 0).all(axis=0)].astype(np.int32), labels[rows], most=most)
     if len(finer) < 2:
         return division
     of = division.of.copy()
@@ -101,7 +105,7 @@ def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
     return np.array(codes, dtype=np.int64), tuple(number)
 
 
-def connected_parts(links: Ints, size: int) -> _Numbers:
+def connected_components(links: Ints, size: int) -> _Numbers:
     """Return for each of `size` rows the lowest row in its connected component.
 
     `links` has shape (2, m).
@@ -118,13 +122,13 @@ def connected_parts(links: Ints, size: int) -> _Numbers:
         part = hooked
 
 
-def links_between(graph: PropertyGraph) -> Ints:
+def edge_ends(graph: PropertyGraph) -> Ints:
     """Return the ends of all edges except self-loops, shape (2, m)."""
     ends = np.stack([graph.sources, graph.targets])
     return ends[:, ends[0] != ends[1]]
 
 
-def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
+def _louvain_communities(links: Ints, is_isolated: NDArray[np.bool_], most: int) -> _Numbers:
     """Find communities by greedy modularity, at ever coarser resolution until there are few enough.
 
     Source: Blondel et al. 2008. Of the methods tried this was the fastest: 0.1 s for 284,178 edges, where
@@ -136,10 +140,10 @@ def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
         from sknetwork.clustering import Louvain
     except ImportError:
         raise NotInstalled("lab", "scikit-network") from None
-    found = np.full(len(lonely), -1, dtype=np.int64)
+    groups = np.full(len(is_isolated), -1, dtype=np.int64)
     if not links.size:
-        return found
-    row = np.cumsum(~lonely) - 1
+        return groups
+    row = np.cumsum(~is_isolated) - 1
     one, other = row[links]
     size, count = int(row[-1]) + 1, links.shape[1]
     network = csr_matrix(
@@ -150,17 +154,17 @@ def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
         method = Louvain(
             resolution=resolution, modularity="newman", return_probs=False, return_aggregate=False
         )
-        joined = method.fit_predict(network)
-        numbers, resolution = joined[numbers], resolution * COARSER
-        network = _between(network, joined)
+        merged = method.fit_predict(network)
+        numbers, resolution = merged[numbers], resolution * COARSENING
+        network = _aggregate_network(network, merged)
         linked = np.count_nonzero(np.diff(network.indptr) > (network.diagonal() > 0))
-        if network.shape[0] <= most or linked <= most * ROOM or resolution < COARSEST:
+        if network.shape[0] <= most or linked <= most * PART_SHARE or resolution < MIN_RESOLUTION:
             break
-    found[~lonely] = numbers
-    return found
+    groups[~is_isolated] = numbers
+    return groups
 
 
-def _between(network: Any, numbers: _Numbers) -> Any:
+def _aggregate_network(network: Any, numbers: _Numbers) -> Any:
     """Aggregate a network by group, as a sparse matrix.
 
     The diagonal counts the edges inside a group twice.
@@ -172,86 +176,92 @@ def _between(network: Any, numbers: _Numbers) -> Any:
     return (member.T @ network @ member).tocsr()
 
 
-def _by_label_or_part(labels: _Numbers, links: Ints, lonely: NDArray[np.bool_]) -> tuple[_Numbers, str]:
+def _label_or_component(
+    labels: _Numbers, links: Ints, is_isolated: NDArray[np.bool_]
+) -> tuple[_Numbers, str]:
     """Divide nodes by label, or by connected component if all have the same label.
 
     In the second case, nodes without edges form one group.
     """
     if len(np.unique(labels)) > 1:
         return labels, "by first label"
-    return np.where(lonely, -1, connected_parts(links, len(labels))), "by connected part"
+    return np.where(is_isolated, -1, connected_components(links, len(labels))), "by connected part"
 
 
-def _each_connected(found: _Numbers, links: Ints) -> _Numbers:
+def _split_components(groups: _Numbers, links: Ints) -> _Numbers:
     """Split each group into its connected components.
 
     Nodes without edges stay together.
     """
-    inside = links[:, found[links[0]] == found[links[1]]]
-    return np.where(found < 0, -1, connected_parts(inside, len(found)))
+    inside = links[:, groups[links[0]] == groups[links[1]]]
+    return np.where(groups < 0, -1, connected_components(inside, len(groups)))
 
 
-def _giant_divided(found: _Numbers, labels: _Numbers, links: Ints, most: int) -> tuple[_Numbers, bool]:
+def _split_giant(groups: _Numbers, labels: _Numbers, links: Ints, most: int) -> tuple[_Numbers, bool]:
     """Split a group with more than half of all nodes by label, if that gives few connected groups.
 
     Also returns whether it was split.
     """
-    values, sizes = np.unique(found, return_counts=True)
-    giant = values[sizes > len(found) / 2]
-    within = np.isin(found, giant)
+    values, sizes = np.unique(groups, return_counts=True)
+    giant = values[sizes > len(groups) / 2]
+    within = np.isin(groups, giant)
     if not within.any() or len(np.unique(labels[within])) == 1:
-        return found, False
-    divided = _each_connected(np.where(within, found.max(initial=0) + 1 + labels, found), links)
-    few = len(np.unique(divided[within])) <= max(most, len(np.unique(labels[within])))
-    return (divided, True) if few else (found, False)
+        return groups, False
+    divided = _split_components(np.where(within, groups.max(initial=0) + 1 + labels, groups), links)
+    has_few_parts = len(np.unique(divided[within])) <= max(most, len(np.unique(labels[within])))
+    return (divided, True) if has_few_parts else (groups, False)
 
 
-def _joined(found: _Numbers, links: Ints, most: int) -> _Numbers:
+def _merge_smallest(groups: _Numbers, links: Ints, most: int) -> _Numbers:
     """Merge the smallest groups into the neighbour with the most shared edges, until few enough are left.
 
     Groups without neighbours cannot be merged. If there are any, part of the allowed number is reserved for
     them.
     """
-    values, numbers, sizes = np.unique(found, return_inverse=True, return_counts=True)
+    values, numbers, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     ends = np.sort(numbers[links], axis=0)
     pairs, counts = np.unique(ends[:, ends[0] != ends[1]], axis=1, return_counts=True)
-    near: dict[int, Counter[int]] = defaultdict(Counter)
+    shared: dict[int, Counter[int]] = defaultdict(Counter)
     for one, other, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
-        near[one][other] = near[other][one] = count
-    apart, into, size = len(values) - len(near), list(range(len(values))), sizes.tolist()
-    smallest = [(size[group], group) for group in near]
+        shared[one][other] = shared[other][one] = count
+    component_count, into, size = len(values) - len(shared), list(range(len(values))), sizes.tolist()
+    smallest = [(size[group], group) for group in shared]
     heapify(smallest)
-    while smallest and len(near) + min(apart, most - int(most * ROOM)) > most:
-        held, group = heappop(smallest)
-        if group not in near or held != size[group]:
+    while smallest and len(shared) + min(component_count, most - int(most * PART_SHARE)) > most:
+        queued_size, group = heappop(smallest)
+        if group not in shared or queued_size != size[group]:
             continue  # an outdated heap entry: merged, or larger by now
-        target = max(near[group], key=lambda other: (near[group][other], size[other], -other))
+        target = max(shared[group], key=lambda other: (shared[group][other], size[other], -other))
         into[group] = target
         size[target] += size[group]
-        for other, count in near.pop(group).items():
-            del near[other][group]
+        for other, count in shared.pop(group).items():
+            del shared[other][group]
             if other != target:
-                near[other][target] = near[target][other] = near[target][other] + count
+                shared[other][target] = shared[target][other] = shared[target][other] + count
         heappush(smallest, (size[target], target))
-        if not near[target]:
-            del near[target]  # it is now a whole component
-            apart += 1
-    return values[np.array([_root(into, group) for group in range(len(values))], dtype=np.int64)][numbers]
+        if not shared[target]:
+            del shared[target]  # it is now a whole component
+            component_count += 1
+    return values[np.array([_find_root(into, group) for group in range(len(values))], dtype=np.int64)][
+        numbers
+    ]
 
 
-def _root(into: Sequence[int], group: int) -> int:
+def _find_root(into: Sequence[int], group: int) -> int:
     while into[group] != group:
         group = into[group]
     return group
 
 
-def _gathered(found: _Numbers, links: Ints, lonely: NDArray[np.bool_], most: int, how: str) -> Communities:
+def _renumber_by_size(
+    groups: _Numbers, links: Ints, is_isolated: NDArray[np.bool_], most: int, method: str
+) -> Communities:
     """Renumber the groups by size, ties by first node.
 
     If there are too many, the smallest ones that no edge leaves are gathered in the rest, the last group.
     """
     values, first, numbers, sizes = np.unique(
-        found, return_index=True, return_inverse=True, return_counts=True
+        groups, return_index=True, return_inverse=True, return_counts=True
     )
     ends = numbers[links]
     is_apart = np.ones(len(values), dtype=bool)
@@ -260,12 +270,12 @@ def _gathered(found: _Numbers, links: Ints, lonely: NDArray[np.bool_], most: int
     order = chosen[np.lexsort((first[chosen], -sizes[chosen]))]
     rank = np.full(len(values), len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))
-    alone = np.bincount(numbers, weights=~lonely, minlength=len(values)) == 0
-    kinds = tuple(WITHOUT_EDGES if alone[group] else "" for group in order.tolist())
-    return Communities(frozen(rank[numbers]), kinds + (THE_REST,) * (len(order) < len(values)), how)
+    is_edgeless = np.bincount(numbers, weights=~is_isolated, minlength=len(values)) == 0
+    kinds = tuple(WITHOUT_EDGES if is_edgeless[group] else "" for group in order.tolist())
+    return Communities(frozen(rank[numbers]), kinds + (THE_REST,) * (len(order) < len(values)), method)
 
 
-def members(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:
+def members_by_community(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:
     """Return the node rows of each community, by decreasing degree, ties by row."""
     order = np.lexsort((-np.asarray(degree), division.of)).astype(np.int32)
     return (

@@ -16,17 +16,23 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, frozen
 from kgot_lab.text.cleaning import format_count, printable_line
-from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES, Communities, first_labels, members
+from kgot_lab.viz.graph.communities import (
+    THE_REST,
+    WITHOUT_EDGES,
+    Communities,
+    first_labels,
+    members_by_community,
+)
 from kgot_lab.viz.graph.marks import node_caption
-from kgot_lab.viz.static.markup import shortened
+from kgot_lab.viz.static.markup import shorten
 
 if TYPE_CHECKING:
     from kgot_lab.viz.graph.collapse import View
 
 # The lines of a view: edges between drawn nodes, and bundles of edges to and between collapsed communities.
 
-MOST_LINES = 5_000
-_TYPES = 3  # edge types named in a bundle's title
+MAX_LINES = 5_000
+_MAX_TYPES = 3  # edge types named in a bundle's title
 
 NodeNumbers = NDArray[np.int64]
 
@@ -54,11 +60,11 @@ class EdgeBundle:
     @property
     def title(self) -> str:
         """The number of edges and their types, in words."""
-        return f"{format_count(self.count, 'edge')}: {uses(self.types, self.all_types, 'type')}"
+        return f"{format_count(self.count, 'edge')}: {format_counts(self.types, self.all_types, 'type')}"
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class DrawnLines:
     """The drawn edges of a graph: rows of single edges, and bundles.
 
     `left_out` edges are in neither, and `inside` edges are within collapsed communities.
@@ -70,63 +76,66 @@ class Lines:
     left_out: int
 
 
-def lines(
+def select_lines(
     graph: PropertyGraph,
-    at: NodeNumbers,
+    item_of: NodeNumbers,
     singles: int,
     names: Sequence[str],
     marked: Collection[Identity],
     *,
-    most: int = MOST_LINES,
-) -> Lines:
+    most: int = MAX_LINES,
+) -> DrawnLines:
     """Select at most `most` lines between the drawn items: the marked ones first, then some at each node.
 
     The node of row r is drawn as, or within, item `at[r]`, named `names[at[r]]`. Items below `singles` are
     individual nodes. `inside` counts for each item the edges within it.
     """
-    one, other = at[graph.sources], at[graph.targets]
-    alone = (one < singles) & (other < singles)
-    within = ~alone & (one == other)
-    edges, crossing = np.flatnonzero(alone), np.flatnonzero(~alone & ~within)
+    one, other = item_of[graph.sources], item_of[graph.targets]
+    is_single = (one < singles) & (other < singles)
+    within = ~is_single & (one == other)
+    edges, crossing = np.flatnonzero(is_single), np.flatnonzero(~is_single & ~within)
     low, high = np.minimum(one[crossing], other[crossing]), np.maximum(one[crossing], other[crossing])
     codes, bundle_of, counts = np.unique(low * len(names) + high, return_inverse=True, return_counts=True)
     ends = np.concatenate(
         [np.stack([one[edges], other[edges]]), np.stack(np.divmod(codes, max(len(names), 1)))], axis=1
     )
-    stands_for = np.concatenate([np.zeros(len(edges), dtype=np.int64), counts])
-    urgency = _urgency(ends, stands_for, singles) if ends.shape[1] > most else np.zeros(ends.shape[1])
-    urgency[np.searchsorted(edges, _marked_rows(graph, marked, at < singles))] = -2
-    chosen = np.sort(np.lexsort((_scattered(len(urgency)), urgency))[:most])
+    sizes = np.concatenate([np.zeros(len(edges), dtype=np.int64), counts])
+    priority = _line_priority(ends, sizes, singles) if ends.shape[1] > most else np.zeros(ends.shape[1])
+    priority[np.searchsorted(edges, _marked_rows(graph, marked, item_of < singles))] = -2
+    chosen = np.sort(np.lexsort((_pseudorandom(len(priority)), priority))[:most])
     drawn_edges, drawn_bundles = edges[chosen[chosen < len(edges)]], chosen[chosen >= len(edges)] - len(edges)
     left_out = len(edges) - len(drawn_edges) + len(crossing) - int(counts[drawn_bundles].sum())
     drawn = np.isin(bundle_of, drawn_bundles)
     crossed = crossing[drawn]
-    made = _bundles(graph, codes, bundle_of[drawn], (one < other)[crossed], crossed, names)
-    return Lines(
-        frozen(drawn_edges.astype(np.int32)), made, np.bincount(one[within], minlength=len(names)), left_out
+    bundles = _build_bundles(graph, codes, bundle_of[drawn], (one < other)[crossed], crossed, names)
+    return DrawnLines(
+        frozen(drawn_edges.astype(np.int32)),
+        bundles,
+        np.bincount(one[within], minlength=len(names)),
+        left_out,
     )
 
 
-def uses(named: Sequence[tuple[str, int]], kinds: int, noun: str) -> str:
+def format_counts(named: Sequence[tuple[str, int]], total: int, noun: str) -> str:
     """List names with their counts, and the number of names that are not listed."""
-    listed = ", ".join(f"{brief(name)} {count:,}" for name, count in named)
-    return listed + f" and {format_count(kinds - len(named), f'more {noun}')}" * (kinds > len(named))
+    listed = ", ".join(f"{shorten_name(name)} {count:,}" for name, count in named)
+    return listed + f" and {format_count(total - len(named), f'more {noun}')}" * (total > len(named))
 
 
-def brief(text: str) -> str:
+def shorten_name(text: str) -> str:
     """Shorten a text to at most 24 characters on one line, without characters that move others."""
-    return printable_line(shortened(text, 24))
+    return printable_line(shorten(text, 24))
 
 
-def _urgency(ends: NodeNumbers, edges: NodeNumbers, singles: int) -> NDArray[np.float64]:
+def _line_priority(ends: NodeNumbers, sizes: NodeNumbers, singles: int) -> NDArray[np.float64]:
     """Return for each line its better rank among the lines at its nodes, or -1 between two communities.
 
-    `edges` is the number of edges in a bundle, and 0 for a single edge. Single edges come first, since they
+    `sizes` is the number of edges in a bundle, and 0 for a single edge. Single edges come first, since they
     say more, then the largest bundles.
     """
     nodes = ends.ravel()
-    weakness = np.where(edges > 0, 1 + edges.max(initial=0) - edges, 0)
-    order_at = (ends * (weakness.max(initial=0) + 1) + weakness) << 20 | _scattered(len(edges)) >> 12
+    weakness = np.where(sizes > 0, 1 + sizes.max(initial=0) - sizes, 0)
+    order_at = (ends * (weakness.max(initial=0) + 1) + weakness) << 20 | _pseudorandom(len(sizes)) >> 12
     order = np.argsort(order_at.ravel())  # one key: sorting millions of lines by three is much slower
     begin = np.cumsum(np.bincount(nodes)) - np.bincount(nodes)
     rank = np.empty(nodes.size)
@@ -136,12 +145,14 @@ def _urgency(ends: NodeNumbers, edges: NodeNumbers, singles: int) -> NDArray[np.
     return np.where(np.isinf(best), -1.0, best)
 
 
-def _scattered(count: int) -> NodeNumbers:
+def _pseudorandom(count: int) -> NodeNumbers:
     """Return a fixed pseudorandom number for each line, to break ties evenly."""
     return (np.arange(count, dtype=np.int64) * 2_654_435_761) % 2**32
 
 
-def _marked_rows(graph: PropertyGraph, marked: Collection[Identity], alone: NDArray[np.bool_]) -> list[int]:
+def _marked_rows(
+    graph: PropertyGraph, marked: Collection[Identity], is_single: NDArray[np.bool_]
+) -> list[int]:
     """Return the rows of the edges with these identities whose ends are drawn individually.
 
     At most as many as there can be lines are returned. Other identities are ignored.
@@ -149,9 +160,14 @@ def _marked_rows(graph: PropertyGraph, marked: Collection[Identity], alone: NDAr
     rows: list[int] = []
     types = {name: code for code, name in enumerate(graph.type_names)}
     for source, type, target, key in marked:
-        if len(rows) == MOST_LINES:
+        if len(rows) == MAX_LINES:
             break
-        if source in graph and target in graph and alone[graph.row(source)] and alone[graph.row(target)]:
+        if (
+            source in graph
+            and target in graph
+            and is_single[graph.row(source)]
+            and is_single[graph.row(target)]
+        ):
             out, row = graph.out_csr, graph.row(source)
             near = out.edges[out.indptr[row] : out.indptr[row + 1]]
             near = near[
@@ -161,7 +177,7 @@ def _marked_rows(graph: PropertyGraph, marked: Collection[Identity], alone: NDAr
     return rows
 
 
-def _bundles(
+def _build_bundles(
     graph: PropertyGraph,
     codes: NodeNumbers,
     bundle_of: NodeNumbers,
@@ -175,27 +191,36 @@ def _bundles(
     """
     type_names = graph.type_names
     width = max(len(type_names), 1)
-    uses, counts = np.unique(bundle_of * width + graph.type_codes[rows], return_counts=True)
-    order = np.lexsort((-counts, uses // width))
-    bundle = uses[order] // width
-    place = np.arange(len(order)) - np.searchsorted(bundle, bundle)
-    named: dict[int, list[tuple[str, int]]] = {}
+    type_uses, counts = np.unique(bundle_of * width + graph.type_codes[rows], return_counts=True)
+    order = np.lexsort((-counts, type_uses // width))
+    bundle = type_uses[order] // width
+    rank = np.arange(len(order)) - np.searchsorted(bundle, bundle)
+    top_types: dict[int, list[tuple[str, int]]] = {}
     for use, count in zip(
-        uses[order[place < _TYPES]].tolist(), counts[order[place < _TYPES]].tolist(), strict=True
+        type_uses[order[rank < _MAX_TYPES]].tolist(), counts[order[rank < _MAX_TYPES]].tolist(), strict=True
     ):
-        named.setdefault(use // width, []).append((type_names[use % width], count))
-    ahead, back, kinds = (
+        top_types.setdefault(use // width, []).append((type_names[use % width], count))
+    forward_counts, backward_counts, type_counts = (
         np.bincount(which, minlength=len(codes))
         for which in (bundle_of[forward], bundle_of[~forward], bundle)
     )
-    ends = {b: (names[codes[b] // len(names)], names[codes[b] % len(names)]) for b in named}
+    ends = {
+        number: (names[codes[number] // len(names)], names[codes[number] % len(names)])
+        for number in top_types
+    }
     return tuple(
-        EdgeBundle(*ends[b], int(ahead[b]), int(back[b]), tuple(types), int(kinds[b]))
-        for b, types in named.items()
+        EdgeBundle(
+            *ends[number],
+            int(forward_counts[number]),
+            int(backward_counts[number]),
+            tuple(types),
+            int(type_counts[number]),
+        )
+        for number, types in top_types.items()
     )
 
 
-_LABELS, _EXAMPLES = 3, 2  # maximum labels and examples in a title
+_MAX_LABELS, _MAX_EXAMPLES = 3, 2  # maximum labels and examples in a title
 _GATHERED = {
     WITHOUT_EDGES: "one group of nodes without edges",
     THE_REST: "one of the smallest parts, which nothing joins",
@@ -229,7 +254,7 @@ class Community:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Whole:
+class ViewedGraph:
     """A graph and what is common to all its views: communities and marks."""
 
     graph: PropertyGraph
@@ -244,7 +269,7 @@ class Whole:
     def ids(self) -> tuple[str, ...]:
         """The ids of the communities, none of which is a node id."""
         return tuple(
-            _unlike_a_node(f"community {number + 1}", self.graph) for number in range(len(self.division))
+            _unused_id(f"community {number + 1}", self.graph) for number in range(len(self.division))
         )
 
     @cached_property
@@ -257,7 +282,7 @@ class Whole:
     @cached_property
     def members(self) -> list[Ints]:
         """The node rows of each community, best connected first."""
-        return members(self.division, self.degree)
+        return members_by_community(self.division, self.degree)
 
     @cached_property
     def belonging(self) -> NDArray[np.float64]:
@@ -296,63 +321,74 @@ class Whole:
         return self.ids.index(community)
 
 
-def describe_community(whole: Whole, number: int, hidden: NDArray[np.bool_], edges: int) -> Community:
+def describe_community(whole: ViewedGraph, number: int, hidden: NDArray[np.bool_], edges: int) -> Community:
     """Describe a community by its hidden members, or by all members if none is hidden."""
     rows = whole.members[number]
-    unseen = rows[hidden[rows]]
-    told = unseen if len(unseen) else rows
+    hidden_rows = rows[hidden[rows]]
+    described = hidden_rows if len(hidden_rows) else rows
     codes, names = whole.labels
-    counts = np.bincount(codes[told], minlength=len(names))
+    counts = np.bincount(codes[described], minlength=len(names))
     labels = tuple(
         (names[code], int(counts[code]))
         for code in np.argsort(-counts, kind="stable").tolist()
         if counts[code]
     )
-    amount = (
-        f"{len(unseen):,} more of {format_count(len(rows), 'node')}"
-        if 0 < len(unseen) < len(rows)
+    size_text = (
+        f"{len(hidden_rows):,} more of {format_count(len(rows), 'node')}"
+        if 0 < len(hidden_rows) < len(rows)
         else format_count(len(rows), "node")
     )
-    best = told[np.argsort(-whole.belonging[told], kind="stable")]
-    captions = (brief(node_caption(whole.graph.nodes[row])) for row in best.tolist())
-    examples = ", ".join(islice(dict.fromkeys(captions), _EXAMPLES))
+    best = described[np.argsort(-whole.belonging[described], kind="stable")]
+    captions = (shorten_name(node_caption(whole.graph.nodes[row])) for row in best.tolist())
+    examples = ", ".join(islice(dict.fromkeys(captions), _MAX_EXAMPLES))
     kind = whole.division.kinds[number]
-    labelled = any(whole.graph.node_labels[row] for row in told.tolist())
-    title = f"{amount} {kind}".strip() + f": {uses(labels[:_LABELS], len(labels), 'label')}" * labelled
-    inside = int(edges) if len(unseen) else 0
-    name = f"{_NAMES.get(kind, examples)} ({format_count(len(told), 'node')}{_mostly(labels, len(told), len(names)) * labelled})"
+    labelled = any(whole.graph.node_labels[row] for row in described.tolist())
+    title = (
+        f"{size_text} {kind}".strip()
+        + f": {format_counts(labels[:_MAX_LABELS], len(labels), 'label')}" * labelled
+    )
+    inner_edges = int(edges) if len(hidden_rows) else 0
+    majority = _majority_note(labels, len(described), len(names)) * labelled
+    name = f"{_NAMES.get(kind, examples)} ({format_count(len(described), 'node')}{majority})"
     return Community(
-        whole.ids[number], f"{title}; e.g. {examples}", name, kind, len(rows), len(unseen), inside, labels
+        whole.ids[number],
+        f"{title}; e.g. {examples}",
+        name,
+        kind,
+        len(rows),
+        len(hidden_rows),
+        inner_edges,
+        labels,
     )
 
 
-def _mostly(labels: Sequence[tuple[str, int]], count: int, kinds: int) -> str:
+def _majority_note(labels: Sequence[tuple[str, int]], count: int, kinds: int) -> str:
     """Return the label of more than half of some nodes, or "" if there is none or only one label in all."""
     label, most = labels[0] if labels else ("", 0)
-    return f", mostly {brief(label)}" if kinds > 1 and 2 * most > count else ""
+    return f", mostly {shorten_name(label)}" if kinds > 1 and 2 * most > count else ""
 
 
-def how_collapsed(whole: Whole) -> str:
+def describe_collapse(whole: ViewedGraph) -> str:
     """Describe the number of communities and how they were found, or return "" if nothing is collapsed."""
     if not whole.ids or whole.outer:
         return ""
     kinds = [kind for kind, rows in zip(whole.division.kinds, whole.members, strict=True) if len(rows)]
     filled = kinds.count("")
     groups = f"{filled:,} {'community' if filled == 1 else 'communities'}" * bool(filled)
-    others = [told for kind, told in _GATHERED.items() if kind in kinds]
+    others = [gathered for kind, gathered in _GATHERED.items() if kind in kinds]
     groups = " and ".join(filter(None, (groups, *others)))
-    inside = f"; {whole.share_inside:.0%} of the edges lie within one" * (len(whole.graph.sources) > 0)
-    return f"{format_count(len(whole.graph), 'node')} are more than {whole.most:,}: drawn as {groups}, found {whole.division.how}{inside}."
+    share_text = f"; {whole.share_inside:.0%} of the edges lie within one" * (len(whole.graph.sources) > 0)
+    return f"{format_count(len(whole.graph), 'node')} are more than {whole.most:,}: drawn as {groups}, found {whole.division.how}{share_text}."
 
 
-def by_themselves(shown: int) -> str:
+def describe_single_nodes(shown: int) -> str:
     """Return a sentence with the number of nodes that are drawn individually, or ""."""
     if not shown:
         return ""
     return "1 node is drawn by itself." if shown == 1 else f"{shown:,} nodes are drawn by themselves."
 
 
-def lines_left_out(whole: Whole, edges: int, most: int) -> str:
+def describe_omitted_lines(whole: ViewedGraph, edges: int, most: int) -> str:
     """Return a sentence with the number of edges that have no line, or ""."""
     if not edges:
         return ""
@@ -360,7 +396,7 @@ def lines_left_out(whole: Whole, edges: int, most: int) -> str:
     return f"{format_count(edges, 'edge')} {'is' if edges == 1 else 'are'} left out: at most {most:,} lines are drawn, {which}."
 
 
-def _unlike_a_node(name: str, graph: PropertyGraph) -> str:
+def _unused_id(name: str, graph: PropertyGraph) -> str:
     while name in graph:
         name += "*"
     return name

@@ -11,15 +11,15 @@ Points = NDArray[np.float64]
 NodePairs = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-_ROUNDS = 200
-_GRID = 30  # grid positions per axis for a node that is added to a picture
+_FORCE_ROUNDS = 200
+_GRID_SIZE = 30  # grid positions per axis for a node that is added to a picture
 # share of the width: a flatter layout is sheared toward the diagonal, since scaling alone would not fill the
 # height
-_FLAT = 0.25
+_MIN_FLATNESS = 0.25
 
 
 def force_layout(
-    start: Points, pairs: NodePairs, *, aspect: float, seed: int, rounds: int = _ROUNDS
+    start: Points, pairs: NodePairs, *, aspect: float, seed: int, rounds: int = _FORCE_ROUNDS
 ) -> Points:
     """Lay out points in the unit square by force-directed placement (Fruchterman and Reingold 1991).
 
@@ -31,7 +31,7 @@ def force_layout(
         return start
     ideal = float(0.8 * np.sqrt(aspect / len(start)))
     if not np.isnan(start).all():
-        return _joined(start * (aspect, 1), pairs, ideal, aspect) / (aspect, 1)
+        return _add_missing_points(start * (aspect, 1), pairs, ideal, aspect) / (aspect, 1)
     points = np.random.default_rng(seed).random(start.shape) * (aspect, 1)
     degree = np.bincount(pairs.ravel(), minlength=len(points))
     # nodes of low degree are held closer, or they would push the rest into a corner
@@ -40,15 +40,15 @@ def force_layout(
         force = _forces(points, pairs, ideal) - gravity * (points - points.mean(axis=0))
         length = np.linalg.norm(force, axis=1, keepdims=True) + 1e-12
         points = points + force / length * np.minimum(length, step)
-    return _filling(points)
+    return _fill_square(points)
 
 
-def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Points:
-    """Position each missing point at the grid point of least energy under the forces of `force_layout`."""
+def _add_missing_points(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Points:
+    """Point each missing point at the grid point of least energy under the forces of `force_layout`."""
     points = points.copy()
-    grid = np.stack(np.meshgrid(np.linspace(0, aspect, _GRID), np.linspace(0, 1, _GRID)), axis=-1).reshape(
-        -1, 2
-    )
+    grid = np.stack(
+        np.meshgrid(np.linspace(0, aspect, _GRID_SIZE), np.linspace(0, 1, _GRID_SIZE)), axis=-1
+    ).reshape(-1, 2)
     missing = np.flatnonzero(np.isnan(points[:, 0])).tolist()
     while missing:
         placed = ~np.isnan(points[:, 0])
@@ -57,9 +57,11 @@ def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Po
         node = max(missing, key=lambda row: (linked[row], -row))  # neighbours of placed nodes come first
         missing.remove(node)
         near = np.unique(ends[(ends[:, 0] == node) & placed[ends[:, 1]], 1])
-        away = np.linalg.norm(grid[:, None] - points[placed][None], axis=2) + 1e-3
-        along = np.linalg.norm(grid[:, None] - points[near][None], axis=2)
-        energy = ((ideal / away) ** 2).sum(axis=1) + ((along / ideal) ** 2).sum(axis=1)
+        distance_to_placed = np.linalg.norm(grid[:, None] - points[placed][None], axis=2) + 1e-3
+        distance_to_neighbours = np.linalg.norm(grid[:, None] - points[near][None], axis=2)
+        energy = ((ideal / distance_to_placed) ** 2).sum(axis=1) + (
+            (distance_to_neighbours / ideal) ** 2
+        ).sum(axis=1)
         points[node] = grid[energy.argmin()]
     return points
 
@@ -79,7 +81,7 @@ def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:
     return force
 
 
-def _filling(points: Points) -> Points:
+def _fill_square(points: Points) -> Points:
     """Rotate the points to be widest horizontally, and stretch them over the unit square.
 
     Few points stay near its middle.
@@ -96,7 +98,9 @@ def _filling(points: Points) -> Points:
     return filled
 
 
-def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple[float, float]) -> Points:
+def separate_boxes(
+    points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple[float, float]
+) -> Points:
     """Move all points that are not fixed until boxes of this size around them barely overlap.
 
     All points stay within (0, 0) and `bounds`.
@@ -121,7 +125,7 @@ def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple
     return points
 
 
-def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tuple[Points, Points]:
+def pack_discs(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tuple[Points, Points]:
     """Pack discs in a rectangle of width `aspect` and height 1, without overlap and linked ones nearby.
 
     Returns their centres, shape (k, 2), and radii, shape (k,). Areas are proportional to `shares`, shape
@@ -133,7 +137,7 @@ def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tup
     radii = np.minimum(radii, bounds.min() / 2)
     while not (touching := _separate_discs(middles, radii, bounds))[1]:
         middles, radii = touching[0], 0.96 * radii
-    return _stretched(touching[0], radii, bounds)
+    return _fill_bounds(touching[0], radii, bounds)
 
 
 def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
@@ -153,17 +157,17 @@ def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Poi
     return middles, False
 
 
-def _stretched(middles: Points, radii: Points, bounds: Points) -> tuple[Points, Points]:
+def _fill_bounds(middles: Points, radii: Points, bounds: Points) -> tuple[Points, Points]:
     """Enlarge the discs and spread them to fill the bounds, then shrink each a little."""
     low, high = (middles - radii[:, None]).min(axis=0), (middles + radii[:, None]).max(axis=0)
-    grown = float((bounds / (high - low)).min())
-    middles, radii = (middles - (low + high) / 2) * grown, radii * grown
+    scale = float((bounds / (high - low)).min())
+    middles, radii = (middles - (low + high) / 2) * scale, radii * scale
     reach = np.abs(middles).max(axis=0)
-    room = np.where(reach > 1e-6, (bounds / 2 - radii.max()) / np.maximum(reach, 1e-6), 1.0)
-    return bounds / 2 + middles * np.clip(room, 1.0, 1.5), 0.93 * radii
+    spread_factor = np.where(reach > 1e-6, (bounds / 2 - radii.max()) / np.maximum(reach, 1e-6), 1.0)
+    return bounds / 2 + middles * np.clip(spread_factor, 1.0, 1.5), 0.93 * radii
 
 
-def sunflower(count: int, hole: float = 0.0) -> Points:
+def sunflower_points(count: int, hole: float = 0.0) -> Points:
     """Return `count` evenly spaced points of the unit disc, from the centre outwards (Vogel 1979).
 
     No point is within `hole` of the centre.
@@ -174,7 +178,7 @@ def sunflower(count: int, hole: float = 0.0) -> Points:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
-def scattered(count: int, hole: float = 0.0) -> Points:
+def quasirandom_points(count: int, hole: float = 0.0) -> Points:
     """Return `count` points of the unit disc of which every prefix is evenly spread (Roberts 2018, R2).
 
     No point is within `hole` of the centre.
@@ -185,7 +189,7 @@ def scattered(count: int, hole: float = 0.0) -> Points:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
-def rounded_points(square: Points) -> Points:
+def square_to_disc(square: Points) -> Points:
     """Map points of the unit square to the unit disc.
 
     Circles that touch the middles of the square's sides become circles.
@@ -194,29 +198,29 @@ def rounded_points(square: Points) -> Points:
     return np.stack([x * np.sqrt(1 - y * y / 2), y * np.sqrt(1 - x * x / 2)], axis=1)
 
 
-def free_places(wanted: Points, taken: Points) -> Points:
+def free_grid_positions(preferred: Points, occupied: Points) -> Points:
     """Return for each wanted point the nearest grid position that is free or least crowded.
 
     Points lie in the unit square and are placed in turn.
     """
-    side = int(np.clip(np.ceil(2 * np.sqrt(len(wanted) + len(taken))), 8, 100))
+    side = int(np.clip(np.ceil(2 * np.sqrt(len(preferred) + len(occupied))), 8, 100))
     middle = (np.arange(side) + 0.5) / side
     across, down = (axis.ravel() for axis in np.meshgrid(middle, middle))
-    crowd = np.zeros(side * side)
-    cell = np.clip((taken * side).astype(np.intp), 0, side - 1)
-    np.add.at(crowd, cell[:, 1] * side + cell[:, 0], 1.0)
-    places = np.empty_like(wanted)
-    for row, (x, y) in enumerate(wanted.tolist()):
-        best = int(((across - x) ** 2 + (down - y) ** 2 + crowd).argmin())
-        crowd[best] += 1.0
-        places[row] = across[best], down[best]
-    return places
+    occupancy = np.zeros(side * side)
+    cell = np.clip((occupied * side).astype(np.intp), 0, side - 1)
+    np.add.at(occupancy, cell[:, 1] * side + cell[:, 0], 1.0)
+    positions = np.empty_like(preferred)
+    for row, (x, y) in enumerate(preferred.tolist()):
+        best = int(((across - x) ** 2 + (down - y) ** 2 + occupancy).argmin())
+        occupancy[best] += 1.0
+        positions[row] = across[best], down[best]
+    return positions
 
 
 # --- stretching: positions fill the drawing area, names and nodes keep their sizes ---
 
 
-def stretched(points: Points, before: Points, after: Points, area: tuple[float, float]) -> Points:
+def stretch_to_area(points: Points, before: Points, after: Points, area: tuple[float, float]) -> Points:
     """Move and scale the points, shape (n, 2), on each axis to span the area from edge to edge.
 
     `before` is how far each item extends left of and above its point, `after` right of and below, in the same
@@ -224,24 +228,24 @@ def stretched(points: Points, before: Points, after: Points, area: tuple[float, 
     """
     if not len(points):
         return points
-    points = _on_diagonal(points / area) * area
-    axes = [_fitted(points[:, axis], before[:, axis], after[:, axis], area[axis]) for axis in (0, 1)]
+    points = _shear_to_diagonal(points / area) * area
+    axes = [_scale_to_length(points[:, axis], before[:, axis], after[:, axis], area[axis]) for axis in (0, 1)]
     return np.stack(axes, axis=1)
 
 
-def _on_diagonal(points: Points) -> Points:
+def _shear_to_diagonal(points: Points) -> Points:
     """Shear points that are nearly on a horizontal or vertical line, so that they lie on a diagonal."""
     wide, tall = np.ptp(points, axis=0)
     middle = points.mean(axis=0)
     sheared: Points = points.copy()
-    if tall < _FLAT * wide:
+    if tall < _MIN_FLATNESS * wide:
         sheared[:, 1] += (points[:, 0] - middle[0]) * (1 - tall / wide)
-    elif wide < _FLAT * tall:
+    elif wide < _MIN_FLATNESS * tall:
         sheared[:, 0] += (points[:, 1] - middle[1]) * (1 - wide / tall)
     return sheared
 
 
-def _fitted(line: Points, before: Points, after: Points, length: float) -> Points:
+def _scale_to_length(line: Points, before: Points, after: Points, length: float) -> Points:
     """Scale numbers by bisection so that, with their extents, they span `length`."""
     low, high = 0.0, 50.0
     for _ in range(40):
@@ -269,16 +273,18 @@ def distance_to_lines(points: Points, starts: Points, ends: Points) -> Points:
     return distances
 
 
-def crossing(a: Points, b: Points, c: Points, d: Points) -> Mask:
+def segments_cross(a: Points, b: Points, c: Points, d: Points) -> Mask:
     """Return whether segment a–b crosses segment c–d.
 
     Shapes broadcast to (..., 2). Segments that only touch do not cross.
     """
-    crosses: Mask = (_side(a, b, c) * _side(a, b, d) < 0) & (_side(c, d, a) * _side(c, d, b) < 0)
+    crosses: Mask = (_orientation(a, b, c) * _orientation(a, b, d) < 0) & (
+        _orientation(c, d, a) * _orientation(c, d, b) < 0
+    )
     return crosses
 
 
-def on_curves(starts: Points, controls: Points, ends: Points, shares: Points) -> Points:
+def curve_points(starts: Points, controls: Points, ends: Points, shares: Points) -> Points:
     """Evaluate quadratic Bézier curves.
 
     Three arrays of shape (..., 1, 2) and `shares` of shape (s,) give shape (..., s, 2).
@@ -288,7 +294,7 @@ def on_curves(starts: Points, controls: Points, ends: Points, shares: Points) ->
     return found
 
 
-def boxes_meet(middles: Points, halves: Points, others: Points, other_halves: Points) -> Points:
+def box_overlap(middles: Points, halves: Points, others: Points, other_halves: Points) -> Points:
     """Return how deep boxes overlap, 0 where they do not.
 
     Each box is a centre and half its width and height, shape (..., 2).
@@ -299,7 +305,7 @@ def boxes_meet(middles: Points, halves: Points, others: Points, other_halves: Po
     return depth
 
 
-def _side(a: Points, b: Points, c: Points) -> Points:
+def _orientation(a: Points, b: Points, c: Points) -> Points:
     side: Points = (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (
         c[..., 0] - a[..., 0]
     )
@@ -313,17 +319,24 @@ def _side(a: Points, b: Points, c: Points) -> Points:
 # deterministic and always ends. An evaluation costs the number of positions times the node's lines times all
 # nodes, so it is for a few hundred nodes.
 
-CLEAR = 7.0  # pixels between a line and the rim of a node that is not its end
+MIN_CLEARANCE = 7.0  # pixels between a line and the rim of a node that is not its end
 # radii and angles of the positions tried around a node, and the number tried anywhere
-_RINGS, _ANGLES, _ANYWHERE = ((8.0, 18.0, 36.0, 66.0, 110.0, 170.0), 10, 48)
+_RINGS, _ANGLES, _RANDOM_POSITIONS = ((8.0, 18.0, 36.0, 66.0, 110.0, 170.0), 10, 48)
 # costs
-_ON_NAME, _THROUGH, _CROSSES, _UNDER_NAME, _FAR, _SHORT = (10.0, 14.0, 1.2, 1.5, 0.9, 5.0)
-_SWEEPS = 10
-_WORK = 16_000_000  # maximum distance computations, about two seconds; then the search stops
+_OVERLAP_COST, _THROUGH_COST, _CROSSING_COST, _UNDER_NAME_COST, _LENGTH_COST, _SHORTNESS_COST = (
+    10.0,
+    14.0,
+    1.2,
+    1.5,
+    0.9,
+    5.0,
+)
+_MAX_SWEEPS = 10
+_MAX_DISTANCES = 16_000_000  # maximum distance computations, about two seconds; then the search stops
 
 
 @dataclass(frozen=True)
-class NodeRooms:
+class NodeExtents:
     """The space of each node in pixels, shape (n,) each: radius, half the name's width, name's height."""
 
     radius: Points
@@ -341,29 +354,29 @@ class NodeRooms:
         return self.high / 2
 
 
-def untangled(
+def untangle_layout(
     points: Points,
     pairs: NodePairs,
-    rooms: NodeRooms,
+    extents: NodeExtents,
     bounds: tuple[float, float],
-    words: Points,
+    label_sizes: Points,
     fixed: Mask,
 ) -> Points:
     """Move the points that are not `fixed` to reduce overlaps and crossings, by local search.
 
     `points` has shape (n, 2) in pixels and stays within (0, 0) and `bounds`. `pairs` has shape (m, 2), each
-    pair once. `words` is the width and height of the text along each pair, shape (m, 2).
+    pair once. `label_sizes` is the width and height of the text along each pair, shape (m, 2).
     """
-    search = _Search(points, pairs, rooms, bounds, words)
+    search = _LayoutSearch(points, pairs, extents, bounds, label_sizes)
     moving = np.flatnonzero(~fixed).tolist()
-    work = 0
-    for sweep in range(_SWEEPS):
+    distances = 0
+    for sweep in range(_MAX_SWEEPS):
         costs = {node: float(search.costs(node, search.points[node : node + 1])[0]) for node in moving}
         worst = sorted(moving, key=lambda node: (-costs[node], node))
-        chosen = worst if sweep < 3 else [node for node in worst if costs[node] > _ON_NAME / 2]
+        chosen = worst if sweep < 3 else [node for node in worst if costs[node] > _OVERLAP_COST / 2]
         moved = False
         for node in chosen:
-            if (work := work + search.work(node)) > _WORK:
+            if (distances := distances + search.distance_count(node)) > _MAX_DISTANCES:
                 return search.points
             moved |= search.improve(node)
         if not moved:
@@ -371,15 +384,20 @@ def untangled(
     return search.points
 
 
-class _Search:
+class _LayoutSearch:
     def __init__(
-        self, points: Points, pairs: NodePairs, rooms: NodeRooms, bounds: tuple[float, float], words: Points
+        self,
+        points: Points,
+        pairs: NodePairs,
+        extents: NodeExtents,
+        bounds: tuple[float, float],
+        label_sizes: Points,
     ) -> None:
-        self.points, self.pairs, self.words = points.copy(), pairs, words
-        self.radius, self.halves = rooms.radius, rooms.halves
-        self.down = np.stack([np.zeros(len(points)), rooms.shift], axis=1)
-        self.name_down = np.stack([np.zeros(len(points)), rooms.radius + rooms.high / 2 + 3], axis=1)
-        self.name_halves = np.stack([np.maximum(rooms.half, 1), np.maximum(rooms.high / 2, 1)], axis=1)
+        self.points, self.pairs, self.words = points.copy(), pairs, label_sizes
+        self.radius, self.halves = extents.radius, extents.halves
+        self.down = np.stack([np.zeros(len(points)), extents.shift], axis=1)
+        self.name_down = np.stack([np.zeros(len(points)), extents.radius + extents.high / 2 + 3], axis=1)
+        self.name_halves = np.stack([np.maximum(extents.half, 1), np.maximum(extents.high / 2, 1)], axis=1)
         # bounds of a node's centre
         self.low, self.high = (self.halves - self.down, np.array(bounds) - self.halves - self.down)
         self.high = np.maximum(self.high, self.low)
@@ -394,77 +412,79 @@ class _Search:
             for a in np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
         ]  # each ring is rotated a little
         self.steps = np.array([(0.0, 0.0), *rings])
-        self.anywhere = (scattered(_ANYWHERE) + 1) / 2
+        self.anywhere = (quasirandom_points(_RANDOM_POSITIONS) + 1) / 2
 
-    def work(self, node: int) -> int:
+    def distance_count(self, node: int) -> int:
         """Return the number of distances computed in a search for a better position of a node."""
         own, all_nodes, lines = len(self.at[node]), len(self.points), len(self.pairs)
-        return (len(self.steps) + _ANYWHERE) * (all_nodes + 3 * lines + own * (2 * all_nodes + lines))
+        return (len(self.steps) + _RANDOM_POSITIONS) * (all_nodes + 3 * lines + own * (2 * all_nodes + lines))
 
     def improve(self, node: int) -> bool:
         """Move a node to the best position found, and return whether it moved."""
         low, high = self.low[node], self.high[node]
-        tried = np.concatenate(
+        candidates = np.concatenate(
             [np.clip(self.points[node] + self.steps, low, high), low + self.anywhere * (high - low)]
         )
-        costs = self.costs(node, tried)
+        costs = self.costs(node, candidates)
         best = int(costs.argmin())
         if costs[best] > costs[0] - 0.05:
             return False
-        self.points[node] = tried[best]
+        self.points[node] = candidates[best]
         return True
 
-    def costs(self, node: int, places: Points) -> Points:
+    def costs(self, node: int, points: Points) -> Points:
         """Return the cost of each position, shape (k, 2), for a node."""
         others = np.arange(len(self.points)) != node
         own = np.zeros(len(self.pairs), dtype=bool)
         own[self.at[node]] = True
-        cost = self._on_others(node, places, others) + self._under_lines(node, places, ~own)
+        cost = self._box_overlap_cost(node, points, others) + self._foreign_line_cost(node, points, ~own)
         if own.any():
-            cost += self._line_penalty(node, places, own)
+            cost += self._own_line_cost(node, points, own)
         return cost
 
-    def _on_others(self, node: int, places: Points, others: Mask) -> Points:
+    def _box_overlap_cost(self, node: int, points: Points, others: Mask) -> Points:
         """Return the cost of overlap between the node's box, name included, and those of other nodes."""
-        middle, halves = places[:, None] + self.down[node], self.halves[node]
-        depth = boxes_meet(middle, halves, (self.points + self.down)[others], self.halves[others])
-        on_others: Points = (_ON_NAME * ((depth > 0) * 0.4 + depth / 20)).sum(axis=1)
+        middle, halves = points[:, None] + self.down[node], self.halves[node]
+        depth = box_overlap(middle, halves, (self.points + self.down)[others], self.halves[others])
+        on_others: Points = (_OVERLAP_COST * ((depth > 0) * 0.4 + depth / 20)).sum(axis=1)
         return on_others
 
-    def _under_lines(self, node: int, places: Points, foreign: Mask) -> Points:
+    def _foreign_line_cost(self, node: int, points: Points, foreign: Mask) -> Points:
         """Return the cost of other nodes' lines through the node or across its name."""
         starts, ends = self.points[self.pairs[foreign, 0]], self.points[self.pairs[foreign, 1]]
-        cost = _hit(distance_to_lines(places[:, None], starts, ends), self.radius[node]).sum(axis=1)
+        cost = _line_through_cost(distance_to_lines(points[:, None], starts, ends), self.radius[node]).sum(
+            axis=1
+        )
         scale = self.name_halves[node]
         on_name = (
-            distance_to_lines((places + self.name_down[node])[:, None] / scale, starts / scale, ends / scale)
+            distance_to_lines((points + self.name_down[node])[:, None] / scale, starts / scale, ends / scale)
             < 1
         )
-        under: Points = cost + _UNDER_NAME * on_name.sum(axis=1)
+        under: Points = cost + _UNDER_NAME_COST * on_name.sum(axis=1)
         return under
 
-    def _line_penalty(self, node: int, places: Points, own: Mask) -> Points:
+    def _own_line_cost(self, node: int, points: Points, own: Mask) -> Points:
         """Return the cost of the node's own lines.
 
         Lines cost more if they pass through other nodes, cross names or other lines, are long, or are too
         short for their text.
         """
-        mine = self.pairs[own]
-        far = np.where(mine[:, 0] == node, mine[:, 1], mine[:, 0])
-        start, end = places[:, None], self.points[far]
+        own_pairs = self.pairs[own]
+        far = np.where(own_pairs[:, 0] == node, own_pairs[:, 1], own_pairs[:, 0])
+        start, end = points[:, None], self.points[far]
         across, down = np.abs(start[..., 0] - end[:, 0]), np.abs(start[..., 1] - end[:, 1])
         length = np.hypot(across, down) + 1e-6
         wide = np.minimum(
             self.words[own, 0] / (across / length + 0.05), self.words[own, 1] / (down / length + 0.05)
         )
         need = self.radius[node] + self.radius[far] + 16 + wide
-        cost: Points = _FAR * ((length / self.ideal) ** 2).sum(axis=1) ** 0.75 + _SHORT * np.maximum(
-            1 - length / need, 0
-        ).sum(axis=1)
+        cost: Points = _LENGTH_COST * ((length / self.ideal) ** 2).sum(
+            axis=1
+        ) ** 0.75 + _SHORTNESS_COST * np.maximum(1 - length / need, 0).sum(axis=1)
         rows = np.arange(len(self.points))
-        strange = (rows != node) & (rows != far[:, None])  # for each line, the nodes that are not its ends
-        away = distance_to_lines(self.points, start[:, :, None], end[:, None])
-        cost += (_hit(away, self.radius) * strange).sum(axis=(1, 2))
+        is_other = (rows != node) & (rows != far[:, None])  # for each line, the nodes that are not its ends
+        distances = distance_to_lines(self.points, start[:, :, None], end[:, None])
+        cost += (_line_through_cost(distances, self.radius) * is_other).sum(axis=(1, 2))
         scale = self.name_halves
         on_name = (
             distance_to_lines(
@@ -472,18 +492,18 @@ class _Search:
             )
             < 1
         )
-        cost += _UNDER_NAME * (on_name & strange).sum(axis=(1, 2))
+        cost += _UNDER_NAME_COST * (on_name & is_other).sum(axis=(1, 2))
         if (~own).any():
             c, d = self.points[self.pairs[~own, 0]], self.points[self.pairs[~own, 1]]
-            cost += _CROSSES * crossing(start[:, :, None], end[:, None], c, d).sum(axis=(1, 2))
+            cost += _CROSSING_COST * segments_cross(start[:, :, None], end[:, None], c, d).sum(axis=(1, 2))
         return cost
 
 
-def _hit(distance: Points, radius: Points) -> Points:
+def _line_through_cost(distance: Points, radius: Points) -> Points:
     """Return the cost of lines at this distance from a node's centre.
 
     It is 0 from CLEAR pixels beyond the node's rim on.
     """
-    clear = radius + CLEAR
-    hit: Points = _THROUGH * np.maximum(1 - distance / clear, 0)
-    return hit
+    clear = radius + MIN_CLEARANCE
+    cost: Points = _THROUGH_COST * np.maximum(1 - distance / clear, 0)
+    return cost

@@ -20,7 +20,7 @@ from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import canonical_answer, content_words, sentences
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.static.drawing import draw_circle
-from kgot_lab.viz.static.markup import Markup, element, joined
+from kgot_lab.viz.static.markup import Markup, concat, element
 
 # The elements of a picture: shapes for labels, curves for edges, styles for the changes of a write.
 #
@@ -28,7 +28,7 @@ from kgot_lab.viz.static.markup import Markup, element, joined
 # dash pattern encodes the same in grey. Orange and vermilion lines are darker than theirs, for contrast with
 # white.
 
-Place = tuple[float, float]
+Point = tuple[float, float]
 
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00")
 CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
@@ -56,8 +56,8 @@ class Style:
     sign: str = ""
 
 
-ROUND = NodeLook("#FFFFFF", 0)  # nodes without label
-GROUP = NodeLook("#DDDDDD", 0)  # a community drawn as one
+UNLABELLED_LOOK = NodeLook("#FFFFFF", 0)  # nodes without label
+GROUP_LOOK = NodeLook("#DDDDDD", 0)  # a community drawn as one
 MARKS = {
     "added": Style("#009E73", "#00614A", 2.6, None, "+"),
     "removed": Style("#B34D00", "#9C4400", 2.2, "7 4", "−"),
@@ -66,10 +66,10 @@ MARKS = {
     "answer": Style("#A8457F", "#8A3268", 3.4, "12 3", "★"),
     "evidence": Style("#5B2A86", "#4A2270", 3.0, "4 2 1 2", "✓"),
 }
-DIFF = ("added", "removed", "changed")  # the marks of a write
+DIFF_MARKS = ("added", "removed", "changed")  # the marks of a write
 
 
-def look_of(number: int) -> NodeLook:
+def label_look(number: int) -> NodeLook:
     """Return the look of the label with this number.
 
     The first 35 differ in colour or shape.
@@ -77,38 +77,38 @@ def look_of(number: int) -> NodeLook:
     return NodeLook(COLOURS[number % len(COLOURS)], CORNERS[number % len(CORNERS)])
 
 
-def styles(faint: bool) -> Style:
+def line_style(faint: bool) -> Style:
     """Return the style of a line without a mark."""
     return Style("#8F8F8F", "#666") if faint else Style("#777777", "#444")
 
 
-def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -> Markup:
+def draw_shape(look: NodeLook, centre: Point, radius: float, *, ghost: bool = False) -> Markup:
     """Draw a circle or a polygon with a dark rim, pale if it is a `ghost` (removed)."""
-    x, y = place
+    x, y = centre
     rim: dict[str, Any] = {"stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}
     if not look.corners:
         return draw_circle(x, y, radius, look.colour, **rim)
-    turn = math.pi / 4 if look.corners == 4 else -math.pi / 2
-    angles = [turn + 2 * math.pi * corner / look.corners for corner in range(look.corners)]
+    rotation = math.pi / 4 if look.corners == 4 else -math.pi / 2
+    angles = [rotation + 2 * math.pi * corner / look.corners for corner in range(look.corners)]
     size = radius * (1.2 if look.corners <= 4 else 1.08)  # so that all shapes look equally large
     return element(
         "polygon",
-        points=_points([(x + size * math.cos(angle), y + size * math.sin(angle)) for angle in angles]),
+        points=_format_points([(x + size * math.cos(angle), y + size * math.sin(angle)) for angle in angles]),
         fill=look.colour,
         **rim,
     )
 
 
-def badge(mark: Style, place: Place, radius: float) -> Markup:
+def draw_badge(mark: Style, centre: Point, radius: float) -> Markup:
     """Draw a ring around a node and a sign beside it."""
-    (x, y), r = place, radius
+    (x, y), r = centre, radius
     ring = draw_circle(
         x, y, r + 5.0, stroke=mark.colour, stroke_width=mark.width, stroke_dasharray=mark.dashes
     )
     disc = draw_circle(x + r + 3, y - r - 3, 6.0, mark.ink)
     middle = {"text_anchor": "middle", "font_weight": "bold", "font_size": 11}
     sign = element("text", mark.sign, x=x + r + 3, y=y - r + 0.8, fill="#fff", **middle)
-    return joined([ring, disc, sign])
+    return concat([ring, disc, sign])
 
 
 @dataclass(frozen=True)
@@ -119,54 +119,58 @@ class Curve:
     arrow: str
 
 
-def curve(
-    start: tuple[Place, float], end: tuple[Place, float], control: Place, *, headed: bool = True
+def edge_curve(
+    start: tuple[Point, float], end: tuple[Point, float], control: Point, *, headed: bool = True
 ) -> Curve:
     """Draw a quadratic Bézier curve between two nodes, each given by its centre and radius.
 
     It is straight if the control point is halfway. Without `headed` it ends at the rim of the end node, with
     no room for an arrow head.
     """
-    first = _towards(start[0], control, start[1] + 1)
-    last = _towards(end[0], control, end[1] + (3 if headed else 1))
-    neck = _towards(last, control, 7) if headed else last
-    return Curve(f"M{_point(first)} Q{_point(control)} {_point(neck)}", _arrow(last, control))
+    first = _move_towards(start[0], control, start[1] + 1)
+    last = _move_towards(end[0], control, end[1] + (3 if headed else 1))
+    neck = _move_towards(last, control, 7) if headed else last
+    return Curve(
+        f"M{_format_point(first)} Q{_format_point(control)} {_format_point(neck)}",
+        _arrow_points(last, control),
+    )
 
 
-def loop(place: Place, radius: float, number: int, *, headed: bool = True) -> Curve:
+def loop_curve(centre: Point, radius: float, number: int, *, headed: bool = True) -> Curve:
     """Draw a self-loop above a node.
 
     Loops with a higher `number` are larger. Without `headed` the loop ends at the node itself.
     """
-    x, y = place
+    x, y = centre
     size = 2.2 * radius + 12 * number
     first, last = (x - 0.5 * radius, y - radius), (x + 0.5 * radius, y - radius - 2)
     one, other = (x - size, y - 2 * size), (x + size, y - 2 * size)
-    path = f"M{_point(first)} C{_point(one)} {_point(other)} {_point(_towards(last, other, 7 if headed else -2))}"
-    return Curve(path, _arrow(last, other))
+    end = _move_towards(last, other, 7 if headed else -2)
+    path = f"M{_format_point(first)} C{_format_point(one)} {_format_point(other)} {_format_point(end)}"
+    return Curve(path, _arrow_points(last, other))
 
 
-def _towards(start: Place, goal: Place, distance: float) -> Place:
+def _move_towards(start: Point, goal: Point, distance: float) -> Point:
     length = math.hypot(goal[0] - start[0], goal[1] - start[1]) or 1.0
     return start[0] + (goal[0] - start[0]) / length * distance, start[1] + (
         goal[1] - start[1]
     ) / length * distance
 
 
-def _arrow(tip: Place, origin: Place) -> str:
-    back = _towards(tip, origin, 9)
+def _arrow_points(tip: Point, origin: Point) -> str:
+    back = _move_towards(tip, origin, 9)
     across = (back[1] - tip[1]) / 9 * 4, (tip[0] - back[0]) / 9 * 4
-    return _points(
+    return _format_points(
         [tip, (back[0] + across[0], back[1] + across[1]), (back[0] - across[0], back[1] - across[1])]
     )
 
 
-def _point(place: Place) -> str:
-    return f"{place[0]:.1f} {place[1]:.1f}"
+def _format_point(position: Point) -> str:
+    return f"{position[0]:.1f} {position[1]:.1f}"
 
 
-def _points(places: Sequence[Place]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+def _format_points(positions: Sequence[Point]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)
 
 
 # The support of an answer: of the facts that a run read, the few that concern its question, and their source
@@ -176,7 +180,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Quoted:
+class Quotation:
     """A sentence that is the source of facts, and the title of its document."""
 
     sentence: str
@@ -184,7 +188,7 @@ class Quoted:
 
 
 @dataclass(frozen=True)
-class Grounds:
+class AnswerSupport:
     """An answer and the facts that support it.
 
     `telling` are the supporting facts, which cover what all read facts say about the question, and `beside`
@@ -197,7 +201,7 @@ class Grounds:
     guess: bool
     telling: tuple[Edge, ...]
     beside: tuple[Edge, ...]
-    quoted: tuple[Quoted, ...]
+    quoted: tuple[Quotation, ...]
     hub: str
     graph: PropertyGraph
     model: str
@@ -205,7 +209,7 @@ class Grounds:
     @property
     def hub_is_answer(self) -> bool:
         """Whether the hub's name is the answer or contains it."""
-        return bool(self.hub) and _likeness(self.name(self.hub), self.answer) > 1
+        return bool(self.hub) and _name_similarity(self.name(self.hub), self.answer) > 1
 
     def name(self, node: str) -> str:
         """Return the display name of a node."""
@@ -216,19 +220,19 @@ class Grounds:
 
         They decide whether the facts mention a word of the question.
         """
-        return frozenset(word for edge in self.telling for word in _words(edge, self.graph))
+        return frozenset(word for edge in self.telling for word in _edge_words(edge, self.graph))
 
-    def pieces(self) -> Iterator[tuple[str, bool]]:
+    def question_pieces(self) -> Iterator[tuple[str, bool]]:
         """Yield the question in pieces, each with whether a supporting fact mentions it."""
-        told, start = self.content_words(), 0
+        fact_words, start = self.content_words(), 0
         for match in _WORD.finditer(self.question):
             yield self.question[start : match.start()], False
-            yield match[0], bool(told & set(content_words(match[0])))
+            yield match[0], bool(fact_words & set(content_words(match[0])))
             start = match.end()
         yield self.question[start:], False
 
 
-def grounds(run: Trace | Iterable[Event]) -> Grounds:
+def find_support(run: Trace | Iterable[Event]) -> AnswerSupport:
     """Find the facts that support the answer of a run.
 
     Raises BadInput if the run has no answer yet.
@@ -242,37 +246,37 @@ def grounds(run: Trace | Iterable[Event]) -> Grounds:
         )
     graph = graph_after(events)
     by_fact = {fact_of(edge): edge for edge in graph.edges}
-    read = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]
-    joined = _joined_to(answered.text, read, graph)
-    wanted = set(content_words(f"{started.question} {answered.text}"))
-    hub = _hub(joined, answered.text, graph)
-    telling = _with_ways(_fewest(joined, wanted, graph), joined, hub)
-    passages = [document for document in _documents(events) if document.id in answered.passages]
-    return Grounds(
+    read_facts = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]
+    connected = _connected_facts(answered.text, read_facts, graph)
+    query_words = set(content_words(f"{started.question} {answered.text}"))
+    hub = _hub(connected, answered.text, graph)
+    telling = _add_connecting_facts(_minimal_cover(connected, query_words, graph), connected, hub)
+    passages = [document for document in _returned_documents(events) if document.id in answered.passages]
+    return AnswerSupport(
         started.question,
         answered.text,
         answered.forced,
         telling,
-        tuple(edge for edge in joined if edge not in telling),
-        tuple(_quoted(telling, passages, graph)),
+        tuple(edge for edge in connected if edge not in telling),
+        tuple(_find_quotations(telling, passages, graph)),
         hub,
         graph,
         started.planning,
     )
 
 
-def _joined_to(answer: str, facts: Sequence[Edge], graph: PropertyGraph) -> list[Edge]:
+def _connected_facts(answer: str, facts: Sequence[Edge], graph: PropertyGraph) -> list[Edge]:
     """Return the facts connected by a path of facts to the node most similar to the answer.
 
     If no node resembles the answer, all facts are returned.
     """
     ends = {end for edge in facts for end in (edge.source, edge.target)}
-    likenesses = {end: _likeness(graph.node(end).text, answer) for end in ends}
-    nearest = max(likenesses.values(), default=0)
-    reached = {end for end, likeness in likenesses.items() if likeness == nearest}
+    similarities = {end: _name_similarity(graph.node(end).text, answer) for end in ends}
+    best_similarity = max(similarities.values(), default=0)
+    reached = {end for end, likeness in similarities.items() if likeness == best_similarity}
     pairs = [{edge.source, edge.target} for edge in facts]
-    while more := {end for pair in pairs if pair & reached for end in pair} - reached:
-        reached |= more
+    while new_nodes := {end for pair in pairs if pair & reached for end in pair} - reached:
+        reached |= new_nodes
     return [edge for edge in facts if edge.source in reached]
 
 
@@ -280,60 +284,64 @@ def _hub(facts: Sequence[Edge], answer: str, graph: PropertyGraph) -> str:
     ends = [end for edge in facts for end in (edge.source, edge.target)]
     return max(
         dict.fromkeys(ends),
-        key=lambda end: (_likeness(graph.node(end).text, answer), ends.count(end)),
+        key=lambda end: (_name_similarity(graph.node(end).text, answer), ends.count(end)),
         default="",
     )
 
 
-def _with_ways(chosen: Sequence[Edge], facts: Sequence[Edge], hub: str) -> tuple[Edge, ...]:
+def _add_connecting_facts(chosen: Sequence[Edge], facts: Sequence[Edge], hub: str) -> tuple[Edge, ...]:
     """Return the chosen facts and those on the shortest path from the hub to each of them."""
-    back: dict[str, Edge] = {}
+    previous_edge: dict[str, Edge] = {}
     queue, depth = [hub], {hub: 0}
     for node in queue:
         for edge in facts:
             other = edge.target if edge.source == node else edge.source if edge.target == node else node
             if other not in depth:
-                back[other], depth[other] = edge, depth[node] + 1
+                previous_edge[other], depth[other] = edge, depth[node] + 1
                 queue.append(other)
-    wanted = list(chosen)
+    selected = list(chosen)
     for edge in chosen:
         end = min((edge.source, edge.target), key=lambda end: depth.get(end, 0))
-        while end in back:
-            wanted.append(back[end])
-            end = back[end].target if back[end].source == end else back[end].source
-    return tuple(edge for edge in facts if edge in wanted)
+        while end in previous_edge:
+            selected.append(previous_edge[end])
+            end = previous_edge[end].target if previous_edge[end].source == end else previous_edge[end].source
+    return tuple(edge for edge in facts if edge in selected)
 
 
-def _fewest(facts: Sequence[Edge], wanted: set[str], graph: PropertyGraph) -> tuple[Edge, ...]:
+def _minimal_cover(facts: Sequence[Edge], query_words: set[str], graph: PropertyGraph) -> tuple[Edge, ...]:
     """Select greedily the fewest facts that cover the wanted words, in their order."""
     chosen: list[Edge] = []
-    left = set(wanted)
-    while facts and (found := {edge.identity: left & _words(edge, graph) for edge in facts}):
+    uncovered = set(query_words)
+    while facts and (
+        covered_words := {edge.identity: uncovered & _edge_words(edge, graph) for edge in facts}
+    ):
         # the first of equals, since the loop lists the nearest first
-        best = max(facts, key=lambda edge: len(found[edge.identity]))
-        if not found[best.identity]:
+        best = max(facts, key=lambda edge: len(covered_words[edge.identity]))
+        if not covered_words[best.identity]:
             break
         chosen.append(best)
-        left -= found[best.identity]
+        uncovered -= covered_words[best.identity]
     return tuple(edge for edge in facts if edge in chosen) or tuple(facts[:1])
 
 
-def _words(edge: Edge, graph: PropertyGraph) -> set[str]:
+def _edge_words(edge: Edge, graph: PropertyGraph) -> set[str]:
     return set(content_words(f"{graph.node(edge.source).text} {edge.type} {graph.node(edge.target).text}"))
 
 
-def _likeness(text: str, answer: str) -> int:
+def _name_similarity(text: str, answer: str) -> int:
     one, other = f" {canonical_answer(text)} ", f" {canonical_answer(answer)} "
     if not one.strip() or not other.strip():
         return 0
     return 3 if one == other else 2 if other in one else int(one in other)
 
 
-def _documents(events: Iterable[Event]) -> list[Document]:
+def _returned_documents(events: Iterable[Event]) -> list[Document]:
     return [document for event in events if isinstance(event, ToolReturned) for document in event.sources]
 
 
-def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: PropertyGraph) -> Iterator[Quoted]:
+def _find_quotations(
+    facts: Iterable[Edge], passages: Sequence[Document], graph: PropertyGraph
+) -> Iterator[Quotation]:
     """Yield the sentences from which facts were taken, once each.
 
     If a fact has no sentence of its own, the first sentence that names both its ends is used.
@@ -342,18 +350,20 @@ def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: Property
     seen: set[str] = set()
     for edge in facts:
         supports = [support for support in supports_of(edge.properties) if support.sentence]
-        said, title = (supports[-1].sentence, titles.get(supports[-1].source, "")) if supports else ("", "")
+        sentence, title = (
+            (supports[-1].sentence, titles.get(supports[-1].source, "")) if supports else ("", "")
+        )
         ends = [graph.node(end).text.lower() for end in (edge.source, edge.target)]
-        named = (
+        candidates = (
             (part, each.title)
             for each in passages
             for part in sentences(each.text)
             if all(end in part.lower() for end in ends)
         )
-        said, title = (said, title) if said else next(named, ("", ""))
-        if said and said not in seen:
-            seen.add(said)
-            yield Quoted(said, title)
+        sentence, title = (sentence, title) if sentence else next(candidates, ("", ""))
+        if sentence and sentence not in seen:
+            seen.add(sentence)
+            yield Quotation(sentence, title)
 
 
 # Paths between two nodes.
@@ -365,39 +375,39 @@ def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
     The list is empty if no path exists. Raises UnknownName if a node does not exist.
     """
     goal, first = graph.row(end), graph.row(start)
-    came = {first: first}
-    waiting = deque([first])
-    sides = [(rows.indptr.tolist(), rows.indices) for rows in (graph.out_csr, graph.in_csr)]
-    while waiting and goal not in came:
-        row = waiting.popleft()
-        for begins, indices in sides:
+    predecessor = {first: first}
+    queue = deque([first])
+    adjacency = [(rows.indptr.tolist(), rows.indices) for rows in (graph.out_csr, graph.in_csr)]
+    while queue and goal not in predecessor:
+        row = queue.popleft()
+        for begins, indices in adjacency:
             for other in indices[begins[row] : begins[row + 1]].tolist():
-                if other not in came:
-                    came[other] = row
-                    waiting.append(other)
-    if goal not in came:
+                if other not in predecessor:
+                    predecessor[other] = row
+                    queue.append(other)
+    if goal not in predecessor:
         return []
-    way = [goal]
-    while way[-1] != first:
-        way.append(came[way[-1]])
-    return [graph.ids[row] for row in reversed(way)]
+    path = [goal]
+    while path[-1] != first:
+        path.append(predecessor[path[-1]])
+    return [graph.ids[row] for row in reversed(path)]
 
 
-def links_of(graph: PropertyGraph, way: Sequence[str]) -> list[Edge]:
+def path_edges(graph: PropertyGraph, path: Sequence[str]) -> list[Edge]:
     """Return an edge for each step of a path, preferring edges in the path's direction.
 
     Raises BadInput if a step has no edge.
     """
-    return [_link(graph, one, other) for one, other in pairwise(way)]
+    return [_edge_between(graph, one, other) for one, other in pairwise(path)]
 
 
-def _link(graph: PropertyGraph, one: str, other: str) -> Edge:
-    found = [
+def _edge_between(graph: PropertyGraph, one: str, other: str) -> Edge:
+    candidates = [
         edge for edge in graph.neighbours(one, "both") if one != other and other in (edge.source, edge.target)
     ]
-    if not found:
+    if not candidates:
         raise BadInput(f"no edge joins {one!r} and {other!r}, so they cannot be neighbours on a path")
-    return min(found, key=lambda edge: edge.source != one)
+    return min(candidates, key=lambda edge: edge.source != one)
 
 
 _LAST_WRITE = "The last write:"
@@ -409,7 +419,7 @@ Highlight = Diff | Sequence[str] | Trace | None
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedGraph:
     """A graph including what a write removed, and the marks of nodes and edges (keys of MARKS)."""
 
     graph: PropertyGraph
@@ -433,18 +443,18 @@ class Marked:
         }
 
 
-def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
+def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
     """Mark a write, a path or the answer of a run in a graph.
 
     Raises UnknownName or BadInput if a path is not in the graph, and BadInput if a run has no answer.
     """
     if isinstance(highlight, Trace):
-        return _answered(graph, highlight)
+        return _mark_answer(graph, highlight)
     if highlight is None or (not isinstance(highlight, Diff) and not highlight):
-        return Marked(graph, {}, {}, "")
+        return MarkedGraph(graph, {}, {}, "")
     if isinstance(highlight, Diff):
-        return Marked(
-            _with_removed(graph, highlight),
+        return MarkedGraph(
+            _add_removed(graph, highlight),
             _node_marks(highlight),
             _edge_marks(highlight),
             f"{_LAST_WRITE} {highlight}.",
@@ -452,8 +462,8 @@ def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
     if isinstance(highlight, str):
         raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
     names = [graph.node(id).text for id in highlight]
-    edges = links_of(graph, highlight)
-    return Marked(
+    edges = path_edges(graph, highlight)
+    return MarkedGraph(
         graph,
         dict.fromkeys(highlight, "path"),
         {edge.identity: "path" for edge in edges},
@@ -461,35 +471,39 @@ def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
     )
 
 
-def _answered(graph: PropertyGraph, run: Trace) -> Marked:
+def _mark_answer(graph: PropertyGraph, run: Trace) -> MarkedGraph:
     """Mark the answer of a run, if it is a node, and the few facts that support it."""
-    told = grounds(run)
-    held = {edge.identity for edge in graph.edges}
-    facts = [edge for edge in told.telling if edge.identity in held]
-    nodes = {told.hub: "answer"} if told.hub_is_answer and told.hub in graph else _named(graph, told.answer)
+    support = find_support(run)
+    identities = {edge.identity for edge in graph.edges}
+    facts = [edge for edge in support.telling if edge.identity in identities]
+    nodes = (
+        {support.hub: "answer"}
+        if support.hub_is_answer and support.hub in graph
+        else _mark_answer_nodes(graph, support.answer)
+    )
     marks = f" Marked: {format_count(len(facts), 'fact')} that tell it." if facts else ""
-    answer = told.answer.strip().rstrip(".")
-    said = f"The answer: {answer}.{marks}" if answer else f"The answer is empty.{marks}"
-    return Marked(graph, nodes, {edge.identity: "evidence" for edge in facts}, said)
+    answer = support.answer.strip().rstrip(".")
+    description = f"The answer: {answer}.{marks}" if answer else f"The answer is empty.{marks}"
+    return MarkedGraph(graph, nodes, {edge.identity: "evidence" for edge in facts}, description)
 
 
-def _named(graph: PropertyGraph, answer: str) -> dict[str, str]:
+def _mark_answer_nodes(graph: PropertyGraph, answer: str) -> dict[str, str]:
     """Mark the nodes whose name or id equals the answer."""
-    wanted = canonical_answer(answer)
+    normalized_answer = canonical_answer(answer)
     return {
         node.id: "answer"
         for node in graph.nodes
-        if wanted and wanted in (canonical_answer(node.id), canonical_answer(node.text))
+        if normalized_answer and normalized_answer in (canonical_answer(node.id), canonical_answer(node.text))
     }
 
 
-def kinds_of_marks(said: str, marks: Collection[str]) -> tuple[str, ...]:
+def mark_kinds(description: str, marks: Collection[str]) -> tuple[str, ...]:
     """Return the kinds of marks that the legend has to explain."""
-    others = tuple(mark for mark in MARKS if mark in marks and mark not in DIFF)
-    return others or (DIFF if said.startswith(_LAST_WRITE) else ())
+    others = tuple(mark for mark in MARKS if mark in marks and mark not in DIFF_MARKS)
+    return others or (DIFF_MARKS if description.startswith(_LAST_WRITE) else ())
 
 
-def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
+def _add_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
     """Return the graph after a write, including what the write removed."""
     if not (diff.removed_nodes or diff.removed_edges):
         return graph
@@ -522,5 +536,5 @@ def node_caption(node: Node) -> str:
     A description is shown on the node, not under it.
     """
     properties = node.properties
-    said = str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text
-    return said if said.strip() else _NO_NAME
+    caption = str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text
+    return caption if caption.strip() else _NO_NAME

@@ -13,60 +13,62 @@ from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
-from kgot_lab.viz.graph.collapse import MOST_NODES, View
-from kgot_lab.viz.graph.communities import communities, communities_of, members
+from kgot_lab.viz.graph.collapse import MAX_NODES, View
+from kgot_lab.viz.graph.communities import find_communities, members_by_community, partition_rows
 from kgot_lab.viz.graph.layout import (
     Mask,
     NodePairs,
     Points,
     force_layout,
-    free_places,
-    packed,
-    rounded_points,
-    scattered,
-    spread,
-    sunflower,
+    free_grid_positions,
+    pack_discs,
+    quasirandom_points,
+    separate_boxes,
+    square_to_disc,
+    sunflower_points,
 )
-from kgot_lab.viz.graph.marks import Place
+from kgot_lab.viz.graph.marks import Point
 
-_SMALL = 300  # nodes up to which one force layout holds the whole graph
-_TOGETHER = 200  # maximum members of a community for a force layout of its own
-SPARSE = 4  # maximum edges per member; with more, forces would only make a knot
-_ROUNDS = 80
-HOLE = 0.2  # share of a disc's radius that is left free for the community's node
-STRONGEST = 3  # strongest links per community that attract
-BOX = (0.028, 0.042)  # space of a node in a picture of up to 300, as shares of width and height
+_MAX_FORCE_NODES = 300  # nodes up to which one force layout holds the whole graph
+_MAX_FORCE_MEMBERS = 200  # maximum members of a community for a force layout of its own
+MAX_SPARSE_DEGREE = 4  # maximum edges per member; with more, forces would only make a knot
+_FORCE_ROUNDS = 80
+HOLE_RADIUS = 0.2  # share of a disc's radius that is left free for the community's node
+MAX_LINKS = 3  # strongest links per community that attract
+NODE_BOX = (0.028, 0.042)  # space of a node in a picture of up to 300, as shares of width and height
 
 
-def places(
-    graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5
-) -> dict[str, Place]:
+def node_positions(
+    graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Point] | None = None, aspect: float = 1.5
+) -> dict[str, Point]:
     """Lay out the nodes in the unit square, drawn `aspect` times as wide as high.
 
     Nodes in `positions` stay exactly there, and the others go near their neighbours. Up to 300 nodes are laid
     out by forces, more by communities, each in its own disc.
     """
-    given = _given(graph.ids, positions or {})
-    known = ~np.isnan(given[:, 0])
-    pairs = _pairs(graph)
-    if len(graph) <= _SMALL:
+    fixed = _known_positions(graph.ids, positions or {})
+    is_fixed = ~np.isnan(fixed[:, 0])
+    pairs = _edge_pairs(graph)
+    if len(graph) <= _MAX_FORCE_NODES:
         points = (
-            spread(force_layout(given, pairs, aspect=aspect, seed=seed), BOX, known, (1.0, 1.0))
+            separate_boxes(
+                force_layout(fixed, pairs, aspect=aspect, seed=seed), NODE_BOX, is_fixed, (1.0, 1.0)
+            )
             if len(graph)
-            else given
+            else fixed
         )
-    elif known.any():
-        points = _beside(given, pairs)
+    elif is_fixed.any():
+        points = _place_near_neighbours(fixed, pairs)
     else:
-        division = communities(graph)
-        groups = members(division, np.bincount(pairs.ravel(), minlength=len(graph)))
-        points = _in_discs(pairs, groups, aspect=aspect, seed=seed).points
-    return _placed(graph.ids, np.where(known[:, None], given, points))
+        division = find_communities(graph)
+        groups = members_by_community(division, np.bincount(pairs.ravel(), minlength=len(graph)))
+        points = _layout_in_discs(pairs, groups, aspect=aspect, seed=seed).points
+    return _positions_by_id(graph.ids, np.where(is_fixed[:, None], fixed, points))
 
 
-def places_of(
-    view: View, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5
-) -> dict[str, Place]:
+def view_positions(
+    view: View, *, seed: int = 0, positions: Mapping[str, Point] | None = None, aspect: float = 1.5
+) -> dict[str, Point]:
     """Lay out the nodes of a view and the centre of each community, drawn or not, in the unit square.
 
     A community keeps its position when any is opened, closed or searched: its members are placed around its
@@ -74,44 +76,50 @@ def places_of(
     """
     graph, whole = view.graph, view.whole
     if not whole.ids:
-        return places(graph, seed=seed, positions=positions, aspect=aspect)
-    wanted = np.zeros(len(graph), dtype=bool)
-    wanted[view.shown] = True
-    laid = _in_discs(_pairs(graph), whole.members, aspect=aspect, seed=seed, wanted=wanted, hole=HOLE)
-    middles = _kept(laid.middles, _given(whole.ids, positions or {}))
-    of = whole.division.of[view.shown]
+        return node_positions(graph, seed=seed, positions=positions, aspect=aspect)
+    is_shown = np.zeros(len(graph), dtype=bool)
+    is_shown[view.shown] = True
+    layout = _layout_in_discs(
+        _edge_pairs(graph), whole.members, aspect=aspect, seed=seed, wanted=is_shown, hole=HOLE_RADIUS
+    )
+    middles = _fill_missing_centres(layout.middles, _known_positions(whole.ids, positions or {}))
+    community_of = whole.division.of[view.shown]
     # members move with a community that has a given position
-    points = laid.points[view.shown] + (middles - laid.middles)[of]
+    points = layout.points[view.shown] + (middles - layout.middles)[community_of]
     ids = [graph.ids[row] for row in view.shown.tolist()]
-    given = _given(ids, positions or {})
-    known = ~np.isnan(given[:, 0])
-    elsewhere = np.unique(of[known & (np.abs(points - given).max(axis=1, initial=0) > 1e-3)])
-    points[known] = given[known]
+    fixed = _known_positions(ids, positions or {})
+    is_fixed = ~np.isnan(fixed[:, 0])
+    displaced = np.unique(community_of[is_fixed & (np.abs(points - fixed).max(axis=1, initial=0) > 1e-3)])
+    points[is_fixed] = fixed[is_fixed]
     # their positions belong to another layout of their community
-    points[~known & np.isin(of, elsewhere)] = np.nan
+    points[~is_fixed & np.isin(community_of, displaced)] = np.nan
     if np.isnan(points).any():
-        things = np.concatenate(
+        items = np.concatenate(
             [points, middles[[whole.number(node.id) for node in view.nodes[len(points) :]]]]
         )
-        points = _beside(things, _distinct(view.at[_pairs(graph)], len(things)))[: len(points)]
-    return _placed(whole.ids, middles) | _placed(ids, np.where(known[:, None], points, np.clip(points, 0, 1)))
+        points = _place_near_neighbours(items, _distinct_pairs(view.at[_edge_pairs(graph)], len(items)))[
+            : len(points)
+        ]
+    return _positions_by_id(whole.ids, middles) | _positions_by_id(
+        ids, np.where(is_fixed[:, None], points, np.clip(points, 0, 1))
+    )
 
 
-def _kept(middles: Points, given: Points) -> Points:
+def _fill_missing_centres(middles: Points, fixed: Points) -> Points:
     """Return the given centres, with a free position for each missing one near its centre in `middles`."""
-    known = ~np.isnan(given[:, 0])
-    if not known.any():
+    is_fixed = ~np.isnan(fixed[:, 0])
+    if not is_fixed.any():
         return middles
-    kept = given.copy()
-    kept[~known] = free_places(middles[~known], given[known])
-    return kept
+    centres = fixed.copy()
+    centres[~is_fixed] = free_grid_positions(middles[~is_fixed], fixed[is_fixed])
+    return centres
 
 
 # --- communities in discs ---
 
 
 @dataclass(frozen=True, eq=False)
-class _Laid:
+class _DiscLayout:
     """A layout by communities: the position of each node row, and the centre of each community's disc.
 
     Positions are points of the unit square.
@@ -121,7 +129,7 @@ class _Laid:
     middles: Points
 
 
-def _in_discs(
+def _layout_in_discs(
     pairs: NodePairs,
     groups: Sequence[Ints],
     *,
@@ -129,34 +137,36 @@ def _in_discs(
     seed: int,
     wanted: Mask | None = None,
     hole: float = 0.0,
-) -> _Laid:
+) -> _DiscLayout:
     """Lay out nodes within the discs of their groups.
 
     To save time, nodes of groups without a wanted node are put at the disc's centre.
     """
     count = sum(map(len, groups))
-    of, place_in = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    group_of, rank_in_group = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     for number, rows in enumerate(groups):
-        of[rows], place_in[rows] = number, np.arange(len(rows))
+        group_of[rows], rank_in_group[rows] = number, np.arange(len(rows))
     shares = np.array([len(rows) for rows in groups], dtype=float)
-    middles, radii = packed(shares, _strongest(of[pairs], len(groups)), aspect=aspect, seed=seed)
+    middles, radii = pack_discs(
+        shares, _strongest_links(group_of[pairs], len(groups)), aspect=aspect, seed=seed
+    )
     reach = np.stack([radii / aspect, radii], axis=1)
     if len(groups) == 1:
         reach[0] = 0.48  # a single group need not be round
     middles = middles / (aspect, 1)
     offsets = np.zeros((count, 2))
-    within = of[pairs[:, 0]] == of[pairs[:, 1]]
-    ordered = pairs[within][np.argsort(of[pairs[within, 0]], kind="stable")]
-    starts = np.searchsorted(of[ordered[:, 0]], np.arange(len(groups) + 1))
+    within = group_of[pairs[:, 0]] == group_of[pairs[:, 1]]
+    ordered = pairs[within][np.argsort(group_of[pairs[within, 0]], kind="stable")]
+    starts = np.searchsorted(group_of[ordered[:, 0]], np.arange(len(groups) + 1))
     for number, rows in enumerate(groups):
         if wanted is None or wanted[rows].any():
-            inner = place_in[ordered[starts[number] : starts[number + 1]]]
-            offsets[rows] = _in_disc(len(rows), inner, hole, seed)
-    turned = _facing(offsets, of, pairs[~within], middles * (aspect, 1))
-    return _Laid(middles[of] + reach[of] * turned, middles)
+            inner_pairs = rank_in_group[ordered[starts[number] : starts[number + 1]]]
+            offsets[rows] = _layout_in_disc(len(rows), inner_pairs, hole, seed)
+    turned = _rotate_discs(offsets, group_of, pairs[~within], middles * (aspect, 1))
+    return _DiscLayout(middles[group_of] + reach[group_of] * turned, middles)
 
 
-def _in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
+def _layout_in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
     """Lay out the members of a community, best connected first, in the unit disc.
 
     Loosely linked members are laid out by forces, or in discs of their own. Otherwise the best connected are
@@ -164,41 +174,47 @@ def _in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
     """
     if count == 1 and not hole:
         return np.zeros((1, 2))
-    loose = 0 < len(pairs) <= SPARSE * count
-    if loose and count <= _TOGETHER:
-        square = force_layout(np.full((count, 2), np.nan), pairs, aspect=1, seed=seed, rounds=_ROUNDS)
-        return _around(hole, rounded_points(square))
-    if loose and count <= 2 * MOST_NODES:
-        division = communities_of(pairs.T.astype(np.int32), np.zeros(count, dtype=np.int64))
+    is_sparse = 0 < len(pairs) <= MAX_SPARSE_DEGREE * count
+    if is_sparse and count <= _MAX_FORCE_MEMBERS:
+        square = force_layout(np.full((count, 2), np.nan), pairs, aspect=1, seed=seed, rounds=_FORCE_ROUNDS)
+        return _clear_centre(hole, square_to_disc(square))
+    if is_sparse and count <= 2 * MAX_NODES:
+        division = partition_rows(pairs.T.astype(np.int32), np.zeros(count, dtype=np.int64))
         if len(division) > 1:
-            groups = members(division, np.bincount(pairs.ravel(), minlength=count))
-            return _around(hole, rounded_points(_in_discs(pairs, groups, aspect=1, seed=seed).points))
-    return scattered(count, hole) if count > MOST_NODES else sunflower(count, hole)
+            groups = members_by_community(division, np.bincount(pairs.ravel(), minlength=count))
+            return _clear_centre(
+                hole, square_to_disc(_layout_in_discs(pairs, groups, aspect=1, seed=seed).points)
+            )
+    return quasirandom_points(count, hole) if count > MAX_NODES else sunflower_points(count, hole)
 
 
-def _around(hole: float, points: Points) -> Points:
+def _clear_centre(hole: float, points: Points) -> Points:
     """Move points of the unit disc outwards until none is within `hole` of the centre."""
     radius = np.hypot(*points.T)[:, None]
     moved: Points = points / np.maximum(radius, 1e-9) * (hole + (1 - hole) * radius)
     return moved
 
 
-def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles: Points) -> Points:
+def _rotate_discs(
+    offsets: Points, group_of: NDArray[np.int64], crossing: NodePairs, middles: Points
+) -> Points:
     """Rotate each disc so that its nodes are nearest to those they are linked with in other discs."""
     ends = np.concatenate([crossing, crossing[:, ::-1]])
-    toward = middles[of[ends[:, 1]]] - middles[of[ends[:, 0]]]
+    toward = middles[group_of[ends[:, 1]]] - middles[group_of[ends[:, 0]]]
     toward = toward / np.maximum(np.hypot(*toward.T)[:, None], 1e-9)
     x, y = offsets[ends[:, 0]].T
     along, across = x * toward[:, 0] + y * toward[:, 1], x * toward[:, 1] - y * toward[:, 0]
-    sums = (np.bincount(of[ends[:, 0]], weights=part, minlength=len(middles)) for part in (across, along))
+    sums = (
+        np.bincount(group_of[ends[:, 0]], weights=part, minlength=len(middles)) for part in (across, along)
+    )
     # the rotation with the largest sum of products, as in a Procrustes fit in the plane
-    angle = np.arctan2(*sums)[of]
+    angle = np.arctan2(*sums)[group_of]
     cosine, sine = np.cos(angle), np.sin(angle)
     x, y = offsets.T
     return np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=1)
 
 
-def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
+def _strongest_links(ends: NDArray[np.int64], size: int) -> NodePairs:
     """Return pairs of communities: each with the few others with which it shares most edges."""
     links, counts = np.unique(
         np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1) @ np.array([size, 1]), return_counts=True
@@ -206,38 +222,38 @@ def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
     pairs = np.stack(np.divmod(links, size), axis=1).astype(np.intp)
     both = np.concatenate([pairs[:, 0], pairs[:, 1]])
     order = np.lexsort((-np.tile(counts, 2), both))
-    place = np.arange(len(order)) - np.searchsorted(both[order], both[order])
-    return pairs[np.unique(order[place < STRONGEST] % max(len(pairs), 1))]
+    rank = np.arange(len(order)) - np.searchsorted(both[order], both[order])
+    return pairs[np.unique(order[rank < MAX_LINKS] % max(len(pairs), 1))]
 
 
 # --- new nodes in an existing layout ---
 
 
-def _beside(given: Points, pairs: NodePairs) -> Points:
+def _place_near_neighbours(fixed: Points, pairs: NodePairs) -> Points:
     """Put each missing point near the mean of its neighbours.
 
     Nodes that are not connected with a given one are placed below.
     """
-    points = given.copy()
+    points = fixed.copy()
     ends = np.concatenate([pairs, pairs[:, ::-1]])
     while (missing := np.isnan(points[:, 0])).any():
-        near = ends[missing[ends[:, 0]] & ~missing[ends[:, 1]]]
-        if len(near):
-            count = np.bincount(near[:, 0], minlength=len(points))
+        links = ends[missing[ends[:, 0]] & ~missing[ends[:, 1]]]
+        if len(links):
+            count = np.bincount(links[:, 0], minlength=len(points))
             rows = np.flatnonzero(count)
             sums = (
-                np.bincount(near[:, 0], weights=points[near[:, 1], axis], minlength=len(points))
+                np.bincount(links[:, 0], weights=points[links[:, 1], axis], minlength=len(points))
                 for axis in (0, 1)
             )
-            wanted = np.stack([total[rows] / count[rows] for total in sums], axis=1)
+            preferred = np.stack([total[rows] / count[rows] for total in sums], axis=1)
         else:
-            rows = _first_of_parts(missing, ends)
-            wanted = np.tile((0.5, 1.0), (len(rows), 1))
-        points[rows] = free_places(wanted, points[~missing])
+            rows = _component_heads(missing, ends)
+            preferred = np.tile((0.5, 1.0), (len(rows), 1))
+        points[rows] = free_grid_positions(preferred, points[~missing])
     return points
 
 
-def _first_of_parts(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
+def _component_heads(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
     """Return the missing rows with a higher degree than all their neighbours.
 
     There is at least one in each connected component.
@@ -254,19 +270,19 @@ def _first_of_parts(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
 # --- columns ---
 
 
-def _pairs(graph: PropertyGraph) -> NodePairs:
+def _edge_pairs(graph: PropertyGraph) -> NodePairs:
     """Return the ends of all edges except self-loops, each pair once, in order, shape (m, 2)."""
-    return _distinct(np.stack([graph.sources, graph.targets], axis=1).astype(np.int64), len(graph))
+    return _distinct_pairs(np.stack([graph.sources, graph.targets], axis=1).astype(np.int64), len(graph))
 
 
-def _distinct(ends: NDArray[np.int64], size: int) -> NodePairs:
+def _distinct_pairs(ends: NDArray[np.int64], size: int) -> NodePairs:
     """Return the pairs of different numbers below `size`, once each, in order."""
     codes = np.sort(ends[ends[:, 0] != ends[:, 1]] @ np.array([size, 1]))
     codes = codes[np.diff(codes, prepend=-1) > 0]  # np.unique took ten times as long for two million
     return np.stack(np.divmod(codes, max(size, 1)), axis=1).astype(np.intp)
 
 
-def _given(ids: Sequence[str], positions: Mapping[str, Place]) -> Points:
+def _known_positions(ids: Sequence[str], positions: Mapping[str, Point]) -> Points:
     """Return the known positions of some ids, shape (n, 2).
 
     A position that is missing or not finite is NaN.
@@ -276,5 +292,5 @@ def _given(ids: Sequence[str], positions: Mapping[str, Place]) -> Points:
     return points
 
 
-def _placed(ids: Sequence[str], points: Points) -> dict[str, Place]:
+def _positions_by_id(ids: Sequence[str], points: Points) -> dict[str, Point]:
     return {id: (x, y) for id, (x, y) in zip(ids, points.tolist(), strict=True)}

@@ -20,26 +20,33 @@ from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import View
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community, EdgeBundle
-from kgot_lab.viz.graph.label_placement import controls, names_placed, words_placed
-from kgot_lab.viz.graph.layout import NodePairs, NodeRooms, Points, force_layout, stretched, untangled
+from kgot_lab.viz.graph.label_placement import control_points, place_edge_labels, place_names
+from kgot_lab.viz.graph.layout import (
+    NodeExtents,
+    NodePairs,
+    Points,
+    force_layout,
+    stretch_to_area,
+    untangle_layout,
+)
 from kgot_lab.viz.graph.marks import (
-    GROUP,
+    GROUP_LOOK,
     MARKS,
-    ROUND,
+    UNLABELLED_LOOK,
     Highlight,
-    Marked,
+    MarkedGraph,
     NodeLook,
-    Place,
-    kinds_of_marks,
-    look_of,
-    marked,
+    Point,
+    label_look,
+    mark_graph,
+    mark_kinds,
     node_caption,
 )
-from kgot_lab.viz.static.drawing import balanced, line_width
+from kgot_lab.viz.static.drawing import balance_lines, line_width
 
 EDGES_PER_NODE = 4  # more would be a black cloud
-_OFTEN = 15  # number of edges of one type from which the legend gives the type
-_NO_COMMUNITY = WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE  # drawn smaller, since their size says little
+_MIN_EDGES_OF_TYPE = 15  # number of edges of one type from which the legend gives the type
+_SMALL_KINDS = WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE  # drawn smaller, since their size says little
 
 
 @dataclass(frozen=True)
@@ -49,10 +56,10 @@ class NodePlan:
     It is not `named` if there is no room.
     """
 
-    place: Place
+    place: Point
     radius: float
     lines: tuple[str, ...]
-    beside: Place
+    beside: Point
     named: bool
 
 
@@ -63,9 +70,9 @@ class EdgePlan:
     It is not `worded` if there is no room.
     """
 
-    control: Place
+    control: Point
     lines: tuple[str, ...]
-    at: Place
+    at: Point
     worded: bool
 
 
@@ -80,7 +87,7 @@ class DrawingPlan:
     edges: Mapping[Identity, EdgePlan]
     notes: tuple[str, ...] = ()  # the labels of edges that have a number for lack of room
 
-    def fractions(self) -> dict[str, Place]:
+    def fractions(self) -> dict[str, Point]:
         """Return the positions of the nodes as fractions of the area."""
         return {
             id: (node.place[0] / self.area[0], node.place[1] / self.area[1])
@@ -105,11 +112,11 @@ class Scene:
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
-    marked: Marked
+    marked: MarkedGraph
     labels: tuple[str, ...]
     view: View | None = None
     plan: DrawingPlan | None = None
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, Point] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> dict[str, Community]:
@@ -141,19 +148,19 @@ class Scene:
     @cached_property
     def sizes(self) -> dict[str, float]:
         """The diameter in pixels of each group: its area grows with the number of nodes it hides."""
-        hidden = (each.hidden for each in self.groups.values() if each.kind not in _NO_COMMUNITY)
+        hidden = (each.hidden for each in self.groups.values() if each.kind not in _SMALL_KINDS)
         largest = max(hidden, default=0)
         return {
             id: 8
-            + 34 * sqrt(min(each.hidden / max(largest, 1), 1.0)) * (0.5 if each.kind in _NO_COMMUNITY else 1)
+            + 34 * sqrt(min(each.hidden / max(largest, 1), 1.0)) * (0.5 if each.kind in _SMALL_KINDS else 1)
             for id, each in self.groups.items()
         }
 
     def look(self, node: Node) -> NodeLook:
         """Return the colour and shape of a node, by its first label."""
         if node.id in self.groups:
-            return GROUP
-        return look_of(self.labels.index(node.labels[0])) if node.labels else ROUND
+            return GROUP_LOOK
+        return label_look(self.labels.index(node.labels[0])) if node.labels else UNLABELLED_LOOK
 
     def caption(self, node: Node) -> str:
         """Return the text beside a node."""
@@ -174,12 +181,12 @@ class Scene:
         It is in the legend instead of at each edge.
         """
         types = {edge.type for edge in self.lines}
-        return types.pop() if len(types) == 1 and len(self.lines) > _OFTEN else ""
+        return types.pop() if len(types) == 1 and len(self.lines) > _MIN_EDGES_OF_TYPE else ""
 
     @property
     def kinds_of_marks(self) -> tuple[str, ...]:
         """The kinds of marks that a legend has to explain: all of a write, even if it made only some."""
-        return kinds_of_marks(self.marked.said, {*self.marked.nodes.values(), *self.marked.edges.values()})
+        return mark_kinds(self.marked.said, {*self.marked.nodes.values(), *self.marked.edges.values()})
 
     @property
     def title(self) -> str:
@@ -189,46 +196,46 @@ class Scene:
             return "An empty graph"
         return f"A graph with {format_count(len(graph), 'node')} and {format_count(len(graph.edges), 'edge')}"
 
-    def left_out(self, first: str) -> str:
+    def left_out(self, preference: str) -> str:
         """Describe how many nodes and edges are not drawn.
 
-        `first` names the nodes that were preferred, such as ", the best connected".
+        `preference` names the nodes that were preferred, such as ", the best connected".
         """
-        graph, said = self.marked.graph, []
+        graph, notes = self.marked.graph, []
         if len(self.nodes) < len(graph):
-            said.append(f"Shows {len(self.nodes):,} of {len(graph):,} nodes{first}.")
+            notes.append(f"Shows {len(self.nodes):,} of {len(graph):,} nodes{preference}.")
         if len(self.edges) < len(graph.edges):
-            said.append(f"Shows {len(self.edges):,} of {len(graph.edges):,} edges.")
-        return " ".join(said)
+            notes.append(f"Shows {len(self.edges):,} of {len(graph.edges):,} edges.")
+        return " ".join(notes)
 
 
-def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int, labels: Sequence[str] = ()) -> Scene:
+def select_scene(graph: PropertyGraph, highlight: Highlight, limit: int, labels: Sequence[str] = ()) -> Scene:
     """Select at most `limit` nodes to draw: the marked ones first, then the best connected.
 
     Removed nodes and edges are shown too.
     """
-    told = marked(graph, highlight)
-    whole, touched = told.graph, told.touched
+    marks = mark_graph(graph, highlight)
+    whole, touched = marks.graph, marks.touched
     degree = (
         np.bincount(whole.sources, minlength=len(whole)) + np.bincount(whole.targets, minlength=len(whole))
     ).tolist()
     best = sorted(
         range(len(whole)),
-        key=lambda row: (whole.ids[row] not in told.nodes, whole.ids[row] not in touched, -degree[row], row),
+        key=lambda row: (whole.ids[row] not in marks.nodes, whole.ids[row] not in touched, -degree[row], row),
     )
     part = whole.subgraph(whole.ids[row] for row in best[:limit])
-    marked_first = sorted(part.edges, key=lambda edge: edge.identity not in told.edges)
+    marked_first = sorted(part.edges, key=lambda edge: edge.identity not in marks.edges)
     return Scene(
         nodes=tuple(part.nodes),
         edges=tuple(marked_first[: EDGES_PER_NODE * limit]),
-        marked=told,
-        labels=tuple(dict.fromkeys((*labels, *told.labels))),
+        marked=marks,
+        labels=tuple(dict.fromkeys((*labels, *marks.labels))),
     )
 
 
-def scene_of_view(view: View, told: Marked) -> Scene:
+def view_scene(view: View, marks: MarkedGraph) -> Scene:
     """Return the scene of a view of a marked graph."""
-    return Scene(view.nodes, view.edges, told, told.labels, view)
+    return Scene(view.nodes, view.edges, marks, marks.labels, view)
 
 
 # The plan of a small graph, used by the static picture and the live view: nodes, names, lines and edge
@@ -237,29 +244,29 @@ def scene_of_view(view: View, told: Marked) -> Scene:
 # All coordinates are in pixels of a drawing area. A larger area may stretch positions and curves. Items then
 # lie farther apart, since names and nodes keep their sizes, and no line comes nearer to a node.
 
-PLANNED = 150  # maximum nodes of a scene with a plan
+MAX_PLANNED_NODES = 150  # maximum nodes of a scene with a plan
 MANY_NODES = 60  # with more nodes everything is smaller
 _ATTEMPTS = 3
 _LEADING = 1.22  # line height, relative to the font size
-_STRETCHES = 3  # repetitions, since names are placed differently in a stretched drawing
+_STRETCH_ROUNDS = 3  # repetitions, since names are placed differently in a stretched drawing
 # relative widths of edge labels, in the order in which they are tried; 0 for a number
-_WIDTHS = (1.0, 0.6, 2.5, 0.0)
-_LOOP = 4.4  # height of a self-loop in radii
+_LABEL_WIDTHS = (1.0, 0.6, 2.5, 0.0)
+_LOOP_HEIGHT = 4.4  # height of a self-loop in radii
 
 
-def drawing_plan(scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Place]) -> DrawingPlan:
+def drawing_plan(scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Point]) -> DrawingPlan:
     """Plan the positions of nodes, names and edge labels.
 
     Nodes with `positions`, as fractions of the area, stay there. The others are laid out and moved until
     everything is readable. If something has no room, other layouts are tried, and the one with the most names
     and labels is used.
     """
-    free = not any(node.id in positions for node in scene.nodes)
+    is_free = not any(node.id in positions for node in scene.nodes)
     plans: list[DrawingPlan] = []
-    for attempt in range(_ATTEMPTS if free and len(scene.nodes) <= MANY_NODES else 1):
+    for attempt in range(_ATTEMPTS if is_free and len(scene.nodes) <= MANY_NODES else 1):
         draft = _Draft(scene, area)
         draft.lay_out(positions, seed=1000 * attempt)
-        draft.write()
+        draft.place_labels()
         plans.append(draft.plan())
         if not plans[-1].silent and not plans[-1].notes:
             break
@@ -276,13 +283,14 @@ class _Draft:
         self.ends: NodePairs = np.array(
             [(row[edge.source], row[edge.target]) for edge in edges], dtype=np.intp
         ).reshape(-1, 2)
-        small = len(nodes) > MANY_NODES
+        is_large = len(nodes) > MANY_NODES
         self.name_size, self.word_size, wide, lines = (
-            (10.0, 9.0, 96.0, 3) if small else (12.0, 10.5, 132.0, 4)
+            (10.0, 9.0, 96.0, 3) if is_large else (12.0, 10.5, 132.0, 4)
         )
         degree = np.bincount(self.ends.ravel(), minlength=len(nodes))
         by_degree = np.minimum(
-            (3.5 if small else 6.0) + (1.3 if small else 2.1) * np.sqrt(degree), 11.0 if small else 17.0
+            (3.5 if is_large else 6.0) + (1.3 if is_large else 2.1) * np.sqrt(degree),
+            11.0 if is_large else 17.0,
         )
         self.radius: Points = np.array(
             [
@@ -290,58 +298,58 @@ class _Draft:
                 for node in nodes
             ]
         )
-        self.names = [balanced(scene.caption(node), wide, self.name_size, lines) for node in nodes]
+        self.names = [balance_lines(scene.caption(node), wide, self.name_size, lines) for node in nodes]
         self.word_wide = 0.8 * wide
-        self.words = [balanced(scene.words(edge), self.word_wide, self.word_size, 3) for edge in edges]
+        self.words = [balance_lines(scene.words(edge), self.word_wide, self.word_size, 3) for edge in edges]
         signed = np.array([1.4 * self.name_size * (node.id in scene.marked.nodes) for node in nodes])
-        self.name_halves = _halves(self.names, self.name_size)
+        self.name_halves = _half_sizes(self.names, self.name_size)
         self.name_halves[:, 0] += signed / 2
-        self.word_halves = _halves(self.words, self.word_size)
+        self.word_halves = _half_sizes(self.words, self.word_size)
         self.loops = self.ends[:, 0] == self.ends[:, 1]
         self.points: Points = np.empty((len(nodes), 2))
 
-    def lay_out(self, positions: Mapping[str, Place], *, seed: int) -> None:
+    def lay_out(self, positions: Mapping[str, Point], *, seed: int) -> None:
         """Compute the position of each node."""
         area = np.array(self.area)
-        given = np.array(
+        start = np.array(
             [positions.get(node.id, (np.nan, np.nan)) for node in self.nodes], dtype=float
         ).reshape(-1, 2)
-        fixed = np.isfinite(given).all(axis=1)
-        given[~fixed] = np.nan
-        pairs, words = self._pairs()
-        points = force_layout(given, pairs, aspect=self.area[0] / self.area[1], seed=seed) * area
-        rooms = NodeRooms(self.radius, self.name_halves[:, 0], 2 * self.name_halves[:, 1])
+        fixed = np.isfinite(start).all(axis=1)
+        start[~fixed] = np.nan
+        pairs, label_sizes = self._connected_pairs()
+        points = force_layout(start, pairs, aspect=self.area[0] / self.area[1], seed=seed) * area
+        extents = NodeExtents(self.radius, self.name_halves[:, 0], 2 * self.name_halves[:, 1])
         if not fixed.any():
-            points = stretched(points, *self._below(), self.area)
+            points = stretch_to_area(points, *self._extents_with_name_below(), self.area)
         if not fixed.all():
-            points = untangled(points, pairs, rooms, self.area, words, fixed)
-        self.points = np.where(fixed[:, None], given * area, points)
-        for _ in range(_STRETCHES if not fixed.any() else 0):
-            self.points = stretched(self.points, *self._beside(), self.area)
+            points = untangle_layout(points, pairs, extents, self.area, label_sizes, fixed)
+        self.points = np.where(fixed[:, None], start * area, points)
+        for _ in range(_STRETCH_ROUNDS if not fixed.any() else 0):
+            self.points = stretch_to_area(self.points, *self._extents_with_placed_name(), self.area)
 
-    def write(self) -> None:
+    def place_labels(self) -> None:
         """Compute the positions of names and edge labels, and the curve of each edge."""
-        self.name_at = names_placed(
+        self.name_at = place_names(
             self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area
         )
-        self.controls = controls(self.points, self.radius, self.ends, self.area)
+        self.controls = control_points(self.points, self.radius, self.ends, self.area)
         self.word_at = np.zeros((len(self.edges), 2))
         self.notes: list[str] = []
         self.silent = np.array([bool(lines) for lines in self.words], dtype=bool)
-        for wide in _WIDTHS:  # labels without room are tried again with wider or narrower lines
+        for wide in _LABEL_WIDTHS:  # labels without room are tried again with wider or narrower lines
             rows = np.flatnonzero(self.silent)
             if not wide:
-                self._number(rows)
+                self._number_labels(rows)
             elif wide != 1:
                 for row in rows.tolist():
-                    self.words[row] = balanced(
+                    self.words[row] = balance_lines(
                         self.scene.words(self.edges[row]), wide * self.word_wide, self.word_size, 4
                     )
-            self.word_halves = _halves(self.words, self.word_size)
+            self.word_halves = _half_sizes(self.words, self.word_size)
             if len(rows):
-                self._place_edge_label(rows)
+                self._place_edge_labels(rows)
 
-    def _number(self, rows: NDArray[np.intp]) -> None:
+    def _number_labels(self, rows: NDArray[np.intp]) -> None:
         """Replace the labels of edges by numbers, one for each type, and explain them in notes."""
         types = dict.fromkeys(self.edges[row].type for row in rows.tolist())
         numbers = {type: f"({number})" for number, type in enumerate(types, 1)}
@@ -349,19 +357,25 @@ class _Draft:
         for row in rows.tolist():
             self.words[row] = (numbers[self.edges[row].type],)
 
-    def _place_edge_label(self, rows: NDArray[np.intp]) -> None:
-        """Position the labels of some edges, off everything that is already placed."""
+    def _place_edge_labels(self, rows: NDArray[np.intp]) -> None:
+        """Point the labels of some edges, off everything that is already placed."""
         shown = ~self.name_at.clash
-        said = ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool)
+        has_label = ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool)
         discs = np.stack([self.radius, self.radius], axis=1) + 1
-        places = np.concatenate([self.points, self.name_at.middles[shown], self.word_at[said]])
-        spaces = np.concatenate([discs, self.name_halves[shown], self.word_halves[said]])
+        centres = np.concatenate([self.points, self.name_at.middles[shown], self.word_at[has_label]])
+        half_sizes = np.concatenate([discs, self.name_halves[shown], self.word_halves[has_label]])
         start, end = self.points[self.ends[:, 0]], self.points[self.ends[:, 1]]
-        up = np.stack([np.zeros(len(start)), self.loops * _LOOP * self.radius[self.ends[:, 0]]], axis=1)
-        found = words_placed(
-            (start - up, self.controls - up, end - up), self.word_halves, rows, (places, spaces), self.area
+        up = np.stack(
+            [np.zeros(len(start)), self.loops * _LOOP_HEIGHT * self.radius[self.ends[:, 0]]], axis=1
         )
-        self.word_at[rows], self.silent[rows] = found.middles, found.clash
+        placed = place_edge_labels(
+            (start - up, self.controls - up, end - up),
+            self.word_halves,
+            rows,
+            (centres, half_sizes),
+            self.area,
+        )
+        self.word_at[rows], self.silent[rows] = placed.middles, placed.clash
 
     def plan(self) -> DrawingPlan:
         """Return the finished plan."""
@@ -383,22 +397,22 @@ class _Draft:
 
     # --- inputs of the steps ---
 
-    def _pairs(self) -> tuple[NodePairs, Points]:
+    def _connected_pairs(self) -> tuple[NodePairs, Points]:
         """Return each pair of connected nodes once, and the size of the text along its edges.
 
         The size is the width and height of all labels of a pair together, shape (m, 2).
         """
-        room: dict[tuple[int, int], tuple[float, float]] = {}
+        label_sizes: dict[tuple[int, int], tuple[float, float]] = {}
         for (one, other), (half, high) in zip(self.ends.tolist(), self.word_halves.tolist(), strict=True):
             if one != other:
-                wide, tall = room.get((min(one, other), max(one, other)), (0.0, 0.0))
-                room[min(one, other), max(one, other)] = (max(wide, 2 * half), tall + 2 * high)
-        pairs = sorted(room)
+                wide, tall = label_sizes.get((min(one, other), max(one, other)), (0.0, 0.0))
+                label_sizes[min(one, other), max(one, other)] = (max(wide, 2 * half), tall + 2 * high)
+        pairs = sorted(label_sizes)
         return np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array(
-            [room[pair] for pair in pairs]
+            [label_sizes[pair] for pair in pairs]
         ).reshape(-1, 2)
 
-    def _below(self) -> tuple[Points, Points]:
+    def _extents_with_name_below(self) -> tuple[Points, Points]:
         """Return how far each node extends with its name below it.
 
         Returns two arrays: left and up, then right and down.
@@ -406,29 +420,27 @@ class _Draft:
         side = np.maximum(self.radius, self.name_halves[:, 0]) + 1
         up = (
             self.radius
-            * np.where(np.isin(np.arange(len(self.nodes)), self.ends[self.loops, 0]), 1 + 2 * _LOOP, 1)
+            * np.where(np.isin(np.arange(len(self.nodes)), self.ends[self.loops, 0]), 1 + 2 * _LOOP_HEIGHT, 1)
             + 1
         )
         return np.stack([side, up], axis=1), np.stack(
             [side, self.radius + 2 * self.name_halves[:, 1] + 4], axis=1
         )
 
-    def _beside(self) -> tuple[Points, Points]:
+    def _extents_with_placed_name(self) -> tuple[Points, Points]:
         """Return how far each node extends with its name where it would be placed now."""
         at = (
-            names_placed(
-                self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area
-            ).middles
+            place_names(self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area).middles
             - self.points
         )
-        up = self._below()[0][:, 1]
+        up = self._extents_with_name_below()[0][:, 1]
         disc = np.stack([self.radius, self.radius], axis=1) + 1
         before = np.maximum(disc, self.name_halves - at)
         before[:, 1] = np.maximum(before[:, 1], up)
         return before, np.maximum(disc, self.name_halves + at)
 
 
-def _halves(texts: Sequence[Sequence[str]], size: float) -> Points:
+def _half_sizes(texts: Sequence[Sequence[str]], size: float) -> Points:
     """Return half the width and height of multi-line texts, shape (n, 2)."""
     wide = [max((line_width(line, size) for line in lines), default=0.0) / 2 for lines in texts]
     return np.array(

@@ -13,30 +13,38 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.marks import (
     MARKS,
-    ROUND,
+    UNLABELLED_LOOK,
     Curve,
     Highlight,
-    Place,
+    Point,
     Style,
-    badge,
-    curve,
-    look_of,
-    loop,
-    shape,
-    styles,
+    draw_badge,
+    draw_shape,
+    edge_curve,
+    label_look,
+    line_style,
+    loop_curve,
 )
-from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, drawing_plan, scene_of
-from kgot_lab.viz.static.drawing import HALO, StaticPicture, draw_path, draw_rect, draw_text, fitted, paper
-from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width
+from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, drawing_plan, select_scene
+from kgot_lab.viz.static.drawing import (
+    HALO,
+    StaticPicture,
+    draw_path,
+    draw_rect,
+    draw_text,
+    fit_lines,
+    svg_root,
+)
+from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, shorten, text_width
 from kgot_lab.viz.static.table import Sheet, Table, table
 
-WHICH_FIRST = " (changed and best connected first)"  # which nodes are preferred if not all are drawn
+NODE_PREFERENCE = " (changed and best connected first)"  # which nodes are preferred if not all are drawn
 NO_NODES = "This graph has no nodes"
-_EDGE = 6.0  # pixels around the drawing
-_ROW, _FIRST_ROW = 22.0, 16.0  # legend: the height of a row, and the position of the first one
-_NOTE, _NOTE_LINES = 15.0, 3
-_TOLD = 300  # maximum characters of a line of a tooltip
-_TOLD_OF_MANY = 60  # with many nodes, tooltips would be most of the file
+_MARGIN = 6.0  # pixels around the drawing
+_LEGEND_ROW, _LEGEND_TOP = 22.0, 16.0  # legend: the height of a row, and the position of the first one
+_NOTE_HEIGHT, _NOTE_LINES = 15.0, 3
+_MAX_TOOLTIP_LINE = 300  # maximum characters of a line of a tooltip
+_MAX_TOOLTIP_LINE_LARGE = 60  # with many nodes, tooltips would be most of the file
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Picture(StaticPicture):
 
     svg: Markup = field(repr=False)
     alt: str
-    positions: Mapping[str, Place] = field(repr=False, hash=False)
+    positions: Mapping[str, Point] = field(repr=False, hash=False)
     scene: Scene = field(repr=False, compare=False)  # a live view begins with its plan
 
     @property
@@ -63,16 +71,16 @@ class Picture(StaticPicture):
 
     def table(self, *, limit: int = 50) -> Table:
         """Return the graph as tables with at most `limit` rows each: marks, if any, nodes and edges."""
-        told = self.scene.marked
-        text = {node.id: node.text for node in told.graph.nodes}
-        rows = [(mark, "node", text[id]) for id, mark in told.nodes.items()]
+        marked = self.scene.marked
+        text = {node.id: node.text for node in marked.graph.nodes}
+        rows = [(mark, "node", text[id]) for id, mark in marked.nodes.items()]
         rows += [
             (mark, "edge", f"{text[one]} – {type} – {text[other]}")
-            for (one, type, other, _), mark in told.edges.items()
+            for (one, type, other, _), mark in marked.edges.items()
         ]
-        columns, name = ("mark", "of a", "which"), told.said.rstrip(".")
+        columns, name = ("mark", "of a", "which"), marked.said.rstrip(".")
         marks = [Sheet(columns, tuple(rows[:limit]), len(rows), name)] if rows else []
-        return Table((*marks, *table(told.graph, limit=limit).sheets))
+        return Table((*marks, *table(marked.graph, limit=limit).sheets))
 
     def __repr__(self) -> str:
         whole = self.scene.marked.graph
@@ -88,7 +96,7 @@ def svg(
     limit: int = 150,
     width: int = 800,
     height: int = 540,
-    positions: Mapping[str, Place] | None = None,
+    positions: Mapping[str, Point] | None = None,
     labels: Sequence[str] = (),
     arrows: bool = True,
 ) -> Picture:
@@ -99,114 +107,129 @@ def svg(
     picture says so. `positions` keeps nodes where an earlier picture had them. `labels`, in the order of that
     picture, keep their colours and shapes. Without `arrows` lines have no arrow heads.
     """
-    scene = scene_of(graph, highlight, limit, labels)
-    sheet = _Paper(scene, width, height, arrows=arrows)
-    plan = sheet.planned(positions or {})
-    parts = [sheet.background(), sheet.legend(), *sheet.drawing(plan), sheet.note(plan)]
-    drawing = paper(scene.title, width, height, *parts, desc=_description(scene))
-    places = {**plan.fractions(), **(positions or {})}
-    return Picture(keyed(drawing), f"{scene.title}. {_description(scene)}", places, replace(scene, plan=plan))
+    scene = select_scene(graph, highlight, limit, labels)
+    renderer = _SvgRenderer(scene, width, height, arrows=arrows)
+    plan = renderer.make_plan(positions or {})
+    parts = [
+        renderer.draw_background(),
+        renderer.draw_legend(),
+        *renderer.draw_graph(plan),
+        renderer.draw_note(plan),
+    ]
+    drawing = svg_root(scene.title, width, height, *parts, desc=_describe_scene(scene))
+    all_positions = {**plan.fractions(), **(positions or {})}
+    return Picture(
+        add_picture_key(drawing),
+        f"{scene.title}. {_describe_scene(scene)}",
+        all_positions,
+        replace(scene, plan=plan),
+    )
 
 
-def _description(scene: Scene) -> str:
+def _describe_scene(scene: Scene) -> str:
     """Describe the picture in words, for readers who cannot see it."""
     facts = (
-        f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}"
-        for e in scene.edges[:20]
+        f"{shorten(e.source, 40)} {shorten(e.type, 40)} {shorten(e.target, 40)}" for e in scene.edges[:20]
     )
     change = f"{scene.marked.said} " * bool(scene.marked.said)
-    more = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
-    return f"{change}{scene.left_out(WHICH_FIRST)} Edges: {'; '.join(facts) or 'none'}{more}."
+    omission = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
+    return f"{change}{scene.left_out(NODE_PREFERENCE)} Edges: {'; '.join(facts) or 'none'}{omission}."
 
 
 # --- the paper ---
 
 
-class _Paper:
+class _SvgRenderer:
     """A scene on paper of a given size, in SVG units."""
 
     def __init__(self, scene: Scene, width: int, height: int, *, arrows: bool = True) -> None:
         self.scene, self.width, self.height, self.arrows = scene, width, height, arrows
         self.entries, rows = self._legend_entries()
-        self.top = _EDGE + _ROW * rows
-        self.low = _NOTE * len(self._note_lines(None))
-        self.most = _TOLD_OF_MANY if len(scene.nodes) > 60 else _TOLD
+        self.top = _MARGIN + _LEGEND_ROW * rows
+        self.low = _NOTE_HEIGHT * len(self._note_lines(None))
+        self.most = _MAX_TOOLTIP_LINE_LARGE if len(scene.nodes) > 60 else _MAX_TOOLTIP_LINE
 
-    def planned(self, positions: Mapping[str, Place]) -> DrawingPlan:
+    def make_plan(self, positions: Mapping[str, Point]) -> DrawingPlan:
         """Return the position of everything, in pixels of the drawing area."""
         plan = drawing_plan(self.scene, self._area(), positions=positions)
-        low = _NOTE * len(self._note_lines(plan))
+        low = _NOTE_HEIGHT * len(self._note_lines(plan))
         if low > self.low:  # labels without room are listed below, which needs space
             self.low = low
             plan = drawing_plan(self.scene, self._area(), positions=plan.fractions())
         return plan
 
     def _area(self) -> tuple[float, float]:
-        return max(self.width - 2 * _EDGE, 1.0), max(self.height - self.top - self.low - _EDGE, 1.0)
+        return max(self.width - 2 * _MARGIN, 1.0), max(self.height - self.top - self.low - _MARGIN, 1.0)
 
     # --- drawing ---
 
-    def drawing(self, plan: DrawingPlan) -> list[Markup]:
+    def draw_graph(self, plan: DrawingPlan) -> list[Markup]:
         """Draw lines, then nodes, then text, so that text stays readable."""
-        lines = [self._line(edge, plan) for edge in self.scene.edges]
-        words = [self._words(edge, plan.edges[edge.identity], plan.word_size) for edge in self.scene.edges]
-        nodes = [self._node(node, plan) for node in self.scene.nodes]
-        moved = {"transform": f"translate({_EDGE:.0f} {self.top:.0f})"}
+        lines = [self._draw_edge(edge, plan) for edge in self.scene.edges]
+        words = [
+            self._draw_edge_label(edge, plan.edges[edge.identity], plan.word_size)
+            for edge in self.scene.edges
+        ]
+        nodes = [self._draw_node(node, plan) for node in self.scene.nodes]
+        moved = {"transform": f"translate({_MARGIN:.0f} {self.top:.0f})"}
         return [element("g", *filter(None, part), **moved) for part in (lines, words, nodes) if any(part)]
 
-    def _line(self, edge: Edge, plan: DrawingPlan) -> Markup:
-        style, path = self._edge_style(edge), self._curve(edge, plan)
+    def _draw_edge(self, edge: Edge, plan: DrawingPlan) -> Markup:
+        style, path = self._edge_style(edge), self._edge_curve(edge, plan)
         return element(
             "g",
-            element("title", _full_edge(edge, self.scene.marked.edges.get(edge.identity, ""), self.most)),
+            element("title", _edge_tooltip(edge, self.scene.marked.edges.get(edge.identity, ""), self.most)),
             draw_path(path.path, style.colour, style.width, stroke_dasharray=style.dashes),
             element("polygon", points=path.arrow, fill=style.colour) if self.arrows else Markup(),
         )
 
-    def _curve(self, edge: Edge, plan: DrawingPlan) -> Curve:
+    def _edge_curve(self, edge: Edge, plan: DrawingPlan) -> Curve:
         one, other = plan.nodes[edge.source], plan.nodes[edge.target]
         if edge.source == edge.target:
             loops = [each.identity for each in self.scene.edges if each.source == each.target == edge.source]
-            return loop(one.place, one.radius, loops.index(edge.identity), headed=self.arrows)
+            return loop_curve(one.place, one.radius, loops.index(edge.identity), headed=self.arrows)
         ends = (one.place, self._rim(edge.source, one)), (other.place, self._rim(edge.target, other))
-        return curve(*ends, plan.edges[edge.identity].control, headed=self.arrows)
+        return edge_curve(*ends, plan.edges[edge.identity].control, headed=self.arrows)
 
-    def _words(self, edge: Edge, planned: EdgePlan, size: float) -> Markup:
+    def _draw_edge_label(self, edge: Edge, planned: EdgePlan, size: float) -> Markup:
         """Draw the label of an edge, or nothing if there is no room.
 
         Several lines of text are grouped.
         """
         if not planned.worded or not any(planned.lines):
             return Markup()
-        return _lines(planned.lines, planned.at, size, self._edge_style(edge).ink)
+        return _draw_centred_lines(planned.lines, planned.at, size, self._edge_style(edge).ink)
 
-    def _node(self, node: Node, plan: DrawingPlan) -> Markup:
+    def _draw_node(self, node: Node, plan: DrawingPlan) -> Markup:
         mark, planned = self.scene.marked.nodes.get(node.id), plan.nodes[node.id]
-        told = element("title", _full_node(node, mark or "", self.most))
-        parts = [told, shape(self.scene.look(node), planned.place, planned.radius, ghost=mark == "removed")]
+        tooltip = element("title", _node_tooltip(node, mark or "", self.most))
+        parts = [
+            tooltip,
+            draw_shape(self.scene.look(node), planned.place, planned.radius, ghost=mark == "removed"),
+        ]
         if mark:
-            parts.append(badge(MARKS[mark], planned.place, planned.radius))
+            parts.append(draw_badge(MARKS[mark], planned.place, planned.radius))
         if planned.named:
             (x, y), (across, down) = planned.place, planned.beside
             ink = MARKS[mark].ink if mark else "#111"
-            parts.append(_lines(planned.lines, (x + across, y + down), plan.name_size, ink))
+            parts.append(_draw_centred_lines(planned.lines, (x + across, y + down), plan.name_size, ink))
         return element("g", *parts)
 
     def _edge_style(self, edge: Edge) -> Style:
         mark = self.scene.marked.edges.get(edge.identity)
-        return MARKS[mark] if mark else styles(faint=bool(self.scene.marked.said))
+        return MARKS[mark] if mark else line_style(faint=bool(self.scene.marked.said))
 
     def _rim(self, id: str, planned: NodePlan) -> float:
         return planned.radius + (5 if id in self.scene.marked.nodes else 0)  # the ring
 
     # --- legend, note and background ---
 
-    def background(self) -> Markup:
+    def draw_background(self) -> Markup:
         """Draw a white background, also for dark notebooks, and a note if there is nothing to draw."""
-        paper = element("rect", width=self.width, height=self.height, fill="#fff")
+        background = element("rect", width=self.width, height=self.height, fill="#fff")
         if self.scene.nodes:
-            return paper
-        return joined([paper, _text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
+            return background
+        return concat([background, _draw_text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
 
     def _legend_entries(self) -> tuple[list[Markup], int]:
         """Build the legend entries for labels and marks, and return them with the number of rows, at most
@@ -214,80 +237,80 @@ class _Paper:
         """
         drawn = {node.labels[0] for node in self.scene.nodes if node.labels}
         used = [label for label in self.scene.labels if label in drawn]
-        looks = {label: look_of(number) for number, label in enumerate(self.scene.labels)}
-        entries = [(shape(looks[label], (0, 0), 7), shortened(label, 24)) for label in used]
+        looks = {label: label_look(number) for number, label in enumerate(self.scene.labels)}
+        entries = [(draw_shape(looks[label], (0, 0), 7), shorten(label, 24)) for label in used]
         if any(not node.labels for node in self.scene.nodes) and used:
-            entries.append((shape(ROUND, (0, 0), 7), "no label"))
-        marks = {word: badge(MARKS[word], (0, 0), 4) for word in self.scene.kinds_of_marks}
-        sample = shape(ROUND, (0, 0), 4)
-        entries = [(joined([sample, sign]), f" {word}") for word, sign in marks.items()] + entries
+            entries.append((draw_shape(UNLABELLED_LOOK, (0, 0), 7), "no label"))
+        marks = {word: draw_badge(MARKS[word], (0, 0), 4) for word in self.scene.kinds_of_marks}
+        sample = draw_shape(UNLABELLED_LOOK, (0, 0), 4)
+        entries = [(concat([sample, sign]), f" {word}") for word, sign in marks.items()] + entries
         if self.scene.type_of_all:
-            bar = draw_rect(-7, -1, 14, 1.5, styles(faint=False).colour)
-            entries.append((bar, f"every line: {shortened(self.scene.type_of_all, 40)}"))
-        made, x, y = [], 20.0, _FIRST_ROW
+            bar = draw_rect(-7, -1, 14, 1.5, line_style(faint=False).colour)
+            entries.append((bar, f"every line: {shorten(self.scene.type_of_all, 40)}"))
+        items, x, y = [], 20.0, _LEGEND_TOP
         for number, (sample, text) in enumerate(entries):
             space = text_width(text, 12) + 42
-            if x + space > self.width - (110 if y > _FIRST_ROW else 10):
-                if y > _FIRST_ROW:
-                    more = f"… {len(entries) - number} more"
-                    made.append(_text(more, x, y + 4, 12, "#333", anchor="start"))
+            if x + space > self.width - (110 if y > _LEGEND_TOP else 10):
+                if y > _LEGEND_TOP:
+                    omission = f"… {len(entries) - number} more"
+                    items.append(_draw_text(omission, x, y + 4, 12, "#333", anchor="start"))
                     break
-                x, y = 20.0, _FIRST_ROW + _ROW
-            made.append(element("g", sample, transform=f"translate({x:.0f} {y:.0f})"))
+                x, y = 20.0, _LEGEND_TOP + _LEGEND_ROW
+            items.append(element("g", sample, transform=f"translate({x:.0f} {y:.0f})"))
             left = x + (18 if text.startswith(" ") else 13)
-            made.append(_text(text, left, y + 4, 12, "#333", anchor="start"))
+            items.append(_draw_text(text, left, y + 4, 12, "#333", anchor="start"))
             x += space
-        return made, 0 if not made else 1 + (y > _FIRST_ROW)
+        return items, 0 if not items else 1 + (y > _LEGEND_TOP)
 
-    def legend(self) -> Markup:
+    def draw_legend(self) -> Markup:
         """Draw the legend of shapes, colours and marks."""
         return element("g", *self.entries)
 
-    def note(self, plan: DrawingPlan) -> Markup:
+    def draw_note(self, plan: DrawingPlan) -> Markup:
         """Draw the notes on what is left out, and on labels without room."""
         lines = self._note_lines(plan)
-        first = self.height - 7 - _NOTE * (len(lines) - 1)
-        return joined(
-            _text(line, 12, first + _NOTE * number, 11, "#333", anchor="start")
+        first = self.height - 7 - _NOTE_HEIGHT * (len(lines) - 1)
+        return concat(
+            _draw_text(line, 12, first + _NOTE_HEIGHT * number, 11, "#333", anchor="start")
             for number, line in enumerate(lines)
         )
 
     def _note_lines(self, plan: DrawingPlan | None) -> list[str]:
-        said = [self.scene.left_out(WHICH_FIRST)]
+        notes = [self.scene.left_out(NODE_PREFERENCE)]
         if plan:
-            said += plan.notes
-            said.append("Some names or words have no room: the table has them all." if plan.silent else "")
-        return fitted("  ".join(filter(None, said)), self.width - 24.0, 11, _NOTE_LINES)[0]
+            notes += plan.notes
+            notes.append("Some names or words have no room: the table has them all." if plan.silent else "")
+        return fit_lines("  ".join(filter(None, notes)), self.width - 24.0, 11, _NOTE_LINES)[0]
 
 
-def _lines(lines: Sequence[str], middle: Place, size: float, colour: str) -> Markup:
+def _draw_centred_lines(lines: Sequence[str], middle: Point, size: float, colour: str) -> Markup:
     """Draw lines of text centred at a point, grouped if there are several."""
     first = middle[1] - (len(lines) - 1) * size * 0.61 + size * 0.35
-    made = [
-        _text(line, middle[0], first + number * size * 1.22, size, colour)
+    texts = [
+        _draw_text(line, middle[0], first + number * size * 1.22, size, colour)
         for number, line in enumerate(lines)
     ]
-    return made[0] if len(made) == 1 else element("g", *made)
+    return texts[0] if len(texts) == 1 else element("g", *texts)
 
 
-def _text(line: str, x: float, y: float, size: float, colour: str, anchor: str = "middle") -> Markup:
+def _draw_text(line: str, x: float, y: float, size: float, colour: str, anchor: str = "middle") -> Markup:
     return draw_text(line, x, y, size, colour, text_anchor=anchor, **HALO)
 
 
-def _full_node(node: Node, mark: str, most: int) -> str:
+def _node_tooltip(node: Node, mark: str, most: int) -> str:
     about = [node.text, f"id: {node.id}", f"labels: {', '.join(node.labels) or 'none'}", mark]
-    return _full(about, node.properties, most)
+    return _tooltip(about, node.properties, most)
 
 
-def _full_edge(edge: Edge, mark: str, most: int) -> str:
+def _edge_tooltip(edge: Edge, mark: str, most: int) -> str:
     key = f"key: {edge.key}" if edge.key else ""
     about = [f"{edge.source} --[{edge.type}]--> {edge.target}", key, mark]
-    return _full(about, edge.properties, most)
+    return _tooltip(about, edge.properties, most)
 
 
-def _full(lines: list[str], properties: Mapping[str, Json], most: int) -> str:
+def _tooltip(lines: list[str], properties: Mapping[str, Json], most: int) -> str:
     values = (
         f"{name}: {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in properties.items()
     )
-    told = filter(None, (*lines, *values))
-    return "\n".join(line if len(line) <= most else f"{line[: most - 1]}…" for line in told)
+    all_lines = filter(None, (*lines, *values))
+    return "\n".join(line if len(line) <= most else f"{line[: most - 1]}…" for line in all_lines)

@@ -12,23 +12,30 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.graph.collapse import View, closed, collapsed, entered, revealed, shut
-from kgot_lab.viz.graph.marks import Highlight, Marked, Place, links_of, marked, shortest_path
-from kgot_lab.viz.graph.scene import PLANNED
+from kgot_lab.viz.graph.collapse import (
+    View,
+    close_community,
+    collapse_graph,
+    leave_community,
+    open_community,
+    reveal_nodes,
+)
+from kgot_lab.viz.graph.marks import Highlight, MarkedGraph, Point, mark_graph, path_edges, shortest_path
+from kgot_lab.viz.graph.scene import MAX_PLANNED_NODES
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.graph.view_data import NAMELESS, data_of, group_views
+from kgot_lab.viz.graph.view_data import EMPTY_ID, group_views, view_data
 from kgot_lab.viz.live import Live, LiveOutput, is_for_pages
-from kgot_lab.viz.static.markup import shortened
-from kgot_lab.viz.static.table import Table, cell, properties, sheet
+from kgot_lab.viz.static.markup import shorten
+from kgot_lab.viz.static.table import Table, format_cell, format_properties, sheet
 
 # Text search in a graph view: names first, then relations, then labels and properties of nodes and edges.
 
 NAME_IN_SENTENCE = 60  # characters of a name in a sentence
-_QUOTED = 60  # characters of a property around a match
+_EXCERPT_LENGTH = 60  # characters of a property around a match
 
 
 @dataclass(frozen=True, eq=False)
-class TextHolding:
+class TextMatches:
     """The rows of nodes and edges that contain a text.
 
     Nodes with a matching name come first, then edges with a matching type, then nodes and edges with other
@@ -65,94 +72,95 @@ class TextHolding:
 
     def describe(self, number: int) -> str:
         """Describe a match: its number out of all matches, its name, and an excerpt of the property."""
-        one = self[number]
+        match = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
         kinds = f" ({format_count(nodes, 'node')}, {format_count(edges, 'relation')})" * bool(nodes and edges)
-        ends = () if isinstance(one, Node) else (one.source, one.target)
-        name = name_of_node(one) if isinstance(one, Node) else walked_names(self.graph, ends, [one])
-        quotation = f" ({self._quotation(one)})" if number >= len(self.named) + len(self.typed) else ""
+        ends = () if isinstance(match, Node) else (match.source, match.target)
+        name = short_name(match) if isinstance(match, Node) else format_path(self.graph, ends, [match])
+        quotation = f" ({self._quotation(match)})" if number >= len(self.named) + len(self.typed) else ""
         return f"{number + 1:,} of {len(self):,} that hold “{self.wanted}”{kinds}: {name}{quotation}"
 
-    def _quotation(self, one: Node | Edge) -> str:
-        lines = _known(one.labels if isinstance(one, Node) else (), one.properties)
-        held = ((name, text) for name, text in lines if self.wanted.casefold() in text.casefold())
-        return quoted_property(*next(held), self.wanted)
+    def _quotation(self, match: Node | Edge) -> str:
+        lines = _searchable_texts(match.labels if isinstance(match, Node) else (), match.properties)
+        matching = ((name, text) for name, text in lines if self.wanted.casefold() in text.casefold())
+        return format_property_match(*next(matching), self.wanted)
 
 
-def holding_text(graph: PropertyGraph, text: str) -> TextHolding:
+def find_text(graph: PropertyGraph, text: str) -> TextMatches:
     """Find the nodes and edges that contain a text, ignoring case."""
-    wanted = text.casefold()
+    query = text.casefold()
     names = [(node.text.casefold(), node.id.casefold()) for node in graph.nodes]
-    holding = (row for row, each in enumerate(names) if any(wanted in name for name in each))
-    named = sorted(holding, key=lambda row: _nearness(wanted, names[row]))
-    codes = [code for code, name in enumerate(graph.type_names) if wanted in name.casefold()]
+    rows = (row for row, row_names in enumerate(names) if any(query in name for name in row_names))
+    named = sorted(rows, key=lambda row: _match_rank(query, names[row]))
+    codes = [code for code, name in enumerate(graph.type_names) if query in name.casefold()]
     typed = np.flatnonzero(np.isin(graph.type_codes, codes)).tolist()
-    nodes = _known_to_hold(wanted, zip(graph.node_labels, graph.node_properties, strict=True), set(named))
-    edges = _known_to_hold(wanted, (((), properties) for properties in graph.edge_properties), set(typed))
-    return TextHolding(graph, text, named, typed, nodes, edges)
+    nodes = _rows_containing(query, zip(graph.node_labels, graph.node_properties, strict=True), set(named))
+    edges = _rows_containing(query, (((), properties) for properties in graph.edge_properties), set(typed))
+    return TextMatches(graph, text, named, typed, nodes, edges)
 
 
-def _nearness(wanted: str, names: Sequence[str]) -> int:
+def _match_rank(query: str, names: Sequence[str]) -> int:
     """Rank a name by how well it matches: 0 for equal, 1 for a prefix, 2 for a substring."""
-    return 0 if wanted in names else 1 if any(name.startswith(wanted) for name in names) else 2
+    return 0 if query in names else 1 if any(name.startswith(query) for name in names) else 2
 
 
-def name_of_node(node: Node) -> str:
+def short_name(node: Node) -> str:
     """Return the name of a node, shortened for a sentence."""
-    return shortened(node.text, NAME_IN_SENTENCE)
+    return shorten(node.text, NAME_IN_SENTENCE)
 
 
-def walked_names(graph: PropertyGraph, way: Sequence[str], edges: Iterable[Edge]) -> str:
+def format_path(graph: PropertyGraph, way: Sequence[str], edges: Iterable[Edge]) -> str:
     """Format a path with node names and edge directions: A — knows → B ← knows — C."""
     steps = (
-        f"{_step(edge, start)}{name_of_node(graph.node(end))}"
+        f"{_format_step(edge, start)}{short_name(graph.node(end))}"
         for edge, start, end in zip(edges, way, way[1:], strict=False)
     )
-    return "".join([name_of_node(graph.node(way[0])), *steps])
+    return "".join([short_name(graph.node(way[0])), *steps])
 
 
-def _step(edge: Edge, start: str) -> str:
+def _format_step(edge: Edge, start: str) -> str:
     """Format the edge between two names.
 
     `start` is the id of the first node.
     """
-    type = shortened(edge.type, NAME_IN_SENTENCE)
+    type = shorten(edge.type, NAME_IN_SENTENCE)
     return f" — {type} → " if edge.source == start else f" ← {type} — "
 
 
-def quoted_property(name: str, text: str, wanted: str) -> str:
+def format_property_match(name: str, text: str, query: str) -> str:
     """Format a property with an excerpt around the first match of a text."""
-    at = max(text.casefold().find(wanted.casefold()), 0)
-    start = max(0, at - _QUOTED // 2)
-    end = max(start + _QUOTED, at + len(wanted))
+    match_start = max(text.casefold().find(query.casefold()), 0)
+    start = max(0, match_start - _EXCERPT_LENGTH // 2)
+    end = max(start + _EXCERPT_LENGTH, match_start + len(query))
     return f"{name}: {'…' * bool(start)}{text[start:end]}{'…' * (end < len(text))}"
 
 
-def _known_to_hold(
-    wanted: str, known: Iterable[tuple[Sequence[str], Mapping[str, Json]]], but: Collection[int]
+def _rows_containing(
+    query: str, candidates: Iterable[tuple[Sequence[str], Mapping[str, Json]]], excluded: Collection[int]
 ) -> list[int]:
-    """Return the rows with a label or property that contains a text, except those in `but`."""
-    rows = enumerate(known)
+    """Return the rows with a label or property that contains a text, except those in `excluded`."""
+    rows = enumerate(candidates)
     return [
         row
-        for row, about in rows
-        if row not in but and any(wanted in text.casefold() for _, text in _known(*about))
+        for row, labels_and_properties in rows
+        if row not in excluded
+        and any(query in text.casefold() for _, text in _searchable_texts(*labels_and_properties))
     ]
 
 
-def _known(labels: Sequence[str], properties: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+def _searchable_texts(labels: Sequence[str], properties: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     if labels:
         yield "types", ", ".join(labels)
     for name, value in properties.items():
-        yield name, cell(value)
+        yield name, format_cell(value)
 
 
-IN_PICTURE = 150  # nodes of the static picture
+MAX_PICTURE_NODES = 150  # nodes of the static picture
 # pixels of the legend and the margins of the static picture, which a live view has outside its drawing
-AROUND_DRAWING = 40
-LEAST_HEIGHT, MOST_HEIGHT = 260, 640
-_NO_NODE = "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
-AROUND = 40  # neighbours drawn at once
+DRAWING_MARGIN = 40
+MIN_HEIGHT, MAX_HEIGHT = 260, 640
+_GROUP_IN_PATH = "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
+MAX_EXPANDED = 40  # neighbours drawn at once
 
 
 class GraphView(LiveOutput):
@@ -160,41 +168,41 @@ class GraphView(LiveOutput):
 
     def __init__(
         self,
-        told: Marked,
+        marks: MarkedGraph,
         picture: Picture,
-        positions: Mapping[str, Place],
+        positions: Mapping[str, Point],
         *,
         height: int,
         most: int,
         arrows: bool = True,
     ) -> None:
-        self._told, self._positions, self._arrows = told, positions, arrows
+        self._marks, self._positions, self._arrows = marks, positions, arrows
         self.picture, self.picked = picture, ""  # `picked` is the id of the node that was clicked last
-        self.view: View = collapsed(told.graph, most, marked=told.edges)
+        self.view: View = collapse_graph(marks.graph, most, marked=marks.edges)
         if self.view.communities:
-            changed = sorted(told.touched, key=lambda id: (id not in told.nodes, *self._connected(id)))
-            self.view = revealed(self.view, changed[: most // 2])
-        self._placed: Mapping[str, Place] = {}  # positions of what a view with groups draws
-        self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._heard)
+            changed = sorted(marks.touched, key=lambda id: (id not in marks.nodes, *self._degree_order(id)))
+            self.view = reveal_nodes(self.view, changed[: most // 2])
+        self._placed: Mapping[str, Point] = {}  # positions of what a view with groups draws
+        self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._handle_message)
 
     @property
     def graph(self) -> PropertyGraph:
         """The graph, including what the highlighted write removed."""
-        return self._told.graph
+        return self._marks.graph
 
     def _refresh(self) -> None:
         if is_for_pages():
-            self.live.data = self.alone()
+            self.live.data = self.standalone_data()
 
     def __repr__(self) -> str:
         return f"<GraphView of {self.graph}" + (f", picked {self.picked!r}>" if self.picked else ">")
 
-    def alone(self) -> dict[str, Json]:
+    def standalone_data(self) -> dict[str, Json]:
         """Return the data of the live view for a page without Python.
 
         What its groups open into is included, up to about 1 MB.
         """
-        return {**self.live.data, **group_views(self.view, self._told, self._positions)}
+        return {**self.live.data, **group_views(self.view, self._marks, self._positions)}
 
     def table(self, limit: int = 50) -> Table:
         """Return the graph as tables, with what is marked first."""
@@ -211,132 +219,143 @@ class GraphView(LiveOutput):
             )
         node = self.graph.node(self.picked)
         labels = ("labels", ", ".join(node.labels))
-        rows = (("id", node.id), labels, *((name, cell(value)) for name, value in node.properties.items()))
+        rows = (
+            ("id", node.id),
+            labels,
+            *((name, format_cell(value)) for name, value in node.properties.items()),
+        )
         edges = self.graph.neighbours(self.picked, "both")
-        lines = tuple((edge.source, edge.type, edge.target, properties(edge.properties)) for edge in edges)
+        lines = tuple(
+            (edge.source, edge.type, edge.target, format_properties(edge.properties)) for edge in edges
+        )
         about = sheet(("property", "value"), rows, node.text)
         return Table((about, sheet(("source", "type", "target", "properties"), lines, "Its edges")))
 
     def _data(self) -> dict[str, Json]:
-        return {**self._drawn(), "arrows": self._arrows}
+        return {**self._drawing_data(), "arrows": self._arrows}
 
-    def _drawn(self) -> dict[str, Json]:
-        if self.view.communities and len(self.view.nodes) <= PLANNED:
-            data = data_of(self.view, self._told, {**self._placed, **self._positions})
+    def _drawing_data(self) -> dict[str, Json]:
+        if self.view.communities and len(self.view.nodes) <= MAX_PLANNED_NODES:
+            data = view_data(self.view, self._marks, {**self._placed, **self._positions})
             self._placed = {node["id"]: (node["x"], node["y"]) for node in data["nodes"]}
             return data
         is_as_pictured = not self.view.communities and len(self.view.nodes) == self.picture.nodes
         plan = self.picture.scene.plan if is_as_pictured else None
-        return data_of(self.view, self._told, self._positions, plan)
+        return view_data(self.view, self._marks, self._positions, plan)
 
-    def _heard(self, message: Mapping[str, Json]) -> Json:
+    def _handle_message(self, message: Mapping[str, Json]) -> Json:
         """Return the reply to a browser message.
 
         Empty ids are encoded as NAMELESS.
         """
-        answer = self._answered({key: _exchanged(value, NAMELESS, "") for key, value in message.items()})
+        answer = self._reply({key: _replace_value(value, EMPTY_ID, "") for key, value in message.items()})
         return {
-            key: _exchanged(value, "", NAMELESS) if key in ("pick", "way") else value
+            key: _replace_value(value, "", EMPTY_ID) if key in ("pick", "way") else value
             for key, value in answer.items()
         }
 
-    def _answered(self, message: Mapping[str, Json]) -> Json:
+    def _reply(self, message: Mapping[str, Json]) -> Json:
         match message:
             case {"picked": str(id)} if id in self.graph:
                 self.picked = id
             case {"expand": str(id)} if id in self.graph:
-                near = self._hidden_around(id)
-                said = f"{len(near)} neighbours of {self._name(id)} now drawn"
-                return self._shown(revealed(self.view, near), said)
+                near = self._hidden_neighbours(id)
+                message_text = f"{len(near)} neighbours of {self._short_name(id)} now drawn"
+                return self._show_view(reveal_nodes(self.view, near), message_text)
             case {"open": str(community)} if community in self.view.whole.ids:
                 self._placed = {}  # the opened community and its surroundings get a new layout
-                return self._shown(entered(self.view, community), "Opened, and laid out anew.")
+                return self._show_view(open_community(self.view, community), "Opened, and laid out anew.")
             case {"close": str()} if self.view.whole.outer:
                 self._placed = {}
-                return self._shown(shut(self.view), "Closed: drawn as one again.")
+                return self._show_view(leave_community(self.view), "Closed: drawn as one again.")
             case {"close": str(id)} if self.view.communities and id in self.graph:
                 self._placed = {}
-                view = closed(self.view, self.view.community_of(id))
-                return self._shown(view, "Closed: drawn as one again.")
+                view = close_community(self.view, self.view.community_of(id))
+                return self._show_view(view, "Closed: drawn as one again.")
             case {"path": [str(start), str(end)]}:
-                return self._path(start, end)
+                return self._show_path(start, end)
             case {"find": str(text)}:
                 turn = message.get("turn", 0)
-                return self._found(text, turn if isinstance(turn, int) and turn >= 0 else 0)
+                return self._show_match(text, turn if isinstance(turn, int) and turn >= 0 else 0)
         return {}
 
-    def _shown(self, view: View, said: str) -> dict[str, Json]:
+    def _show_view(self, view: View, note: str) -> dict[str, Json]:
         """Set the current view, and return its data with a message for the browser."""
         self.view = view
         data = self._data()
         self.live.data = {**self.live.data, **data}
-        return {"graph": data, "said": said}
+        return {"graph": data, "said": note}
 
-    def _found(self, text: str, turn: int) -> Json:
+    def _show_match(self, text: str, turn: int) -> Json:
         """Show the next node or edge that contains a text, and return it as picked."""
-        found = holding_text(self.graph, text)
-        if not found:
+        matches = find_text(self.graph, text)
+        if not matches:
             return {"said": f"Nothing holds “{text}”: no name, no relation, no property"}
-        one, said = found[turn % len(found)], found.describe(turn % len(found))
-        if isinstance(one, Node):
-            self.picked = one.id
-            return self._shown(revealed(self.view, [one.id]), said) | {"pick": one.id}
-        shown = self._shown(revealed(self._drawing_first([one]), [one.source, one.target]), said)
+        match, note = matches[turn % len(matches)], matches.describe(turn % len(matches))
+        if isinstance(match, Node):
+            self.picked = match.id
+            return self._show_view(reveal_nodes(self.view, [match.id]), note) | {"pick": match.id}
+        shown = self._show_view(
+            reveal_nodes(self._view_with_priority([match]), [match.source, match.target]), note
+        )
         drawn = [edge.identity for edge in self.view.edges]
-        if one.identity in drawn:
-            return shown | {"edge": drawn.index(one.identity)}
-        said += "; no line is drawn for it among so many, so its source is marked"
-        return shown | {"pick": one.source, "said": said}
+        if match.identity in drawn:
+            return shown | {"edge": drawn.index(match.identity)}
+        note += "; no line is drawn for it among so many, so its source is marked"
+        return shown | {"pick": match.source, "said": note}
 
-    def _path(self, start: str, end: str) -> Json:
+    def _show_path(self, start: str, end: str) -> Json:
         """Show a shortest path in the whole graph, ignoring the direction of edges."""
         if start not in self.graph or end not in self.graph:
-            return {"said": _NO_NODE}
-        way = shortest_path(self.graph, start, end)
-        if not way:
-            names = f"{self._name(start)} to {self._name(end)}"
+            return {"said": _GROUP_IN_PATH}
+        path = shortest_path(self.graph, start, end)
+        if not path:
+            names = f"{self._short_name(start)} to {self._short_name(end)}"
             return {
                 "said": f"No path leads from {names}: they are in parts of the graph that are not joined."
             }
         self.picked = end
-        links = links_of(self.graph, way)
-        said = f"Path: {walked_names(self.graph, way, links)}"
-        return self._shown(revealed(self._drawing_first(links), way), said) | {"pick": end, "way": way}
+        links = path_edges(self.graph, path)
+        note = f"Path: {format_path(self.graph, path, links)}"
+        return self._show_view(reveal_nodes(self._view_with_priority(links), path), note) | {
+            "pick": end,
+            "way": path,
+        }
 
-    def _drawing_first(self, edges: Iterable[Edge]) -> View:
+    def _view_with_priority(self, edges: Iterable[Edge]) -> View:
         """Return the view in which some edges are drawn before others, besides those that are marked."""
-        wanted = {*self._told.edges, *(edge.identity for edge in edges)}
+        wanted = {*self._marks.edges, *(edge.identity for edge in edges)}
         return replace(self.view, whole=replace(self.view.whole, marked=wanted))
 
-    def _hidden_around(self, id: str) -> list[str]:
+    def _hidden_neighbours(self, id: str) -> list[str]:
         """Return the neighbours of a node that are not drawn individually, best connected first."""
         edges = self.graph.neighbours(id, "both")
-        near = dict.fromkeys(edge.target if edge.source == id else edge.source for edge in edges)
-        hidden = [other for other in near if self.view.drawn_as(other) != other]
-        return sorted(hidden, key=self._connected)[:AROUND]
+        neighbours = dict.fromkeys(edge.target if edge.source == id else edge.source for edge in edges)
+        hidden = [other for other in neighbours if self.view.drawn_as(other) != other]
+        return sorted(hidden, key=self._degree_order)[:MAX_EXPANDED]
 
-    def _name(self, id: str) -> str:
-        return name_of_node(self.graph.node(id))
+    def _short_name(self, id: str) -> str:
+        return short_name(self.graph.node(id))
 
-    def _connected(self, id: str) -> tuple[int, int]:
+    def _degree_order(self, id: str) -> tuple[int, int]:
         row = self.graph.row(id)
         return -int(self.view.whole.degree[row]), row
 
 
-def _exchanged(value: Json, one: str, other: str) -> Json:
-    """Replace `one` by `other` if the value, or an item of a list, equals it."""
+def _replace_value(value: Json, old: str, new: str) -> Json:
+    """Replace `old` by `new` if the value, or an item of a list, equals it."""
     if isinstance(value, list | tuple):
-        return [_exchanged(each, one, other) for each in value]
-    return other if value == one else value
+        return [_replace_value(item, old, new) for item in value]
+    return new if value == old else value
 
 
 def show_graph(
     graph: object,
     *,
     highlight: Highlight = None,
-    positions: Mapping[str, Place] | None = None,
+    positions: Mapping[str, Point] | None = None,
     height: int = 460,
-    most: int = PLANNED,
+    most: int = MAX_PLANNED_NODES,
     arrows: bool | None = None,
 ) -> GraphView:
     """Show a graph as a static picture, and as a live view where a kernel runs.
@@ -357,10 +376,15 @@ def show_graph(
     graph = as_graph(graph)
     require_count(height, 1, "height", "it is in pixels")
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
-    told = marked(graph, highlight)
-    tall = min(max(height + AROUND_DRAWING, LEAST_HEIGHT), MOST_HEIGHT)
+    marks = mark_graph(graph, highlight)
+    picture_height = min(max(height + DRAWING_MARGIN, MIN_HEIGHT), MAX_HEIGHT)
     picture = svg(
-        graph, limit=IN_PICTURE, height=tall, highlight=highlight, positions=positions, arrows=arrows
+        graph,
+        limit=MAX_PICTURE_NODES,
+        height=picture_height,
+        highlight=highlight,
+        positions=positions,
+        arrows=arrows,
     )
-    places = picture.positions if len(told.graph) <= IN_PICTURE else positions or {}
-    return GraphView(told, picture, places, height=height, most=most, arrows=arrows)
+    places = picture.positions if len(marks.graph) <= MAX_PICTURE_NODES else positions or {}
+    return GraphView(marks, picture, places, height=height, most=most, arrows=arrows)

@@ -12,89 +12,92 @@ import numpy as np
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.graph.collapse import View, collapsed, entered
+from kgot_lab.viz.graph.collapse import View, collapse_graph, open_community
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community, EdgeBundle
-from kgot_lab.viz.graph.marks import ROUND, Highlight, Marked, Place, look_of, marked
-from kgot_lab.viz.graph.places import places_of
+from kgot_lab.viz.graph.marks import UNLABELLED_LOOK, Highlight, MarkedGraph, Point, label_look, mark_graph
+from kgot_lab.viz.graph.places import view_positions
 from kgot_lab.viz.graph.scene import (
-    PLANNED,
+    MAX_PLANNED_NODES,
     DrawingPlan,
     EdgePlan,
     NodePlan,
     Scene,
     drawing_plan,
-    scene_of_view,
+    view_scene,
 )
-from kgot_lab.viz.static.markup import shortened
-from kgot_lab.viz.static.table import cell
+from kgot_lab.viz.static.markup import shorten
+from kgot_lab.viz.static.table import format_cell
 
-DRAWN = 2000  # maximum nodes of a live view
-NAMELESS = "\u2063"  # encodes an empty id in the browser, whose graphs do not allow one
-CAPTION = 24  # maximum characters of a caption
-_LINE = 300  # maximum characters of a line of a tooltip
+MAX_NODES_DRAWN = 2000  # maximum nodes of a live view
+EMPTY_ID = "\u2063"  # encodes an empty id in the browser, whose graphs do not allow one
+MAX_CAPTION_LENGTH = 24  # maximum characters of a caption
+_MAX_LINE_LENGTH = 300  # maximum characters of a line of a tooltip
 ASPECT = 1.5  # width of the unit square over its height
-_NAMED = 14  # communities with a name in the whole view; the others get theirs on zooming in
-AREA = 780.0, 440.0  # planned pixels of a live view without static picture; a smaller one is scaled down
-_LINES_PLANNED = 4 * PLANNED
+_MAX_NAMED_GROUPS = 14  # communities with a name in the whole view; the others get theirs on zooming in
+PLAN_AREA = 780.0, 440.0  # planned pixels of a live view without static picture; a smaller one is scaled down
+_MAX_PLANNED_LINES = 4 * MAX_PLANNED_NODES
 
 
-def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[str, Place]) -> dict[str, Json]:
+def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[str, Point]) -> dict[str, Json]:
     """Return the data with which the browser draws a graph.
 
     Nodes in `positions` stay there.
     """
-    told = marked(graph, highlight)
-    return data_of(collapsed(told.graph, DRAWN, marked=told.edges), told, positions)
+    marks = mark_graph(graph, highlight)
+    return view_data(collapse_graph(marks.graph, MAX_NODES_DRAWN, marked=marks.edges), marks, positions)
 
 
-def data_of(
-    view: View, told: Marked, positions: Mapping[str, Place], plan: DrawingPlan | None = None
+def view_data(
+    view: View, marks: MarkedGraph, positions: Mapping[str, Point], plan: DrawingPlan | None = None
 ) -> dict[str, Json]:
     """Return the data with which the browser draws a view.
 
     It has `nodes`, `edges`, `legend`, and texts on what is shown and what is not. A small view has a plan:
     that of its still picture if given, else a new one in which nodes keep their `positions`.
     """
-    scene = scene_of_view(view, told)
-    if plan is None and len(scene.nodes) <= PLANNED and len(scene.lines) <= _LINES_PLANNED:
-        plan = drawing_plan(scene, AREA, positions=positions)
-    places = plan.fractions() if plan else places_of(view, positions=positions, aspect=ASPECT)
+    scene = view_scene(view, marks)
+    if plan is None and len(scene.nodes) <= MAX_PLANNED_NODES and len(scene.lines) <= _MAX_PLANNED_LINES:
+        plan = drawing_plan(scene, PLAN_AREA, positions=positions)
+    places = plan.fractions() if plan else view_positions(view, positions=positions, aspect=ASPECT)
     return scene_data(replace(scene, plan=plan, places=places), view)
 
 
 def scene_data(scene: Scene, view: View) -> dict[str, Json]:
     """Convert a scene with positions to JSON."""
-    told, plan, more = scene.marked, scene.plan, _more(view)
+    marks, plan, hidden_edges = scene.marked, scene.plan, _hidden_edge_counts(view)
     nodes = [
-        _group(scene, node)
+        _group_data(scene, node)
         if node.id in scene.groups
-        else _node(scene, node) | {"more": more.get(node.id, 0)}
+        else _node_data(scene, node) | {"more": hidden_edges.get(node.id, 0)}
         for node in scene.nodes
     ]
-    for made in nodes:
-        made["mark"] = told.nodes.get(made["id"], "")
-        alone = view.communities and made["id"] not in scene.groups
-        made["group"] = view.community_of(made["id"]) if alone else ""
+    for item in nodes:
+        item["mark"] = marks.nodes.get(item["id"], "")
+        is_single = view.communities and item["id"] not in scene.groups
+        item["group"] = view.community_of(item["id"]) if is_single else ""
         if plan:
-            made |= _node_plan(plan.nodes[made["id"]])
-    edges = [*(_edge(edge, told) for edge in scene.edges), *(_bundle(scene, each) for each in scene.bundles)]
-    for made, edge in zip(edges, scene.lines, strict=True):
+            item |= _node_plan_data(plan.nodes[item["id"]])
+    edges = [
+        *(_edge_data(edge, marks) for edge in scene.edges),
+        *(_bundle_data(scene, each) for each in scene.bundles),
+    ]
+    for item, edge in zip(edges, scene.lines, strict=True):
         if plan and edge.identity in plan.edges:
-            made |= _edge_plan(plan.edges[edge.identity], plan.area)
-    for made in (*nodes, *edges):
-        made |= {end: made[end] or NAMELESS for end in ("id", "source", "target") if end in made}
-    notes = (told.said, _inside(view, told), view.note, *(plan.notes if plan else ()))
+            item |= _edge_plan_data(plan.edges[edge.identity], plan.area)
+    for item in (*nodes, *edges):
+        item |= {end: item[end] or EMPTY_ID for end in ("id", "source", "target") if end in item}
+    notes = (marks.said, _hidden_marks_note(view, marks), view.note, *(plan.notes if plan else ()))
     return {
         "title": scene.title,
         "nodes": nodes,
         "edges": edges,
-        "legend": _legend(scene),
+        "legend": _legend_data(scene),
         "marks": list(scene.kinds_of_marks),
         "note": " ".join(filter(None, notes)),
         "type_of_all": scene.type_of_all if plan else "",
         "aspect": ASPECT,
         "plan": _type_sizes(plan) if plan else None,
-        "total": len(told.graph) if view.communities else 0,
+        "total": len(marks.graph) if view.communities else 0,
         "inside": view.whole.outer is not None,
         # some tooltips are cut, so only Python can search the full text
         "cut": any(line.endswith("…") for thing in (*nodes, *edges) for line in thing["hover"]),
@@ -106,49 +109,53 @@ def _type_sizes(plan: DrawingPlan) -> dict[str, Json]:
     return {"width": width, "height": height, "name": plan.name_size, "word": plan.word_size}
 
 
-def _node(scene: Scene, node: Node) -> dict[str, Json]:
-    about = [f"id: {shortened(node.id, _LINE)}", f"types: {', '.join(node.labels) or 'none'}"]
-    return _thing(scene, node, scene.caption(node), [*about, *_lines(node.properties)]) | {
+def _node_data(scene: Scene, node: Node) -> dict[str, Json]:
+    hover = [f"id: {shorten(node.id, _MAX_LINE_LENGTH)}", f"types: {', '.join(node.labels) or 'none'}"]
+    return _item_data(scene, node, scene.caption(node), [*hover, *_property_lines(node.properties)]) | {
         "kind": node.labels[0] if node.labels else ""
     }
 
 
-def _group(scene: Scene, node: Node) -> dict[str, Json]:
+def _group_data(scene: Scene, node: Node) -> dict[str, Json]:
     """Return the data of a collapsed community, named after its best connected node."""
     community = scene.groups[node.id]
     sizes = sorted((other.hidden for other in scene.groups.values()), reverse=True)
-    about = [
+    hover = [
         f"{community.hidden:,} of its {community.size:,} nodes are drawn as one",
         f"{community.edges:,} edges between these",
         *(f"{label}: {count:,}" for label, count in community.labels[:6]),
     ]
-    return _thing(scene, node, community.title, about) | {
+    return _item_data(scene, node, community.title, hover) | {
         "kind": "(group)",
         "caption": community.name,
         "community": node.id,
         "size": scene.sizes[node.id],
-        "small": community.hidden < sizes[min(_NAMED, len(sizes)) - 1],
+        "small": community.hidden < sizes[min(_MAX_NAMED_GROUPS, len(sizes)) - 1],
     }
 
 
-def _thing(scene: Scene, node: Node, text: str, about: list[str]) -> dict[str, Json]:
+def _item_data(scene: Scene, node: Node, text: str, hover: list[str]) -> dict[str, Json]:
     (x, y), look = scene.places.get(node.id, (0.5, 0.5)), scene.look(node)
-    named = {
+    texts = {
         "id": node.id,
-        "text": shortened(text, _LINE),
-        "caption": shortened(text, CAPTION),
-        "hover": about,
+        "text": shorten(text, _MAX_LINE_LENGTH),
+        "caption": shorten(text, MAX_CAPTION_LENGTH),
+        "hover": hover,
     }
-    return named | {"colour": look.colour, "corners": look.corners, "x": round(x, 4), "y": round(y, 4)}
+    return texts | {"colour": look.colour, "corners": look.corners, "x": round(x, 4), "y": round(y, 4)}
 
 
-def _edge(edge: Edge, told: Marked) -> dict[str, Json]:
-    about = [*([f"key: {edge.key}"] if edge.key else []), *_lines(edge.properties)]
-    named = {"type": shortened(edge.type, _LINE), "caption": shortened(edge.type, CAPTION), "hover": about}
-    return {"source": edge.source, "target": edge.target, "mark": told.edges.get(edge.identity, "")} | named
+def _edge_data(edge: Edge, marks: MarkedGraph) -> dict[str, Json]:
+    hover = [*([f"key: {edge.key}"] if edge.key else []), *_property_lines(edge.properties)]
+    texts = {
+        "type": shorten(edge.type, _MAX_LINE_LENGTH),
+        "caption": shorten(edge.type, MAX_CAPTION_LENGTH),
+        "hover": hover,
+    }
+    return {"source": edge.source, "target": edge.target, "mark": marks.edges.get(edge.identity, "")} | texts
 
 
-def _bundle(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
+def _bundle_data(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
     """Return the data of a bundle: many edges drawn as one line, with a width by their number."""
     return {
         "source": bundle.source,
@@ -162,23 +169,23 @@ def _bundle(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
     }
 
 
-def _node_plan(planned: NodePlan) -> dict[str, Json]:
+def _node_plan_data(planned: NodePlan) -> dict[str, Json]:
     """Return the size of a node, and the lines and position of its name.
 
     The position is the offset in pixels from the node's centre to the name's.
     """
-    beside, size = [round(along, 1) for along in planned.beside], round(2 * planned.radius, 1)
-    return {"size": size, "caption": "\n".join(planned.lines), "beside": beside, "named": planned.named}
+    offset, size = [round(along, 1) for along in planned.beside], round(2 * planned.radius, 1)
+    return {"size": size, "caption": "\n".join(planned.lines), "beside": offset, "named": planned.named}
 
 
-def _edge_plan(planned: EdgePlan, area: Place) -> dict[str, Json]:
+def _edge_plan_data(planned: EdgePlan, area: Point) -> dict[str, Json]:
     """Return the control point of an edge and the position of its label, as fractions of the area."""
     places = (planned.control, planned.at)
     control, at = ([round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in places)
     return {"caption": "\n".join(planned.lines), "control": control, "at": at, "worded": planned.worded}
 
 
-def _more(view: View) -> dict[str, int]:
+def _hidden_edge_counts(view: View) -> dict[str, int]:
     """Return for each node drawn individually how many of its edges lead to hidden nodes."""
     graph, singles = view.graph, len(view.shown)
     hidden = view.at >= singles
@@ -187,22 +194,22 @@ def _more(view: View) -> dict[str, int]:
     return {graph.ids[row]: int(counts[row]) for row in view.shown.tolist() if counts[row]}
 
 
-def _inside(view: View, told: Marked) -> str:
+def _hidden_marks_note(view: View, marks: MarkedGraph) -> str:
     """Return a sentence with the number of marked nodes inside groups, or ""."""
-    hidden = sum(view.drawn_as(id) != id for id in told.nodes if id in view.graph) if view.communities else 0
-    return f"{hidden:,} of {len(told.nodes):,} marked nodes are inside groups." if hidden else ""
+    hidden = sum(view.drawn_as(id) != id for id in marks.nodes if id in view.graph) if view.communities else 0
+    return f"{hidden:,} of {len(marks.nodes):,} marked nodes are inside groups." if hidden else ""
 
 
-def _lines(values: Mapping[str, Json]) -> list[str]:
+def _property_lines(values: Mapping[str, Json]) -> list[str]:
     """Return a line for each property, provenance included."""
-    return [shortened(f"{name}: {cell(value)}", _LINE) for name, value in values.items()]
+    return [shorten(f"{name}: {format_cell(value)}", _MAX_LINE_LENGTH) for name, value in values.items()]
 
 
-def _legend(scene: Scene) -> list[dict[str, Json]]:
+def _legend_data(scene: Scene) -> list[dict[str, Json]]:
     """Return the first labels of the drawn nodes, with their looks and node counts."""
     nodes = [node for node in scene.nodes if node.id not in scene.groups]
     counts = Counter(node.labels[0] if node.labels else "" for node in nodes)
-    looks = {label: look_of(number) for number, label in enumerate(scene.labels)} | {"": ROUND}
+    looks = {label: label_look(number) for number, label in enumerate(scene.labels)} | {"": UNLABELLED_LOOK}
     return [
         {"label": label, "count": counts[label], "colour": look.colour, "corners": look.corners}
         for label, look in looks.items()
@@ -212,31 +219,31 @@ def _legend(scene: Scene) -> list[dict[str, Json]]:
 
 # Groups that open on a page without Python: prepared views, as many as fit.
 
-_MOST = 1_000_000  # characters of JSON, for all views together
-_LEVELS = 2  # levels: groups of the whole graph, and the groups inside them
-_MISSES = 3  # stop after so many views without room, since each takes about a second
-NOTHING_OPENS = "On this page groups stay closed: opening one, and searching among the nodes inside, needs a running notebook."
+_MAX_JSON_LENGTH = 1_000_000  # characters of JSON, for all views together
+_MAX_LEVELS = 2  # levels: groups of the whole graph, and the groups inside them
+_MAX_MISSES = 3  # stop after so many views without room, since each takes about a second
+NO_GROUP_OPENS = "On this page groups stay closed: opening one, and searching among the nodes inside, needs a running notebook."
 _ALL_OPEN = (
     "On this page groups open; showing neighbours of a node that are not drawn needs a running notebook."
 )
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
+class _OpenableView:
     """A view, the one from which it was opened, and the keys of what its groups open into.
 
     The key "" leads out.
     """
 
     view: View
-    outer: _Kept | None = None
+    outer: _OpenableView | None = None
     opens: dict[str, str] = field(default_factory=dict)
 
-    def own(self) -> list[Community]:
+    def own_groups(self) -> list[Community]:
         """Return the groups in it, except the neighbours of the opened group."""
         return [group for group in self.view.communities if group.hidden and not self._is_neighbour(group)]
 
-    def lead_on(self) -> None:
+    def link_neighbours(self) -> None:
         """Set what the groups beside the opened one open into.
 
         They open as in the outer view. The group of everything else leads out.
@@ -252,48 +259,48 @@ class _Kept:
 
 
 def group_views(
-    view: View, told: Marked, positions: Mapping[str, Place], *, most: int = _MOST
+    view: View, marks: MarkedGraph, positions: Mapping[str, Point], *, budget: int = _MAX_JSON_LENGTH
 ) -> dict[str, Json]:
     """Return the data that lets groups open on a page without Python, or an empty dict if there are none.
 
     `opens` maps the id of a group to the key of what it opens into. `kept` has the data for each key, each
     with its own `opens`. The groups of the view come first, then those inside them, the largest first, until
-    the JSON exceeds `most` characters. `alone` describes what still needs Python.
+    the JSON exceeds `budget` characters. `alone` describes what still needs Python.
     """
     if not view.communities:
         return {}
-    top, missed = _Kept(view), 0
-    level, every = [top], [top]
-    kept: dict[str, Json] = {}
-    for _ in range(_LEVELS):
-        pairs = [(group, around) for around in level for group in around.own()]
+    top, misses = _OpenableView(view), 0
+    level, all_views = [top], [top]
+    views: dict[str, Json] = {}
+    for _ in range(_MAX_LEVELS):
+        pairs = [(group, outer) for outer in level for group in outer.own_groups()]
         groups = sorted(pairs, key=lambda pair: -pair[0].hidden)
         level = []
-        for group, around in groups:
-            if missed == _MISSES:
+        for group, outer in groups:
+            if misses == _MAX_MISSES:
                 break
-            inside = _Kept(entered(around.view, group.id), around)
-            data = data_of(inside.view, told, positions)
-            letters = len(json.dumps(data, default=str, separators=(",", ":")))
-            if letters > most:
-                missed += 1
+            inner = _OpenableView(open_community(outer.view, group.id), outer)
+            data = view_data(inner.view, marks, positions)
+            length = len(json.dumps(data, default=str, separators=(",", ":")))
+            if length > budget:
+                misses += 1
                 continue
-            most -= letters
-            key = around.opens[group.id] = str(len(kept))
-            kept[key] = {**data, "opens": inside.opens}
-            level.append(inside)
-            every.append(inside)
-    for each in every[1:]:
-        each.lead_on()
-    alone = _needing_python(len(kept), sum(len(each.own()) for each in every))
-    return {"opens": top.opens, "kept": kept, "alone": alone}
+            budget -= length
+            key = outer.opens[group.id] = str(len(views))
+            views[key] = {**data, "opens": inner.opens}
+            level.append(inner)
+            all_views.append(inner)
+    for group_view in all_views[1:]:
+        group_view.link_neighbours()
+    note = _python_note(len(views), sum(len(group_view.own_groups()) for group_view in all_views))
+    return {"opens": top.opens, "kept": views, "alone": note}
 
 
-def _needing_python(opening: int, groups: int) -> str:
+def _python_note(open_count: int, group_count: int) -> str:
     """Describe what a reader cannot do without Python, if this many of the groups open."""
-    if not opening:
-        return NOTHING_OPENS
-    if opening == groups:
+    if not open_count:
+        return NO_GROUP_OPENS
+    if open_count == group_count:
         return _ALL_OPEN
-    others = "opening the others, searching among the nodes inside these, and showing neighbours that are not drawn"
-    return f"On this page {opening:,} of {format_count(groups, 'group')} open; {others} needs a running notebook."
+    closed_actions = "opening the others, searching among the nodes inside these, and showing neighbours that are not drawn"
+    return f"On this page {open_count:,} of {format_count(group_count, 'group')} open; {closed_actions} needs a running notebook."

@@ -21,12 +21,12 @@ from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Json
-from kgot_lab.viz.static.markup import Markup, escaped, image, shortened, text_width
+from kgot_lab.viz.static.markup import Markup, escape_value, image_element, shorten, text_width
 from kgot_lab.viz.static.table import Table, table
 
 INK, MUTED, FAINT, GRID = "#222222", "#666666", "#919191", "#E5E5E5"
-_LONGEST = 32  # maximum characters of a name in a plot
-_KINDS = (".svg", ".pdf", ".png")
+_MAX_NAME_LENGTH = 32  # maximum characters of a name in a plot
+_FORMATS = (".svg", ".pdf", ".png")
 _NAMESPACE = "http://www.w3.org/2000/svg"
 
 
@@ -62,7 +62,7 @@ _MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 # hatches of lines only: dots need 180 kB in an SVG
 _HATCHES = ("", "////", r"\\\\", "----", "xxxx", "||||", "++++", "//")
-BASELINE_COLOUR, BEST = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
+BASELINE_PEN, BEST_PEN = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
 
 
 def line_pen(number: int) -> Pen:
@@ -101,28 +101,32 @@ class Plot:
         Raises BadInput for another suffix.
         """
         path = Path(path)
-        if path.suffix not in _KINDS:
-            raise BadInput(f"a plot is saved as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not as {path.name}")
+        if path.suffix not in _FORMATS:
+            raise BadInput(
+                f"a plot is saved as {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, not as {path.name}"
+            )
         if path.suffix == ".svg":
             return write_whole(path, self._repr_svg_(), "the plot")
-        unsigned = ("Creator", "Producer", "CreationDate") if path.suffix == ".pdf" else ("Software",)
+        unset_metadata = ("Creator", "Producer", "CreationDate") if path.suffix == ".pdf" else ("Software",)
         with _style():
-            drawn = io.BytesIO()
-            self.figure.savefig(drawn, format=path.suffix[1:], dpi=200, metadata=dict.fromkeys(unsigned))
-        return write_whole(path, drawn.getvalue(), "the plot")
+            buffer = io.BytesIO()
+            self.figure.savefig(
+                buffer, format=path.suffix[1:], dpi=200, metadata=dict.fromkeys(unset_metadata)
+            )
+        return write_whole(path, buffer.getvalue(), "the plot")
 
     def _repr_svg_(self) -> str:
         return self.svg.replace("<svg", f'<svg xmlns="{_NAMESPACE}"', 1)
 
     def _repr_html_(self) -> str:
-        return image(self._repr_svg_(), self.alt)
+        return image_element(self._repr_svg_(), self.alt)
 
     def __repr__(self) -> str:
         return self.alt
 
 
 @contextmanager
-def plot_drawing(
+def new_figure(
     width: float, height: float, *, rows: int = 1, columns: int = 1
 ) -> Iterator[tuple[Any, list[Any]]]:
     """Yield an empty figure of this size in inches, and its panels row by row.
@@ -146,37 +150,39 @@ def plot_drawing(
 def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
     """Convert a drawn figure to a Plot.
 
-    Numbers are rounded to six digits. Call it inside `plot_drawing`, while the figure's settings apply.
+    Numbers are rounded to six digits. Call it inside `new_figure`, while the figure's settings apply.
     """
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    said = printable_line(alt)
-    drawn = _bare(text.getvalue()).replace("<svg", f'<svg role="img" aria-label="{escaped(said)}"', 1)
-    rows = tuple({name: _six(value) for name, value in row.items()} for row in numbers)
-    return Plot(Markup(drawn), said, rows, figure)
+    description = printable_line(alt)
+    svg = _clean_svg(text.getvalue()).replace(
+        "<svg", f'<svg role="img" aria-label="{escape_value(description)}"', 1
+    )
+    rows = tuple({name: _round_value(value) for name, value in row.items()} for row in numbers)
+    return Plot(Markup(svg), description, rows, figure)
 
 
-def nothing(why: str) -> Plot:
+def empty_plot(reason: str) -> Plot:
     """Return a plot without numbers that says why there are none."""
-    with plot_drawing(6.4, 1.2) as (figure, [axes]):
+    with new_figure(6.4, 1.2) as (figure, [axes]):
         axes.set_axis_off()
-        look = {"ha": "center", "va": "center", "fontsize": 11, "color": MUTED}
-        axes.text(0.5, 0.5, short_label(why, 90), transform=axes.transAxes, **look)
-        return plot(figure, f"Nothing to draw: {why}", ())
+        style = {"ha": "center", "va": "center", "fontsize": 11, "color": MUTED}
+        axes.text(0.5, 0.5, short_label(reason, 90), transform=axes.transAxes, **style)
+        return plot(figure, f"Nothing to draw: {reason}", ())
 
 
-def short_label(text: str, length: int = _LONGEST) -> str:
+def short_label(text: str, length: int = _MAX_NAME_LENGTH) -> str:
     """Shorten a text to one line for a plot, counting wide characters as two.
 
     A name that begins with an underscore gets a space in front, since matplotlib hides such names.
     """
-    line = shortened(printable_line(text), length)
+    line = shorten(printable_line(text), length)
     while text_width(line, 1) > text_width("x" * length, 1):
-        line = shortened(line, len(line) - 1)
+        line = shorten(line, len(line) - 1)
     return f" {line}" if line.startswith("_") else line
 
 
-def stacked(
+def draw_stacked_bars(
     axes: Any,
     bars: Sequence[str],
     parts: Mapping[str, Sequence[float]],
@@ -190,55 +196,58 @@ def stacked(
     for number, (name, lengths) in enumerate(parts.items()):
         pen = pens[name] if pens else bar_pen(number)
         # a part that is 0 everywhere is not in the legend
-        places = [place for place, length in enumerate(lengths) if length]
-        if places:
-            begun, own = [ends[place] for place in places], [lengths[place] for place in places]
-            axes.barh(places, own, left=begun, height=0.68, label=short_label(name), **pen.fill)
+        positions = [position for position, length in enumerate(lengths) if length]
+        if positions:
+            starts, widths = (
+                [ends[position] for position in positions],
+                [lengths[position] for position in positions],
+            )
+            axes.barh(positions, widths, left=starts, height=0.68, label=short_label(name), **pen.fill)
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
     axes.set_yticks(range(len(bars)), [short_label(bar) for bar in bars])
     axes.set(ylim=(len(bars) - 0.4, -0.6), xlim=(0, max(ends) or 1))
     axes.grid(axis="y", visible=False)
 
 
-def counted_bars(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None:
+def label_bars(axes: Any, ends: Sequence[float], labels: Sequence[str]) -> None:
     """Write a label after the end of each bar."""
-    for place, (end, said) in enumerate(zip(ends, words, strict=True)):
-        annotate(axes, short_label(said, 60), (end, place), va="center")
+    for row, (end, label) in enumerate(zip(ends, labels, strict=True)):
+        annotate(axes, short_label(label, 60), (end, row), va="center")
 
 
 def annotate(
-    axes: Any, words: str, place: tuple[float, float], offset: tuple[float, float] = (4, 0), **look: Any
+    axes: Any, text: str, point: tuple[float, float], offset: tuple[float, float] = (4, 0), **style: Any
 ) -> None:
     """Write a label beside a point, offset in points."""
-    axes.annotate(words, place, xytext=offset, textcoords="offset points", **{"fontsize": 9} | look)
+    axes.annotate(text, point, xytext=offset, textcoords="offset points", **{"fontsize": 9} | style)
 
 
-def whole_numbers(axis: Any) -> None:
+def use_integer_ticks(axis: Any) -> None:
     """Put ticks at integers only."""
     axis.get_major_locator().set_params(integer=True)
 
 
-def outside_legend(axes: Any, *, gap: float = 0.01) -> None:
+def place_legend_outside(axes: Any, *, gap: float = 0.01) -> None:
     """Put the legend to the right of a panel.
 
     `gap` is a fraction of the panel's width.
     """
-    look = {"loc": "center left", "frameon": False, "fontsize": 9}
-    axes.legend(*axes.get_legend_handles_labels(), bbox_to_anchor=(1 + gap, 0.5), **look)
+    style = {"loc": "center left", "frameon": False, "fontsize": 9}
+    axes.legend(*axes.get_legend_handles_labels(), bbox_to_anchor=(1 + gap, 0.5), **style)
 
 
-def legend_below(figure: Any) -> None:
+def place_legend_below(figure: Any) -> None:
     """Put one legend for all panels below them, in as many columns as fit."""
-    named = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in figure.axes)
-    by_label = {label: handle for panel in named for handle, label in panel}
+    entries = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in figure.axes)
+    by_label = {label: handle for panel in entries for handle, label in panel}
     # inches, including the legend's sample
-    widest = max((text_width(label, 9) / 72 for label in by_label), default=0.0) + 0.7
-    columns = max(1, min(len(by_label), int(figure.get_figwidth() / widest)))
-    look = {"frameon": False, "fontsize": 9, "handlelength": 2.4, "handleheight": 1.1}
-    figure.legend(list(by_label.values()), list(by_label), loc="outside lower center", ncols=columns, **look)
+    entry_width = max((text_width(label, 9) / 72 for label in by_label), default=0.0) + 0.7
+    columns = max(1, min(len(by_label), int(figure.get_figwidth() / entry_width)))
+    style = {"frameon": False, "fontsize": 9, "handlelength": 2.4, "handleheight": 1.1}
+    figure.legend(list(by_label.values()), list(by_label), loc="outside lower center", ncols=columns, **style)
 
 
-def compact(number: float) -> str:
+def format_compact(number: float) -> str:
     """Format a number with about three digits, such as 12,345 and 41.2 and .05."""
     if number == 0 or abs(number) >= 100:
         return f"{number:,.0f}"
@@ -259,7 +268,7 @@ def _style() -> Iterator[None]:
     except ImportError:
         raise NotInstalled("lab", "matplotlib") from None
     # the font comes with matplotlib; a pair of dollar signs is not mathematics
-    ours: dict[Any, Any] = {
+    settings: dict[Any, Any] = {
         "svg.fonttype": "none", "svg.hashsalt": "kgot_lab", "pdf.fonttype": 42, "font.family": "sans-serif",
         "font.sans-serif": ["DejaVu Sans"], "font.size": 10, "figure.dpi": 100,
         "text.parse_math": False, "hatch.linewidth": 0.6, "axes.edgecolor": MUTED,
@@ -268,33 +277,36 @@ def _style() -> Iterator[None]:
         # missing glyphs: the reader's browser has another font
         warnings.filterwarnings("ignore", message="Glyph")
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(ours)
+        matplotlib.rcParams.update(settings)
         yield
 
 
-def _bare(drawn: str) -> str:
+def _clean_svg(svg: str) -> str:
     """Clean an SVG of matplotlib for embedding in a page.
 
     URLs of other sites, page-wide styles and unused ids are removed.
     """
-    root = ET.fromstring(drawn[drawn.index("<svg") :])
-    used = set(re.findall(r"#([\w.-]+)", drawn))
+    root = ET.fromstring(svg[svg.index("<svg") :])
+    used = set(re.findall(r"#([\w.-]+)", svg))
     for parent in list(root.iter()):
         for child in list(parent):
-            if _local(child.tag) in ("metadata", "style"):
+            if _local_name(child.tag) in ("metadata", "style"):
                 parent.remove(child)
-    for inner in root.iter():
-        inner.tag, inner.tail = _local(inner.tag), None
-        inner.text = inner.text if inner.tag == "text" else None
+    for node in root.iter():
+        node.tag, node.tail = _local_name(node.tag), None
+        node.text = node.text if node.tag == "text" else None
         values = {
-            _local(name): value for name, value in inner.attrib.items() if name != "id" or value in used
+            _local_name(name): value for name, value in node.attrib.items() if name != "id" or value in used
         }
-        inner.attrib.clear()
-        inner.attrib.update(
-            {name: _short(value) if name in _COORDINATES else value for name, value in values.items()}
+        node.attrib.clear()
+        node.attrib.update(
+            {
+                name: _round_coordinates(value) if name in _COORDINATES else value
+                for name, value in values.items()
+            }
         )
-        if inner.get("transform", "").startswith("rotate(-0 "):
-            del inner.attrib["transform"]
+        if node.get("transform", "").startswith("rotate(-0 "):
+            del node.attrib["transform"]
     root.set("style", "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto")
     return ET.tostring(root, encoding="unicode")
 
@@ -302,53 +314,51 @@ def _bare(drawn: str) -> str:
 _COORDINATES = {"d", "x", "y", "points", "transform", "width", "height"}
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def _short(coordinates: str) -> str:
+def _round_coordinates(path: str) -> str:
     """Round coordinates to two decimals.
 
     A hundredth of a point is finer than any screen.
     """
-    short = re.sub(
-        r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), coordinates
-    )
-    return " ".join(short.split())
+    rounded = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), path)
+    return " ".join(rounded.split())
 
 
-def _six(value: Json) -> Json:
+def _round_value(value: Json) -> Json:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def bar_plot(
     size: tuple[float, float, float], parts: Mapping[str, Sequence[float]], pens: Mapping[str, Pen], *,
-    bars: Sequence[tuple[str, str]], labels: Sequence[str], said: str, rows: Sequence[Mapping[str, Json]], room: float = 1.0,
+    bars: Sequence[tuple[str, str]], labels: Sequence[str], description: str, rows: Sequence[Mapping[str, Json]], axis_scale: float = 1.0,
 ) -> Plot:  # fmt: skip
     """Plot horizontal stacked bars, each with a name and a label after it.
 
     `size` is the width, the height of everything but the bars, and the height of a bar, in inches. `labels`
-    are the axis label and optionally a title. `room` is a factor that widens the axis.
+    are the axis label and optionally a title. `axis_scale` is a factor that widens the axis.
     """
-    with plot_drawing(size[0], size[1] + size[2] * len(bars)) as (figure, [axes]):
-        stacked(axes, [name for name, _ in bars], parts, pens)
+    with new_figure(size[0], size[1] + size[2] * len(bars)) as (figure, [axes]):
+        draw_stacked_bars(axes, [name for name, _ in bars], parts, pens)
         ends = list(map(sum, zip(*parts.values(), strict=True)))
-        counted_bars(axes, ends, [words for _, words in bars])
-        axes.set_xlim(0, room * max(ends) or 1)
+        label_bars(axes, ends, [label for _, label in bars])
+        axes.set_xlim(0, axis_scale * max(ends) or 1)
         axes.set_xlabel(labels[0])
-        whole_numbers(axes.xaxis)
+        use_integer_ticks(axes.xaxis)
         if labels[1:]:
             axes.set_title(short_label(labels[1], 110), fontsize=9, loc="left")
-        legend_below(figure)
-        return plot(figure, said, rows)
+        place_legend_below(figure)
+        return plot(figure, description, rows)
 
 
-def reach(estimate: Estimate) -> list[list[float]]:
+def error_bar(estimate: Estimate) -> list[list[float]]:
     """Return the distances from the mean to the interval's ends, as matplotlib takes error bars."""
     return [[estimate.mean - estimate.low], [estimate.high - estimate.mean]]
 
 
-def diagonal(axes: Any, label: str = "") -> None:
+def draw_diagonal(axes: Any, label: str = "") -> None:
     """Draw the line on which both axes have the same value."""
-    look = {"color": MUTED, "linewidth": 1, "linestyle": BASELINE_COLOUR.dashes, "zorder": 1}
-    axes.plot([0, 1], [0, 1], **look | ({"label": label} if label else {}))
+    style = {"color": MUTED, "linewidth": 1, "linestyle": BASELINE_PEN.dashes, "zorder": 1}
+    axes.plot([0, 1], [0, 1], **style | ({"label": label} if label else {}))

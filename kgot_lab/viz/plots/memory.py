@@ -6,24 +6,24 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from kgot_lab.domains.investment.view import DatedNode, shown_name
+from kgot_lab.domains.investment.view import DatedNode, display_name
 from kgot_lab.evaluation.significance import Estimate, reliability
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.memory.claims.ledger import ReviewLedger, isotonic
 from kgot_lab.viz.plots.figure import (
-    BASELINE_COLOUR,
-    BEST,
+    BASELINE_PEN,
+    BEST_PEN,
     INK,
     Plot,
     bar_pen,
-    diagonal,
-    legend_below,
+    draw_diagonal,
+    empty_plot,
     line_pen,
-    nothing,
+    new_figure,
+    place_legend_below,
     plot,
-    plot_drawing,
     short_label,
-    whole_numbers,
+    use_integer_ticks,
 )
 
 _DAY = timedelta(days=1)
@@ -34,45 +34,45 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
 
     A line marks the time `at`. Nodes that never expire are only counted.
     """
-    given = list(nodes)
+    all_nodes = list(nodes)
     ending = sorted(
-        ((each.expires_at, each) for each in given if each.expires_at is not None),
+        ((each.expires_at, each) for each in all_nodes if each.expires_at is not None),
         key=lambda pair: (pair[0], pair[1].node.id),
     )
     shown = ending[:limit]
     if not shown:
-        return nothing("none of these nodes expires")
+        return empty_plot("none of these nodes expires")
     rows = []
-    with plot_drawing(9.6, 1.1 + 0.27 * len(shown)) as (figure, [axes]):
+    with new_figure(9.6, 1.1 + 0.27 * len(shown)) as (figure, [axes]):
         for number, type in enumerate(dict.fromkeys(each.node.labels[0] for _, each in shown)):
-            look = {"height": 0.62, "label": type, **bar_pen(number).fill}
-            for place, (end, each) in enumerate(shown):
+            style = {"height": 0.62, "label": type, **bar_pen(number).fill}
+            for position, (end, each) in enumerate(shown):
                 if each.node.labels[0] == type:
-                    axes.barh(place, end - each.created_at, left=each.created_at, **look)
+                    axes.barh(position, end - each.created_at, left=each.created_at, **style)
         axes.use_sticky_edges = False  # leaves a margin before the first bar
-        now = {"color": INK, "linewidth": 1.2, "linestyle": BASELINE_COLOUR.dashes}
+        now = {"color": INK, "linewidth": 1.2, "linestyle": BASELINE_PEN.dashes}
         axes.axvline(at, label=f"now, {format_time(at)}", **now)
         for label in axes.get_xticklabels():
             label.set(rotation=30, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(len(shown)), [short_label(shown_name(each.node), 48) for _, each in shown])
+        axes.set_yticks(range(len(shown)), [short_label(display_name(each.node), 48) for _, each in shown])
         axes.set(ylim=(len(shown) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
-        legend_below(figure)
+        place_legend_below(figure)
         for end, each in shown:
-            told = {
-                "node": shown_name(each.node),
+            row = {
+                "node": display_name(each.node),
                 "type": each.node.labels[0],
                 "created": format_time(each.created_at),
             }
-            rows.append(told | {"expires": format_time(end), "days left": (end - at) / _DAY})
-        left = sum(end > at for end, _ in ending)
-        said = f"{left} of {len(given)} nodes are live at {format_time(at)} and expire later, {len(given) - len(ending)} never"
-        return plot(figure, f"{said}; shown are {len(shown)}, the next to expire first.", rows)
+            rows.append(row | {"expires": format_time(end), "days left": (end - at) / _DAY})
+        live_count = sum(end > at for end, _ in ending)
+        summary = f"{live_count} of {len(all_nodes)} nodes are live at {format_time(at)} and expire later, {len(all_nodes) - len(ending)} never"
+        return plot(figure, f"{summary}; shown are {len(shown)}, the next to expire first.", rows)
 
 
 # Calibration by review: confidence of claims against the share that people accepted.
 
-_STEPS = 101  # points of the curve
+_CURVE_POINTS = 101  # points of the curve
 
 
 def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
@@ -80,37 +80,42 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
 
     An isotonic fit is drawn too. `relation` is one relation, by default all together.
     """
-    judged, which = ledger.judgements(), f" of {relation}" * bool(relation)
+    judged, scope = ledger.judgements(), f" of {relation}" * bool(relation)
     judged = [each for each in judged if relation in ("", each.relation)]
     if not judged:
-        return nothing(f"no claim{which} is decided on yet")
-    sure, accepted = [each.confidence for each in judged], [float(each.accepted) for each in judged]
-    bins, curve = reliability(sure, accepted), isotonic(zip(sure, accepted, strict=True))
-    xs = [min(sure) + (max(sure) - min(sure)) * step / (_STEPS - 1) for step in range(_STEPS)]
-    with plot_drawing(8.4, 4.0, columns=2) as (figure, (share, count)):
-        diagonal(share, "as sure as right")
+        return empty_plot(f"no claim{scope} is decided on yet")
+    values, accepted = ([each.confidence for each in judged], [float(each.accepted) for each in judged])
+    bins, curve = reliability(values, accepted), isotonic(zip(values, accepted, strict=True))
+    xs = [
+        min(values) + (max(values) - min(values)) * step / (_CURVE_POINTS - 1)
+        for step in range(_CURVE_POINTS)
+    ]
+    with new_figure(8.4, 4.0, columns=2) as (figure, (share, count)):
+        draw_diagonal(share, "as sure as right")
         dots = line_pen(0).line | {"linestyle": "none", "label": "accepted, claims in tenths"}
         share.plot([row.sure for row in bins], [row.right for row in bins], **dots)
-        look = {"color": BEST.colour, "linewidth": 1.8, "label": "isotonic: what a confidence is worth"}
-        share.plot(xs, [curve(x) for x in xs], **look)
+        style = {"color": BEST_PEN.colour, "linewidth": 1.8, "label": "isotonic: what a confidence is worth"}
+        share.plot(xs, [curve(x) for x in xs], **style)
         middles = [(row.low + row.high) / 2 for row in bins]
         count.bar(middles, [row.n for row in bins], width=0.09, **bar_pen(0).fill)
         limits = (-0.03, 1.03)
         share.set(xlabel="confidence of the claim", ylabel="share accepted", xlim=limits, ylim=limits)
         count.set(xlabel="confidence of the claim", ylabel="claims decided on", xlim=limits)
-        whole_numbers(count.yaxis)
-        legend_below(figure)
-        told = "; ".join(f"{row.right:.0%} of {row.n} at about {row.sure:.2f}" for row in bins)
+        use_integer_ticks(count.yaxis)
+        place_legend_below(figure)
+        summary = "; ".join(f"{row.right:.0%} of {row.n} at about {row.sure:.2f}" for row in bins)
         numbers = [
             {"confidence": row.sure, "share accepted": row.right, "isotonic": curve(row.sure), "n": row.n}
             for row in bins
         ]
-        return plot(figure, f"How often claims were accepted{which}, {len(judged)} in all: {told}.", numbers)
+        return plot(
+            figure, f"How often claims were accepted{scope}, {len(judged)} in all: {summary}.", numbers
+        )
 
 
 # Simulated reader of news: precision and recall of briefings against the rate of each kind of error.
 
-_MEASURES = ("precision", "recall")
+_BRIEFING_MEASURES = ("precision", "recall")
 
 
 class BriefingPoint(Protocol):
@@ -139,29 +144,29 @@ def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
     Each kind of error has a line.
     """
     if not curves:
-        return nothing("no curve was given")
+        return empty_plot("no curve was given")
     rows = []
-    with plot_drawing(9.0, 4.2, columns=2) as (figure, panels):
-        for panel, measure in zip(panels, _MEASURES, strict=True):
+    with new_figure(9.0, 4.2, columns=2) as (figure, panels):
+        for panel, measure in zip(panels, _BRIEFING_MEASURES, strict=True):
             for number, curve in enumerate(curves):
                 pen, points = line_pen(number), [point for point in curve.points if getattr(point, measure).n]
-                found = [getattr(point, measure) for point in points]
+                estimates = [getattr(point, measure) for point in points]
                 shift = 0.002 * (number - len(curves) / 2)  # so that error bars do not overlap
                 rates, label = [point.rate + shift for point in points], curve.kind.replace("_", " ")
-                panel.plot(rates, [each.mean for each in found], label=label, **pen.line)
-                ends = [each.low for each in found], [each.high for each in found]
+                panel.plot(rates, [estimate.mean for estimate in estimates], label=label, **pen.line)
+                ends = [estimate.low for estimate in estimates], [estimate.high for estimate in estimates]
                 panel.vlines(rates, *ends, color=pen.colour, linewidth=1)
                 rows += [
                     {"errors": curve.kind, "rate": point.rate, "measure": measure, "mean": each.mean, "low": each.low, "high": each.high}
-                    for point, each in zip(points, found, strict=True)
+                    for point, each in zip(points, estimates, strict=True)
                 ]  # fmt: skip
             panel.set(xlabel="rate of errors", ylim=(-0.03, 1.03))
             panel.set_title(f"{measure} of briefings (simulated reader)")
-        legend_below(figure)
-        ends_said = "; ".join(f"{curve.kind}: {_told(curve)}" for curve in curves)
-        return plot(figure, f"A simulated reader: briefings as its errors grow. {ends_said}.", rows)
+        place_legend_below(figure)
+        summary = "; ".join(f"{curve.kind}: {_format_last_point(curve)}" for curve in curves)
+        return plot(figure, f"A simulated reader: briefings as its errors grow. {summary}.", rows)
 
 
-def _told(curve: BriefingCurve) -> str:
+def _format_last_point(curve: BriefingCurve) -> str:
     last = curve.points[-1]
     return f"precision {last.precision.mean:.2f} and recall {last.recall.mean:.2f} at {last.rate:g}"

@@ -35,21 +35,21 @@ from kgot_lab.viz.plots.figure import (
     annotate,
     bar_pen,
     bar_plot,
-    compact,
-    counted_bars,
-    legend_below,
-    nothing,
-    outside_legend,
+    empty_plot,
+    error_bar,
+    format_compact,
+    label_bars,
+    new_figure,
+    place_legend_below,
+    place_legend_outside,
     plot,
-    plot_drawing,
-    reach,
     short_label,
-    whole_numbers,
+    use_integer_ticks,
 )
 
 # Outcomes of the questions of a run: by level, by a person's number of steps, and by a model's grades.
 
-Receipts = Iterable[QuestionResult]
+Results = Iterable[QuestionResult]
 
 _PENS = {
     "correct": Pen("#009E73"),
@@ -67,140 +67,151 @@ _GRADE_PENS = {
     INCORRECT: _PENS["wrong"],
     UNCLEAR: _PENS["unclear"],
 }
-_ASKED, _RIGHT = Pen("#BBBBBB"), _PENS["correct"]
-_NOTHING = "no question was answered"
+_ALL_PEN, _CORRECT_PEN = Pen("#BBBBBB"), _PENS["correct"]
+_NO_ANSWER = "no question was answered"
 
 
-def success_by_level(receipts: Receipts) -> Plot:
+def success_by_level(results: Results) -> Plot:
     """Plot the accuracy at each level and overall, with 95 % intervals.
 
     Close calls are reported but not counted as correct.
     """
-    groups = levels_of(receipts)
+    groups = results_by_level(results)
     if not groups:
-        return nothing(_NOTHING)
-    return _shares(groups, "share of correct answers", f"Share of correct answers{_of(groups)}")
+        return empty_plot(_NO_ANSWER)
+    return _plot_shares(groups, "share of correct answers", f"Share of correct answers{_level_note(groups)}")
 
 
-def ends_by_level(receipts: Receipts) -> Plot:
+def outcomes_by_level(results: Results) -> Plot:
     """Plot how the questions of each level ended.
 
     A question ends as correct, close call, wrong, not attempted or error. Forced answers, given when the
     steps ran out, are shown apart.
     """
-    groups = levels_of(receipts)
+    groups = results_by_level(results)
     if not groups:
-        return nothing(_NOTHING)
-    return _ends(groups, lambda receipt: receipt.end, _PENS, f"How the questions ended{_of(groups)}")
+        return empty_plot(_NO_ANSWER)
+    return _plot_outcomes(
+        groups, lambda result: result.end, _PENS, f"How the questions ended{_level_note(groups)}"
+    )
 
 
-def steps_of_people(receipts: Receipts) -> Plot:
+def steps_of_people(results: Results) -> Plot:
     """Plot how many steps people took for all questions and for those answered correctly."""
-    rows = [receipt for receipt in receipts if receipt.human_steps is not None]
+    rows = [result for result in results if result.human_steps is not None]
     if not rows:
-        return nothing("no steps: these questions do not say how many a person took")
-    asked = Counter(receipt.human_steps or 0 for receipt in rows)
-    right = Counter(receipt.human_steps or 0 for receipt in rows if receipt.correct)
-    steps = sorted(asked)
-    with plot_drawing(7.2, 3.2) as (figure, [axes]):
-        axes.bar(steps, [asked[each] for each in steps], width=0.8, label="all", **_ASKED.fill)
-        axes.bar(steps, [right[each] for each in steps], width=0.5, label="correct", **_RIGHT.fill)
+        return empty_plot("no steps: these questions do not say how many a person took")
+    totals = Counter(result.human_steps or 0 for result in rows)
+    correct = Counter(result.human_steps or 0 for result in rows if result.correct)
+    steps = sorted(totals)
+    with new_figure(7.2, 3.2) as (figure, [axes]):
+        axes.bar(steps, [totals[count] for count in steps], width=0.8, label="all", **_ALL_PEN.fill)
+        axes.bar(steps, [correct[count] for count in steps], width=0.5, label="correct", **_CORRECT_PEN.fill)
         axes.set(xlabel="steps a person took", ylabel="questions")
-        whole_numbers(axes.xaxis)
-        whole_numbers(axes.yaxis)
+        use_integer_ticks(axes.xaxis)
+        use_integer_ticks(axes.yaxis)
         axes.grid(axis="x", visible=False)
-        legend_below(figure)
-        told = ", ".join(f"{each} steps: {right[each]} of {asked[each]}" for each in steps)
-        numbers = [{"steps": each, "questions": asked[each], "correct": right[each]} for each in steps]
-        return plot(figure, f"Correct answers by the steps a person took. {told}.", numbers)
+        place_legend_below(figure)
+        summary = ", ".join(f"{count} steps: {correct[count]} of {totals[count]}" for count in steps)
+        numbers = [{"steps": count, "questions": totals[count], "correct": correct[count]} for count in steps]
+        return plot(figure, f"Correct answers by the steps a person took. {summary}.", numbers)
 
 
-def graded_success(receipts: Receipts) -> Plot:
+def graded_success(results: Results) -> Plot:
     """Plot the share of answers that a model graded correct, with 95 % intervals.
 
     The shares are by question type, and over all questions.
     """
-    rows = [receipt for receipt in receipts if receipt.grade]
+    rows = [result for result in results if result.grade]
     if not rows:
-        return nothing("no grades: no model graded these answers")
+        return empty_plot("no grades: no model graded these answers")
     types = {
         kind: [row for row in rows if row.type == kind] for kind in sorted({row.type for row in rows} - {""})
     }
     groups = {**(types if len(types) > 1 else {}), "all": rows}
-    return _shares(groups, "share graded correct", "Share of answers that a model graded correct")
+    return _plot_shares(groups, "share graded correct", "Share of answers that a model graded correct")
 
 
-def graded_ends(receipts: Receipts) -> Plot:
+def graded_outcomes(results: Results) -> Plot:
     """Plot how a model graded the answers, with the five measures of SimpleQA."""
-    rows = [receipt for receipt in receipts if receipt.grade]
+    rows = [result for result in results if result.grade]
     if not rows:
-        return nothing("no grades: no model graded these answers")
-    return _ends({"all": rows}, lambda row: row.grade, _GRADE_PENS, _measures(rows))
+        return empty_plot("no grades: no model graded these answers")
+    return _plot_outcomes({"all": rows}, lambda row: row.grade, _GRADE_PENS, _format_measures(rows))
 
 
-def levels_of(receipts: Receipts) -> dict[str, list[QuestionResult]]:
+def results_by_level(results: Results) -> dict[str, list[QuestionResult]]:
     """Return the results by level, if there are levels, and all of them under "all".
 
     Returns an empty dict if there are no results.
     """
-    rows = list(receipts)
+    rows = list(results)
     groups = group_by_level(rows)
-    levels = {level or "no level": some for level, some in groups.items()} if set(groups) - {""} else {}
+    levels = {level or "no level": group for level, group in groups.items()} if set(groups) - {""} else {}
     return {**levels, "all": rows} if rows else {}
 
 
 # --- parts ---
 
 
-def _of(groups: Mapping[str, Sequence[QuestionResult]]) -> str:
+def _level_note(groups: Mapping[str, Sequence[QuestionResult]]) -> str:
     return " by level" if len(groups) > 1 else " (no levels in this set)"
 
 
-def _shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, said: str) -> Plot:
-    right = {name: sum(bool(row.correct) for row in rows) for name, rows in groups.items()}
-    estimates = {name: proportion(right[name], len(rows)) for name, rows in groups.items()}
-    close = {name: sum(row.end == "close call" for row in rows) for name, rows in groups.items()}
-    counts = {name: f"{right[name]} of {len(rows)}" for name, rows in groups.items()}
-    with plot_drawing(7.2, 1.05 + 0.42 * len(groups)) as (figure, [axes]):
-        axes.barh(range(len(groups)), [each.mean for each in estimates.values()], height=0.68, **_RIGHT.fill)
-        for place, each in enumerate(estimates.values()):
-            axes.errorbar([each.mean], [place], xerr=reach(each), color="#222222", capsize=3)
-        words = [told + f", {close[name]} close" * bool(close[name]) for name, told in counts.items()]
-        counted_bars(axes, [each.high for each in estimates.values()], words)
+def _plot_shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, title: str) -> Plot:
+    correct = {name: sum(bool(row.correct) for row in rows) for name, rows in groups.items()}
+    estimates = {name: proportion(correct[name], len(rows)) for name, rows in groups.items()}
+    close_calls = {name: sum(row.end == "close call" for row in rows) for name, rows in groups.items()}
+    counts = {name: f"{correct[name]} of {len(rows)}" for name, rows in groups.items()}
+    with new_figure(7.2, 1.05 + 0.42 * len(groups)) as (figure, [axes]):
+        axes.barh(
+            range(len(groups)),
+            [estimate.mean for estimate in estimates.values()],
+            height=0.68,
+            **_CORRECT_PEN.fill,
+        )
+        for position, estimate in enumerate(estimates.values()):
+            axes.errorbar([estimate.mean], [position], xerr=error_bar(estimate), color="#222222", capsize=3)
+        labels = [
+            count + f", {close_calls[name]} close" * bool(close_calls[name]) for name, count in counts.items()
+        ]
+        label_bars(axes, [estimate.high for estimate in estimates.values()], labels)
         axes.set(xlim=(0, 1.3), ylim=(len(groups) - 0.4, -0.6), xlabel=f"{label}, 95 % interval")
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
         axes.set_yticks(range(len(groups)), list(groups))
         axes.grid(axis="y", visible=False)
-        told = "; ".join(
-            f"{name} {format_decimal(each.mean)} ({counts[name]})" for name, each in estimates.items()
+        summary = "; ".join(
+            f"{name} {format_decimal(estimate.mean)} ({counts[name]})" for name, estimate in estimates.items()
         )
         numbers = [
-            {"group": name, "questions": each.n, "correct": each.mean, "low": each.low, "high": each.high, "close calls": close[name]}
+            {"group": name, "questions": each.n, "correct": each.mean, "low": each.low, "high": each.high, "close calls": close_calls[name]}
             for name, each in estimates.items()
         ]  # fmt: skip
-        return plot(figure, f"{said}: {told}.", numbers)
+        return plot(figure, f"{title}: {summary}.", numbers)
 
 
-def _ends(
+def _plot_outcomes(
     groups: Mapping[str, Sequence[QuestionResult]],
-    kind_of: Callable[[QuestionResult], str],
+    classify: Callable[[QuestionResult], str],
     pens: Mapping[str, Pen],
-    said: str,
+    title: str,
 ) -> Plot:
     def describe(counts: Mapping[str, Counter[str]]) -> str:
-        kinds = {name: ", ".join(f"{n} {kind}" for kind, n in some.items()) for name, some in counts.items()}
-        return f"{said}. {'; '.join(f'{name}: {some}' for name, some in kinds.items())}."
+        kinds = {
+            name: ", ".join(f"{n} {kind}" for kind, n in counter.items()) for name, counter in counts.items()
+        }
+        return f"{title}. {'; '.join(f'{name}: {counter}' for name, counter in kinds.items())}."
 
-    return _by_kind(groups, kind_of, pens, ("questions", said), describe)
+    return _plot_by_kind(groups, classify, pens, ("questions", title), describe)
 
 
-def _measures(rows: Sequence[QuestionResult]) -> str:
+def _format_measures(rows: Sequence[QuestionResult]) -> str:
     scores: GradedScores = graded_scores(row.grade for row in rows)
-    told = {
+    measures = {
         "correct": scores.correct, "not attempted": scores.not_attempted, "incorrect": scores.incorrect,
         "correct given attempted": scores.correct_given_attempted, "F": scores.f1,
     }  # fmt: skip
-    return ", ".join(f"{name} {format_decimal(each.mean)}" for name, each in told.items())
+    return ", ".join(f"{name} {format_decimal(estimate.mean)}" for name, estimate in measures.items())
 
 
 # Tools that a run used, compared with those that people used for the same questions.
@@ -219,106 +230,110 @@ _NO_TOOLS = "no tools: these questions do not say which a person used"
 _CORRECT, _NOT = Pen("#009E73"), Pen("#D55E00", hatch="xxxx")
 
 
-def category_of(tool: str) -> str:
+def tool_category(tool: str) -> str:
     """Return the purpose of a tool: one of CATEGORIES, or "other"."""
     return next((name for name, words in CATEGORIES.items() if re.search(words, tool.lower())), OTHER)
 
 
-def tool_coverage(receipt: QuestionResult) -> float | None:
+def tool_coverage(result: QuestionResult) -> float | None:
     """Return the share of the tool kinds used by a person that the run used, 0 to 1.
 
     Returns None if the question lists no tools.
     """
-    wanted = {category_of(tool) for tool in receipt.human_tools}
-    used = {category_of(tool) for tool in receipt.tools}
-    return len(wanted & used) / len(wanted) if wanted else None
+    human_kinds = {tool_category(tool) for tool in result.human_tools}
+    run_kinds = {tool_category(tool) for tool in result.tools}
+    return len(human_kinds & run_kinds) / len(human_kinds) if human_kinds else None
 
 
-def tool_match(receipts: Iterable[QuestionResult]) -> Plot:
+def tool_match(results: Iterable[QuestionResult]) -> Plot:
     """Plot the share of a person's tool kinds that the run used, by level."""
-    rows = _listing(receipts)
+    rows = _results_with_tools(results)
     if not rows:
-        return nothing(_NO_TOOLS)
+        return empty_plot(_NO_TOOLS)
 
     def describe(counts: Mapping[str, Counter[str]]) -> str:
         kinds = ", ".join(f"{kind} {counts['all'][kind]}" for kind in COVERAGES)
         return f"Of the kinds of tools a person used, used were: {kinds}, of {len(rows)} questions."
 
     label = "questions, by how many of the kinds of tools a person used were used"
-    return _by_kind(levels_of(rows), _class, _pens(), (label,), describe)
+    return _plot_by_kind(results_by_level(rows), _coverage_class, _coverage_pens(), (label,), describe)
 
 
-def tool_choice_flow(receipts: Iterable[QuestionResult]) -> Plot:
+def tool_choice_flow(results: Iterable[QuestionResult]) -> Plot:
     """Draw a flow from the share of a person's tool kinds that were used to correct or not correct."""
-    rows = _listing(receipts)
+    rows = _results_with_tools(results)
     if not rows:
-        return nothing(_NO_TOOLS)
-    flows = Counter((_class(row), "correct" if row.correct else "not correct") for row in rows)
-    with plot_drawing(7.6, 3.8) as (figure, [axes]):
-        _flow(axes, flows, [kind for kind in COVERAGES if any(left == kind for left, _ in flows)])
-        told = "; ".join(
+        return empty_plot(_NO_TOOLS)
+    flows = Counter((_coverage_class(row), "correct" if row.correct else "not correct") for row in rows)
+    with new_figure(7.6, 3.8) as (figure, [axes]):
+        _draw_flow(axes, flows, [kind for kind in COVERAGES if any(left == kind for left, _ in flows)])
+        summary = "; ".join(
             f"{left}: {flows[left, 'correct']} correct, {flows[left, 'not correct']} not"
             for left in COVERAGES
         )
-        said = f"Whether the answer is correct, by how many of a person's kinds of tools were used. {told}."
+        heading = (
+            f"Whether the answer is correct, by how many of a person's kinds of tools were used. {summary}."
+        )
         numbers = [
             {"tools": left, "answer": right, "questions": n} for (left, right), n in sorted(flows.items())
         ]
-        return plot(figure, said, numbers)
+        return plot(figure, heading, numbers)
 
 
-def tools_in_questions(receipts: Iterable[QuestionResult]) -> Plot:
+def tool_usage(results: Iterable[QuestionResult]) -> Plot:
     """Draw a ring chart of the number of questions in which each tool was used.
 
     A tool counts once per question.
     """
-    counts = Counter(tool for receipt in receipts for tool in receipt.tools)
+    counts = Counter(tool for result in results for tool in result.tools)
     if not counts:
-        return nothing("no tool was used")
-    ordered, total = sorted(counts.items(), key=lambda each: (-each[1], each[0])), counts.total()
-    with plot_drawing(6.4, 3.6) as (figure, [axes]):
-        look = {"width": 0.4, "edgecolor": INK}
-        wedges, _ = axes.pie([n for _, n in ordered], startangle=90, counterclock=False, wedgeprops=look)
+        return empty_plot("no tool was used")
+    ordered, total = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])), counts.total()
+    with new_figure(6.4, 3.6) as (figure, [axes]):
+        style = {"width": 0.4, "edgecolor": INK}
+        wedges, _ = axes.pie([n for _, n in ordered], startangle=90, counterclock=False, wedgeprops=style)
         for number, (wedge, (tool, n)) in enumerate(zip(wedges, ordered, strict=True)):
             wedge.set(facecolor=bar_pen(number).colour, hatch=bar_pen(number).hatch)
             wedge.set_label(short_label(f"{tool}: {n} ({n / total:.0%})"))
         axes.text(0, 0, f"{total}\nuses", ha="center", va="center")
-        outside_legend(axes)
-        told = ", ".join(f"{tool} {n}" for tool, n in ordered)
+        place_legend_outside(axes)
+        summary = ", ".join(f"{tool} {n}" for tool, n in ordered)
         rows = [{"tool": tool, "questions": n} for tool, n in ordered]
-        return plot(figure, f"Questions in which each tool was used: {told}.", rows)
+        return plot(figure, f"Questions in which each tool was used: {summary}.", rows)
 
 
-def category_success(receipts: Iterable[QuestionResult]) -> Plot:
+def category_success(results: Iterable[QuestionResult]) -> Plot:
     """Plot how many questions were answered correctly, by the kinds of tools that people used.
 
     A question may have several kinds.
     """
-    rows = _listing(receipts)
+    rows = _results_with_tools(results)
     if not rows:
-        return nothing(_NO_TOOLS)
+        return empty_plot(_NO_TOOLS)
     kinds = Counter(
-        (kind, bool(row.correct)) for row in rows for kind in {category_of(tool) for tool in row.human_tools}
+        (kind, bool(row.correct))
+        for row in rows
+        for kind in {tool_category(tool) for tool in row.human_tools}
     )
-    asked = {kind: kinds[kind, True] + kinds[kind, False] for kind, _ in kinds}
-    names = sorted(asked, key=lambda kind: (-asked[kind], kind))
+    totals = {kind: kinds[kind, True] + kinds[kind, False] for kind, _ in kinds}
+    names = sorted(totals, key=lambda kind: (-totals[kind], kind))
     parts = {
-        said: [kinds[name, right] for name in names]
-        for said, right in (("correct", True), ("not correct", False))
+        outcome: [kinds[name, is_correct] for name in names]
+        for outcome, is_correct in (("correct", True), ("not correct", False))
     }
-    words = [f"{kinds[name, True]} of {asked[name]}" for name in names]
-    told = ", ".join(f"{name} {word}" for name, word in zip(names, words, strict=True))
+    labels = [f"{kinds[name, True]} of {totals[name]}" for name in names]
+    summary = ", ".join(f"{name} {word}" for name, word in zip(names, labels, strict=True))
     numbers = [
-        {"kind of tool": name, **{said: lengths[place] for said, lengths in parts.items()}}
+        {"kind of tool": name, **{outcome: lengths[place] for outcome, lengths in parts.items()}}
         for place, name in enumerate(names)
     ]
     return bar_plot(
         (7.6, 1.15, 0.42),
         parts,
         {"correct": _CORRECT, "not correct": _NOT},
-        bars=list(zip(names, words, strict=True)),
+        bars=list(zip(names, labels, strict=True)),
         labels=("questions",),
-        said=f"Correct answers by the kinds of tools a person used: {told}.",
+        description=f"Correct answers by the kinds of tools a person used: {summary}.",
         rows=numbers,
     )
 
@@ -326,45 +341,45 @@ def category_success(receipts: Iterable[QuestionResult]) -> Plot:
 # --- parts ---
 
 
-def _listing(receipts: Iterable[QuestionResult]) -> list[QuestionResult]:
-    return [receipt for receipt in receipts if receipt.human_tools]
+def _results_with_tools(results: Iterable[QuestionResult]) -> list[QuestionResult]:
+    return [result for result in results if result.human_tools]
 
 
-def _class(receipt: QuestionResult) -> str:
-    covered = tool_coverage(receipt) or 0.0
-    return next(name for name, least in COVERAGES.items() if covered >= least)
+def _coverage_class(result: QuestionResult) -> str:
+    coverage = tool_coverage(result) or 0.0
+    return next(name for name, least in COVERAGES.items() if coverage >= least)
 
 
-def _pens() -> dict[str, Pen]:
+def _coverage_pens() -> dict[str, Pen]:
     return {name: bar_pen(number) for number, name in enumerate(COVERAGES)}
 
 
-def _flow(axes: Any, flows: Mapping[tuple[str, str], int], lefts: Sequence[str]) -> None:
+def _draw_flow(axes: Any, flows: Mapping[tuple[str, str], int], lefts: Sequence[str]) -> None:
     """Draw bands from left to right, with widths proportional to their questions."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    total, rights, pens = sum(flows.values()), ("correct", "not correct"), _pens()
+    total, rights, pens = sum(flows.values()), ("correct", "not correct"), _coverage_pens()
     gap = 0.06 * total
-    begun = dict.fromkeys((*lefts, *rights), 0.0)
+    starts = dict.fromkeys((*lefts, *rights), 0.0)
     for names, column, side, x in ((lefts, 0, "right", -0.02), (rights, 1, "left", 1.02)):
-        place = 0.0
+        y_start = 0.0
         for name in names:
             size = sum(n for pair, n in flows.items() if pair[column] == name)
-            begun[name] = place
-            axes.text(x, place + size / 2, f"{name}: {size}", ha=side, va="center", fontsize=9)
-            place += size + gap
+            starts[name] = y_start
+            axes.text(x, y_start + size / 2, f"{name}: {size}", ha=side, va="center", fontsize=9)
+            y_start += size + gap
     codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3, Path.CLOSEPOLY]
     for left in lefts:
         for right in rights:
             if not (size := flows.get((left, right), 0)):
                 continue
-            a, b = begun[left], begun[right]
+            a, b = starts[left], starts[right]
             over = [(0, a), (0.5, a), (0.5, b), (1, b)]
             points = [*over, *((x, y + size) for x, y in reversed(over)), (0, a)]
             fill = pens[left].fill if right == "correct" else {**pens[left].fill, "alpha": 0.45}
             axes.add_patch(PathPatch(Path(points, codes), **fill))
-            begun[left], begun[right] = a + size, b + size
+            starts[left], starts[right] = a + size, b + size
     axes.set(xlim=(-0.45, 1.4), ylim=(total + gap * len(lefts), -gap))
     axes.set_axis_off()
 
@@ -376,9 +391,9 @@ PANELS: dict[str, _Panel] = {
     "US dollars": lambda calls, spent: spent.cost,
     "calls": lambda calls, spent: calls,
     "seconds": lambda calls, spent: spent.seconds,
-    "US dollars a million tokens": lambda calls, spent: _rate(1e6 * spent.cost, _tokens(spent)),
+    "US dollars a million tokens": lambda calls, spent: _rate(1e6 * spent.cost, _total_tokens(spent)),
     "US dollars a thousand seconds": lambda calls, spent: _rate(1e3 * spent.cost, spent.seconds),
-    "tokens a second": lambda calls, spent: _rate(_tokens(spent), spent.seconds),
+    "tokens a second": lambda calls, spent: _rate(_total_tokens(spent), spent.seconds),
 }
 
 
@@ -389,30 +404,30 @@ def role_costs(ledger: Ledger) -> Plot:
     """
     roles = ledger.by_role()
     if not roles:
-        return nothing("no model was asked, so nothing was spent")
+        return empty_plot("no model was asked, so nothing was spent")
     names = sorted(roles, key=lambda role: (-roles[role][0], role))
-    with plot_drawing(12.5, 2 * (1.1 + 0.3 * len(names)), rows=2, columns=3) as (figure, panels):
+    with new_figure(12.5, 2 * (1.1 + 0.3 * len(names)), rows=2, columns=3) as (figure, panels):
         for number, (panel, (title, amount)) in enumerate(zip(panels, PANELS.items(), strict=True)):
             values = [amount(*roles[name]) for name in names]
             panel.barh(range(len(names)), values, height=0.62, **Pen("#56B4E9").fill)
             for value, dashes in ((min(values), ":"), (fmean(values), "--"), (max(values), ":")):
                 panel.axvline(value, color=MUTED, linewidth=0.9, linestyle=dashes)
             for place, value in enumerate(values):
-                annotate(panel, compact(value), (value, place), (3, 0), va="center", fontsize=8)
+                annotate(panel, format_compact(value), (value, place), (3, 0), va="center", fontsize=8)
             panel.set(xlim=(0, 1.25 * max(values) or 1), ylim=(len(names) - 0.4, -0.6))
-            total = compact(amount(len(ledger.entries), ledger.total))
+            total = format_compact(amount(len(ledger.entries), ledger.total))
             panel.set_title(f"{title}: {total} in all", fontsize=10)
             labels = map(short_label, names) if number % 3 == 0 else [""] * len(names)
             panel.set_yticks(range(len(names)), list(labels))
             panel.grid(axis="y", visible=False)
-        told = f"{len(ledger.entries):,} calls, {_tokens(ledger.total):,} tokens, {compact(ledger.total.seconds)} seconds"
+        totals = f"{len(ledger.entries):,} calls, {_total_tokens(ledger.total):,} tokens, {format_compact(ledger.total.seconds)} seconds"
         rows: list[dict[str, Json]] = [
             {"role": name, **{title: of(*roles[name]) for title, of in PANELS.items()}} for name in names
         ]
-        return plot(figure, f"Costs by role: {told}, {compact(ledger.total.cost)} US dollars.", rows)
+        return plot(figure, f"Costs by role: {totals}, {format_compact(ledger.total.cost)} US dollars.", rows)
 
 
-def _tokens(spent: Usage) -> int:
+def _total_tokens(spent: Usage) -> int:
     return spent.prompt_tokens + spent.completion_tokens
 
 
@@ -422,13 +437,13 @@ def _rate(amount: float, of: float) -> float:
 
 TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionResult], Ledger], Plot]] = {
     "success": lambda receipts, _: success_by_level(receipts),
-    "all_stats": lambda receipts, _: ends_by_level(receipts),
+    "all_stats": lambda receipts, _: outcomes_by_level(receipts),
     "steps_distribution": lambda receipts, _: steps_of_people(receipts),
     "graded_success": lambda receipts, _: graded_success(receipts),
-    "graded_all_stats": lambda receipts, _: graded_ends(receipts),
+    "graded_all_stats": lambda receipts, _: graded_outcomes(receipts),
     "tool_match": lambda receipts, _: tool_match(receipts),
     "tool_choice_analysis": lambda receipts, _: tool_choice_flow(receipts),
-    "tool_usage_count": lambda receipts, _: tools_in_questions(receipts),
+    "tool_usage_count": lambda receipts, _: tool_usage(receipts),
     "tool_category_success": lambda receipts, _: category_success(receipts),
     "cost_summary": lambda _, ledger: role_costs(ledger),
 }
@@ -439,44 +454,38 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
 
     Raises BadInput if the folder has no results.
     """
-    receipts = list(read_results(folder / RESULTS_FILE).values())
-    if not receipts:
+    results = list(read_results(folder / RESULTS_FILE).values())
+    if not results:
         raise BadInput(
-            f"there are no receipts of questions in {folder}: name the folder of a run, as its --folder was"
+            f"there are no question results in {folder}: name the folder of a run, as its --folder was"
         )
-    ledger, place = build_ledger(load_traces(folder)), folder / "plots"
+    ledger, plots_folder = build_ledger(load_traces(folder)), folder / "plots"
     for name, draw in TEN_PLOTS.items():
-        drawn = draw(receipts, ledger)
-        told = {"plot": name, "told": drawn.alt, "numbers": list(drawn.numbers)}
+        plot_drawn = draw(results, ledger)
+        content = {"plot": name, "told": plot_drawn.alt, "numbers": list(plot_drawn.numbers)}
         write_whole(
-            place / f"{name}.json",
-            json.dumps(told, indent=1, ensure_ascii=False) + "\n",
+            plots_folder / f"{name}.json",
+            json.dumps(content, indent=1, ensure_ascii=False) + "\n",
             "the numbers of the plot",
         )
-        yield drawn.save(place / f"{name}.{kind}"), drawn
+        yield plot_drawn.save(plots_folder / f"{name}.{kind}"), plot_drawn
 
 
-def _by_kind(
+def _plot_by_kind(
     groups: Mapping[str, Sequence[QuestionResult]],
-    kind_of: Callable[[QuestionResult], str],
+    classify: Callable[[QuestionResult], str],
     pens: Mapping[str, Pen],
     labels: Sequence[str],
-    said: Callable[[Mapping[str, Counter[str]]], str],
+    describe: Callable[[Mapping[str, Counter[str]]], str],
 ) -> Plot:
     """Plot how many questions of each group are of each kind."""
-    counts = {name: Counter(map(kind_of, rows)) for name, rows in groups.items()}
+    counts = {name: Counter(map(classify, rows)) for name, rows in groups.items()}
     parts = {kind: [counts[name][kind] for name in groups] for kind in pens}
     rows = [
-        {"group": name, "questions": len(some), **{kind: counts[name][kind] for kind in pens}}
-        for name, some in groups.items()
+        {"group": name, "questions": len(group), **{kind: counts[name][kind] for kind in pens}}
+        for name, group in groups.items()
     ]
-    bars = [(name, str(len(some))) for name, some in groups.items()]
+    bars = [(name, str(len(group))) for name, group in groups.items()]
     return bar_plot(
-        (8.0, 1.15, 0.42),
-        parts,
-        pens,
-        bars=bars,
-        labels=labels,
-        said=said(counts),
-        rows=rows,
+        (8.0, 1.15, 0.42), parts, pens, bars=bars, labels=labels, description=describe(counts), rows=rows
     )

@@ -23,29 +23,29 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import BANDS, STEPS, Pair, Thresholds, per_band
 from kgot_lab.types import Edge, Query
 from kgot_lab.viz.plots.figure import (
-    BASELINE_COLOUR,
-    BEST,
+    BASELINE_PEN,
+    BEST_PEN,
     FAINT,
     INK,
     MUTED,
     Pen,
     Plot,
     annotate,
-    diagonal,
+    draw_diagonal,
+    empty_plot,
     line_pen,
-    nothing,
-    outside_legend,
+    new_figure,
+    place_legend_outside,
     plot,
-    plot_drawing,
     short_label,
 )
 
-_DEEPEST = 20
-_MOST_SYSTEMS = 10  # maximum systems that a reader can distinguish in a plot
-_FEW = 3  # maximum systems of which each has a band
-CONTROL = "control"  # prefix of the names of negative controls
-FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
-WON, LOST = "#009E73", "#D55E00"
+_MAX_K = 20
+_MAX_SYSTEMS = 10  # maximum systems that a reader can distinguish in a plot
+_MAX_BANDS = 3  # maximum systems of which each has a band
+CONTROL_PREFIX = "control"  # prefix of the names of negative controls
+SHARE_TICKS = (0, 0.2, 0.4, 0.6, 0.8, 1)
+WIN_COLOUR, LOSS_COLOUR = "#009E73", "#D55E00"
 
 
 def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
@@ -54,35 +54,41 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
     The baseline and its rival have a band, their 95 % interval. With three systems or fewer each has a band.
     The numbers have the interval of every system. Raises UnknownName if the report lacks a system.
     """
-    names = _known(report, systems) or shown_systems(report)
-    depth = min(_DEEPEST, *(run.kept for run in report.runs))
+    names = _checked_systems(report, systems) or shown_systems(report)
+    depth = min(_MAX_K, *(run.kept for run in report.runs))
     ks = list(range(1, depth + 1))
-    reached = _reached([run for run in report.runs if run.system in names], report, ks)
-    with plot_drawing(8.4, 4.6) as (figure, [axes]):
-        for number, (name, points) in enumerate(reached.items()):
-            marked = name in (report.plan.baseline, rival(report))
-            pen = _pen(name, report, list(reached))
-            every = {"markevery": (number % 4, 4), "linewidth": 2.2 if marked else 1.2, "zorder": 2 + marked}
-            axes.plot(ks, [point.mean for point in points], label=_label(name, report), **pen.line, **every)
-            if marked or len(reached) <= _FEW:
+    recall_by_system = _recall_by_k([run for run in report.runs if run.system in names], report, ks)
+    with new_figure(8.4, 4.6) as (figure, [axes]):
+        for number, (name, points) in enumerate(recall_by_system.items()):
+            is_highlighted = name in (report.plan.baseline, challenger(report))
+            pen = _system_pen(name, report, list(recall_by_system))
+            style = {
+                "markevery": (number % 4, 4),
+                "linewidth": 2.2 if is_highlighted else 1.2,
+                "zorder": 2 + is_highlighted,
+            }
+            axes.plot(
+                ks, [point.mean for point in points], label=_system_label(name, report), **pen.line, **style
+            )
+            if is_highlighted or len(recall_by_system) <= _MAX_BANDS:
                 low, high = [point.low for point in points], [point.high for point in points]
                 axes.fill_between(ks, low, high, color=pen.colour, alpha=0.14, linewidth=0)
                 axes.plot(ks, low, ks, high, color=pen.colour, linestyle=pen.dashes, linewidth=0.5)
         axes.set(xlabel="k", ylabel="recall@k", xlim=(1, depth), xticks=[1, *range(5, depth + 1, 5)])
-        outside_legend(axes)
+        place_legend_outside(axes)
         rows = [
             {
                 "system": name,
                 "k": k,
-                "recall": each.mean,
-                "low": each.low,
-                "high": each.high,
-                "questions": each.n,
+                "recall": estimate.mean,
+                "low": estimate.low,
+                "high": estimate.high,
+                "questions": estimate.n,
             }
-            for name, points in reached.items()
-            for k, each in zip(ks, points, strict=True)
+            for name, points in recall_by_system.items()
+            for k, estimate in zip(ks, points, strict=True)
         ]
-        return plot(figure, _format_recall(report, reached, depth), rows)
+        return plot(figure, _format_recall(report, recall_by_system, depth), rows)
 
 
 def scatter(report: Report, first: str = "", second: str = "", *, measure: str = "") -> Plot:
@@ -92,31 +98,42 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
     `measure` is one of the report, by default its primary one. Raises UnknownName if a system or the measure
     is unknown.
     """
-    first, second = first or report.plan.baseline, second or rival(report)
+    first, second = first or report.plan.baseline, second or challenger(report)
     measure = measure or report.plan.primary
-    ours, theirs = (report.scores[name].per_query(measure) for name in _known(report, (first, second)))
-    pairs = Counter((round(ours[query], 4), round(theirs[query], 4)) for query in ours)
-    wins, ties, losses = wins_ties_losses([theirs[query] - ours[query] for query in ours])
+    first_values, second_values = (
+        report.scores[name].per_query(measure) for name in _checked_systems(report, (first, second))
+    )
+    pairs = Counter((round(first_values[query], 4), round(second_values[query], 4)) for query in first_values)
+    wins, ties, losses = wins_ties_losses(
+        [second_values[query] - first_values[query] for query in first_values]
+    )
     # a fine-grained measure has many pairs: then only the size shows the count
-    most, few = (max(pairs.values()), len(pairs) <= 25)
-    with plot_drawing(5.2, 5.2) as (figure, [axes]):
-        diagonal(axes)
+    largest, has_few_values = (max(pairs.values()), len(pairs) <= 25)
+    with new_figure(5.2, 5.2) as (figure, [axes]):
+        draw_diagonal(axes)
         # small marks are drawn over large ones
         for (x, y), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0])):
-            colour = WON if y > x else LOST if y < x else FAINT
-            size = 160 + 900 * count / most if few else max(9, min(36, 1000 / most) * count)
+            colour = WIN_COLOUR if y > x else LOSS_COLOUR if y < x else FAINT
+            size = 160 + 900 * count / largest if has_few_values else max(9, min(36, 1000 / largest) * count)
             axes.scatter([x], [y], s=size, color=colour, alpha=0.55, edgecolor=INK, linewidths=0.5, zorder=2)
-            if few:
+            if has_few_values:
                 axes.text(x, y, str(count), ha="center", va="center", fontsize=9, zorder=3)
-        axes.set(xlim=(-0.16, 1.16), ylim=(-0.16, 1.24), aspect="equal", xticks=FIFTHS, yticks=FIFTHS)
-        axes.set(xlabel=f"{measure}, {_label(first, report)}", ylabel=f"{measure}, {_label(second, report)}")
+        axes.set(
+            xlim=(-0.16, 1.16), ylim=(-0.16, 1.24), aspect="equal", xticks=SHARE_TICKS, yticks=SHARE_TICKS
+        )
+        axes.set(
+            xlabel=f"{measure}, {_system_label(first, report)}",
+            ylabel=f"{measure}, {_system_label(second, report)}",
+        )
         axes.text(-0.12, 1.2, f"{short_label(second)} better: {wins}", fontsize=9, va="top")
         axes.text(1.12, -0.12, f"{short_label(first)} better: {losses}", fontsize=9, ha="right")
-        sizes = "" if few else "; the area of a mark counts questions"
-        axes.set_title(f"{ties} of {len(ours)} questions the same{sizes}", fontsize=9, color=MUTED)
-        said = f"Questions of {report.dataset.name} by {measure}, {first} across and {second} up: {second} is better in {wins}, "
+        sizes = "" if has_few_values else "; the area of a mark counts questions"
+        axes.set_title(f"{ties} of {len(first_values)} questions the same{sizes}", fontsize=9, color=MUTED)
+        text = f"Questions of {report.dataset.name} by {measure}, {first} across and {second} up: {second} is better in {wins}, "
         rows = [{"across": x, "up": y, "questions": count} for (x, y), count in sorted(pairs.items())]
-        return plot(figure, f"{said}{first} in {losses}, and {ties} of {len(ours)} are the same.", rows)
+        return plot(
+            figure, f"{text}{first} in {losses}, and {ties} of {len(first_values)} are the same.", rows
+        )
 
 
 def pace(report: Report) -> Plot:
@@ -126,35 +143,35 @@ def pace(report: Report) -> Plot:
     """
     timed = [run for run in report.runs if math.isfinite(run.latency.median) and run.latency.median > 0]
     if not timed:
-        return nothing(f"no run of the report on {report.dataset.name} holds times")
-    named = shown_systems(report)
-    order = {name: number for number, name in enumerate(named)}
-    with plot_drawing(8.4, 4.6) as (figure, [axes]):
-        for run in sorted(timed, key=lambda run: order.get(run.system, len(named))):
+        return empty_plot(f"no run of the report on {report.dataset.name} holds times")
+    shown = shown_systems(report)
+    order = {name: number for number, name in enumerate(shown)}
+    with new_figure(8.4, 4.6) as (figure, [axes]):
+        for run in sorted(timed, key=lambda run: order.get(run.system, len(shown))):
             row, x = report.row(run.system), [1000 * run.latency.median]
-            if run.system not in named:
+            if run.system not in shown:
                 axes.plot(x, [row.mean], "o", markersize=4, color=FAINT, zorder=1)
                 continue
-            pen, label = _pen(run.system, report, named), _label(run.system, report)
-            look: dict[str, Any] = {
+            pen, label = _system_pen(run.system, report, shown), _system_label(run.system, report)
+            style: dict[str, Any] = {
                 "color": pen.colour,
                 "fmt": pen.marker,
                 "markersize": 13 if pen.marker == "*" else 7,
             }
-            look |= {"markeredgecolor": INK, "markeredgewidth": 0.5, "elinewidth": 0.8, "capsize": 2}
-            far = [[row.mean - row.low], [row.high - row.mean]]
-            axes.errorbar(x, [row.mean], yerr=far, label=label, **look)
+            style |= {"markeredgecolor": INK, "markeredgewidth": 0.5, "elinewidth": 0.8, "capsize": 2}
+            error_bar = [[row.mean - row.low], [row.high - row.mean]]
+            axes.errorbar(x, [row.mean], yerr=error_bar, label=label, **style)
         axes.set(xscale="log", xlabel="median milliseconds of a query")
         axes.set_ylabel(f"{report.plan.primary}, 95 % interval")
         axes.xaxis.set_major_locator(axes.xaxis.get_major_locator().__class__(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(lambda milliseconds, _: f"{milliseconds:g}")
         axes.xaxis.set_minor_formatter(lambda *_: "")
         axes.margins(x=0.08)
-        outside_legend(axes)
-        return plot(figure, _format_times(report, timed), [_timed(run, report) for run in timed])
+        place_legend_outside(axes)
+        return plot(figure, _format_times(report, timed), [_timing_row(run, report) for run in timed])
 
 
-def rival(report: Report) -> str:
+def challenger(report: Report) -> str:
     """Return the system that the plan expected to be best, or else the best other than the baseline.
 
     If the baseline is the only system, it is returned.
@@ -171,18 +188,18 @@ def shown_systems(report: Report) -> list[str]:
     If there are many, these are the baseline, its rival, and the best others that are not controls.
     """
     systems = [run.system for run in report.runs]
-    if len(systems) <= _MOST_SYSTEMS:
+    if len(systems) <= _MAX_SYSTEMS:
         return systems
-    first = [report.plan.baseline, rival(report)]
-    best = [system for system in systems if system not in first and not system.startswith(CONTROL)]
-    kept = {*first, *best[: _MOST_SYSTEMS - len(first)]}
-    return [system for system in systems if system in kept]
+    first = [report.plan.baseline, challenger(report)]
+    best = [system for system in systems if system not in first and not system.startswith(CONTROL_PREFIX)]
+    shown = {*first, *best[: _MAX_SYSTEMS - len(first)]}
+    return [system for system in systems if system in shown]
 
 
 # --- parts ---
 
 
-def _known(report: Report, systems: Sequence[str]) -> list[str]:
+def _checked_systems(report: Report, systems: Sequence[str]) -> list[str]:
     """Return the names after checking that the report has each.
 
     Raises UnknownName if one is missing.
@@ -193,56 +210,59 @@ def _known(report: Report, systems: Sequence[str]) -> list[str]:
     return list(systems)
 
 
-def _reached(runs: Sequence[Run], report: Report, ks: Sequence[int]) -> dict[str, list[Estimate]]:
+def _recall_by_k(runs: Sequence[Run], report: Report, ks: Sequence[int]) -> dict[str, list[Estimate]]:
     """Return mean recall and its interval at each k for each run, all on the same bootstrap samples."""
     qrels = {query.id: report.dataset.qrels[query.id] for query in report.dataset.queries}
     scores = [score(run, qrels, [f"recall@{k}" for k in ks]) for run in runs]
-    values = [list(by_query.values()) for own in scores for by_query in own.values.values()]
-    found = intervals(np.array(values), rounds=report.plan.rounds, seed=report.plan.seed)
-    return {run.system: found[number * len(ks) : (number + 1) * len(ks)] for number, run in enumerate(runs)}
+    values = [list(by_query.values()) for run_scores in scores for by_query in run_scores.values.values()]
+    estimates = intervals(np.array(values), rounds=report.plan.rounds, seed=report.plan.seed)
+    return {
+        run.system: estimates[number * len(ks) : (number + 1) * len(ks)] for number, run in enumerate(runs)
+    }
 
 
-def _pen(name: str, report: Report, drawn: Sequence[str]) -> Pen:
-    special = {rival(report): BEST, report.plan.baseline: BASELINE_COLOUR}
+def _system_pen(name: str, report: Report, drawn: Sequence[str]) -> Pen:
+    special = {challenger(report): BEST_PEN, report.plan.baseline: BASELINE_PEN}
     return special.get(name) or line_pen([system for system in drawn if system not in special].index(name))
 
 
-def _label(name: str, report: Report) -> str:
+def _system_label(name: str, report: Report) -> str:
     roles = {"baseline": report.plan.baseline, "expected": report.plan.expected}
     return short_label(name) + "".join(f" ({role})" for role, system in roles.items() if system == name)
 
 
-def _format_recall(report: Report, reached: dict[str, list[Estimate]], depth: int) -> str:
+def _format_recall(report: Report, recall_by_system: dict[str, list[Estimate]], depth: int) -> str:
     at = min(5, depth)
-    order = sorted(reached, key=lambda name: (-reached[name][at - 1].mean, name))
-    means = ", ".join(f"{name} {format_decimal(reached[name][at - 1].mean)}" for name in order)
-    lines = f"{len(reached)} system" + "s" * (len(reached) != 1)
-    return f"Recall at k from 1 to {depth} for {lines} on {report.dataset.name}. At {at}: {means}."
+    order = sorted(recall_by_system, key=lambda name: (-recall_by_system[name][at - 1].mean, name))
+    means = ", ".join(f"{name} {format_decimal(recall_by_system[name][at - 1].mean)}" for name in order)
+    systems = f"{len(recall_by_system)} system" + "s" * (len(recall_by_system) != 1)
+    return f"Recall at k from 1 to {depth} for {systems} on {report.dataset.name}. At {at}: {means}."
 
 
 def _format_times(report: Report, timed: Sequence[Run]) -> str:
     fastest = min(timed, key=lambda run: (run.latency.median, run.system))
     best = max(timed, key=lambda run: report.row(run.system).mean)
-    said = f"Median time of a query against {report.plan.primary} for {len(timed)} of {len(report.runs)} systems on {report.dataset.name}."
-    return f"{said} Fastest: {_at(fastest, report)}. Best: {_at(best, report)}."
+    systems = f"{len(timed)} of {len(report.runs)} systems on {report.dataset.name}"
+    description = f"Median time of a query against {report.plan.primary} for {systems}."
+    return f"{description} Fastest: {_format_point(fastest, report)}. Best: {_format_point(best, report)}."
 
 
-def _at(run: Run, report: Report) -> str:
+def _format_point(run: Run, report: Report) -> str:
     return f"{run.system}, {1000 * run.latency.median:.3g} ms, {format_decimal(report.row(run.system).mean)}"
 
 
-def _timed(run: Run, report: Report) -> dict[str, Any]:
+def _timing_row(run: Run, report: Report) -> dict[str, Any]:
     row, times = report.row(run.system), run.latency
-    told = {"system": run.system, "ms": 1000 * times.median, "ms 95 %": 1000 * times.p95}
-    return told | {report.plan.primary: row.mean, "low": row.low, "high": row.high}
+    times_row = {"system": run.system, "ms": 1000 * times.median, "ms 95 %": 1000 * times.p95}
+    return times_row | {report.plan.primary: row.mean, "low": row.low, "high": row.high}
 
 
 # Comparison of systems on several data sets and in the cells of a design, and of the ranks of gold passages
 # by two retrievers.
 
-_ALL, _LOCKED = "#0072B2", "#D55E00"
-_GUIDE = {"color": "#888888", "linewidth": 0.8, "linestyle": BASELINE_COLOUR.dashes}
-FIRST = 5  # typical number of passages in a prompt
+_ALL_COLOUR, _TEST_COLOUR = "#0072B2", "#D55E00"
+_GUIDE_STYLE = {"color": "#888888", "linewidth": 0.8, "linestyle": BASELINE_PEN.dashes}
+PROMPT_PASSAGES = 5  # typical number of passages in a prompt
 
 
 def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
@@ -253,36 +273,38 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
     """
     if not reports:
         raise BadInput("there is no report to draw; give one or more by name")
-    places, rows = list(range(len(systems)))[::-1], []
-    with plot_drawing(9.5, 1 + 0.28 * len(systems), columns=len(reports)) as (figure, panels):
+    positions, rows = list(range(len(systems)))[::-1], []
+    with new_figure(9.5, 1 + 0.28 * len(systems), columns=len(reports)) as (figure, panels):
         for axes, (name, report) in zip(panels, reports.items(), strict=True):
             found = [report.row(system) for system in systems]
-            far = [[row.mean - row.low for row in found], [row.high - row.mean for row in found]]
-            look = {"fmt": "o", "color": _ALL, "markersize": 5, "capsize": 2, "label": "all"}
-            axes.errorbar([row.mean for row in found], places, xerr=far, **look)
+            errors = [[row.mean - row.low for row in found], [row.high - row.mean for row in found]]
+            style = {"fmt": "o", "color": _ALL_COLOUR, "markersize": 5, "capsize": 2, "label": "all"}
+            axes.errorbar([row.mean for row in found], positions, xerr=errors, **style)
             split = (
                 [report.row(system, part="locked").mean for system in systems]
                 if "locked" in report.parts
                 else []
             )
             if split:
-                axes.plot(split, places, "D", color=_LOCKED, markersize=4, fillstyle="none", label="locked")
-            axes.axvline(report.row(report.plan.baseline).mean, **_GUIDE)
-            axes.set(title=name, xlabel=report.plan.primary, yticks=places)
+                axes.plot(
+                    split, positions, "D", color=_TEST_COLOUR, markersize=4, fillstyle="none", label="locked"
+                )
+            axes.axvline(report.row(report.plan.baseline).mean, **_GUIDE_STYLE)
+            axes.set(title=name, xlabel=report.plan.primary, yticks=positions)
             axes.set_yticklabels(map(short_label, systems) if axes is panels[0] else [""] * len(systems))
             for row, locked in zip_longest(found, split):
-                told = {
+                values = {
                     "data": name,
                     "system": row.system,
                     "mean": row.mean,
                     "low": row.low,
                     "high": row.high,
                 }
-                rows.append(told | ({"locked": locked} if split else {}))
+                rows.append(values | ({"locked": locked} if split else {}))
         panels[0].legend(loc="best", frameon=False)
         measures = ", ".join(dict.fromkeys(report.plan.primary for report in reports.values()))
-        said = f"{measures} of {len(systems)} systems on {', '.join(reports)}, with 95 % intervals."
-        return plot(figure, said, rows)
+        description = f"{measures} of {len(systems)} systems on {', '.join(reports)}, with 95 % intervals."
+        return plot(figure, description, rows)
 
 
 def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.25) -> Plot:
@@ -295,20 +317,20 @@ def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.
         raise BadInput(
             "the shares of each system are by cell, for one system or more, and the cells of all are the same"
         )
-    with plot_drawing(8.4, 4) as (figure, [axes]):
+    with new_figure(8.4, 4) as (figure, [axes]):
         for number, (system, row) in enumerate(shares.items()):
             axes.plot(
                 range(len(cells)), list(row.values()), label=short_label(system), **line_pen(number).line
             )
-        axes.axhline(chance, **_GUIDE)
+        axes.axhline(chance, **_GUIDE_STYLE)
         axes.set(ylabel="share of right answers", ylim=(-0.04, 1.04), xticks=range(len(cells)))
         axes.set_xticklabels(cells)
-        outside_legend(axes)
+        place_legend_outside(axes)
         rows = [
             {"system": name} | {cell: round(row[cell], 3) for cell in cells} for name, row in shares.items()
         ]
-        said = f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}."
-        return plot(figure, said, rows)
+        text = f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}."
+        return plot(figure, text, rows)
 
 
 def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
@@ -320,24 +342,26 @@ def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
     last = len(data.documents)
     dots: Counter[tuple[int, int]] = Counter()
     for query in data.queries:
-        dots.update(zip(_ranks(across, query, data, last), _ranks(up, query, data, last), strict=True))
-    with plot_drawing(5.6, 5) as (figure, [axes]):
-        places = sorted(dots)
-        sizes = [25 * dots[place] for place in places]
-        axes.scatter(*zip(*places, strict=True), s=sizes, color=_ALL, alpha=0.6, linewidths=0)
+        dots.update(
+            zip(_gold_ranks(across, query, data, last), _gold_ranks(up, query, data, last), strict=True)
+        )
+    with new_figure(5.6, 5) as (figure, [axes]):
+        points = sorted(dots)
+        sizes = [25 * dots[point] for point in points]
+        axes.scatter(*zip(*points, strict=True), s=sizes, color=_ALL_COLOUR, alpha=0.6, linewidths=0)
         axes.set(xscale="log", yscale="log", xlabel=f"rank by {across.name}", ylabel=f"rank by {up.name}")
-        axes.axvline(FIRST + 0.5, color=_LOCKED)
-        axes.axhline(FIRST + 0.5, color=_LOCKED)
+        axes.axvline(PROMPT_PASSAGES + 0.5, color=_TEST_COLOUR)
+        axes.axhline(PROMPT_PASSAGES + 0.5, color=_TEST_COLOUR)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter("{x:g}")
-        rows = [{"across": x, "up": y, "passages": dots[x, y]} for x, y in places]
-        said = f"Rank of each gold passage of {data.name} by {across.name} across and by {up.name} up: {dots.total()} passages."
-        return plot(figure, said, rows)
+        rows = [{"across": x, "up": y, "passages": dots[x, y]} for x, y in points]
+        description = f"Rank of each gold passage of {data.name} by {across.name} across and by {up.name} up: {dots.total()} passages."
+        return plot(figure, description, rows)
 
 
-def _ranks(lane: Stage, query: Query, data: Dataset, last: int) -> list[int]:
-    place = {id: rank for rank, id in enumerate(lane.search(query).ids, start=1)}
-    return [place.get(id, last) for id in data.qrels[query.id]]
+def _gold_ranks(retriever: Stage, query: Query, data: Dataset, last: int) -> list[int]:
+    rank_by_id = {id: rank for rank, id in enumerate(retriever.search(query).ids, start=1)}
+    return [rank_by_id.get(id, last) for id in data.qrels[query.id]]
 
 
 # Similarity of pairs of texts against that of their skeletons, with the bands of the difference (delta).
@@ -345,17 +369,17 @@ def _ranks(lane: Stage, query: Query, data: Dataset, last: int) -> list[int]:
 _Pairs: TypeAlias = Iterable[Pair] | Iterable[Edge]
 Corner: TypeAlias = NDArray[np.float64]
 
-PENS = {
+BAND_PENS = {
     "negative": Pen("#D55E00", "v"),
     "low": Pen("#E69F00", "s"),
     "middle": Pen("#56B4E9", "D"),
     "high": Pen("#0072B2", "o"),
 }
-SPANS = {"negative": "delta < 0", "low": "0 to .05", "middle": ".05 to .15", "high": ".15 or more"}
-_MOST_PAIRS = 400  # maximum pairs drawn individually; with more, those in a cell share a mark
-CELLS = 26  # cells per axis
+BAND_RANGES = {"negative": "delta < 0", "low": "0 to .05", "middle": ".05 to .15", "high": ".15 or more"}
+_MAX_SINGLE_MARKS = 400  # maximum pairs drawn individually; with more, those in a cell share a mark
+GRID_CELLS = 26  # cells per axis
 # areas of a mark in square points: minimum, maximum, number of steps, and that of single pairs
-SMALLEST, _LARGEST, _SIZES, ALONE = (14.0, 150.0, 12, 26.0)
+MIN_SIZE, _MAX_SIZE, _SIZE_STEPS, SINGLE_SIZE = (14.0, 150.0, 12, 26.0)
 
 
 class _Mark(NamedTuple):
@@ -375,27 +399,29 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
     pairs are hollow. `thresholds` draws what an edge needs. If there are more than 400 pairs, nearby ones
     share a mark with an area by their number. Raises BadInput if a pair has no similarities.
     """
-    points = [_point(pair) for pair in pairs]
+    points = [_checked_pair(pair) for pair in pairs]
     if not points:
-        return nothing("there are no pairs to draw")
+        return empty_plot("there are no pairs to draw")
     counts, vetoed = per_band(pair.band for pair, _ in points), sum(veto for _, veto in points)
-    low, high = _frame(points)
-    marks = _marks(points, (high - low) / CELLS if len(points) > _MOST_PAIRS else None)
-    with plot_drawing(8.2, 5) as (figure, [axes]):
+    low, high = _frame_corners(points)
+    marks = _make_marks(points, (high - low) / GRID_CELLS if len(points) > _MAX_SINGLE_MARKS else None)
+    with new_figure(8.2, 5) as (figure, [axes]):
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         axes.set(xlabel="similarity of the texts", ylabel="similarity of the skeletons")
-        _lines(axes, low, high)
+        _draw_band_lines(axes, low, high)
         if thresholds is not None:
-            _needed(axes, thresholds, low[0], high[0])
-        most = max(mark.pairs for mark in marks)
+            _draw_threshold_region(axes, thresholds, low[0], high[0])
+        largest = max(mark.pairs for mark in marks)
         for name in reversed(BANDS):
-            _drawn(axes, [mark for mark in marks if mark.band == name], PENS[name], most)
-            label = f"{name} ({SPANS[name]}): {counts[name]:,}"
-            axes.scatter([], [], s=36, label=label, **_ink(PENS[name], hollow=False))
+            _draw_marks(axes, [mark for mark in marks if mark.band == name], BAND_PENS[name], largest)
+            label = f"{name} ({BAND_RANGES[name]}): {counts[name]:,}"
+            axes.scatter([], [], s=36, label=label, **_mark_style(BAND_PENS[name], hollow=False))
         if vetoed:
-            axes.scatter([], [], s=36, label=f"hollow: vetoed, {vetoed:,}", **_ink(Pen(MUTED), hollow=True))
-        outside_legend(axes, gap=0.06)
-        if len(points) > _MOST_PAIRS:
+            axes.scatter(
+                [], [], s=36, label=f"hollow: vetoed, {vetoed:,}", **_mark_style(Pen(MUTED), hollow=True)
+            )
+        place_legend_outside(axes, gap=0.06)
+        if len(points) > _MAX_SINGLE_MARKS:
             axes.get_legend().set_title("the area of a mark counts pairs", {"size": 9})
         return plot(figure, _format_bands(points, counts, vetoed), [mark._asdict() for mark in marks])
 
@@ -403,7 +429,7 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
 # --- parts ---
 
 
-def _point(pair: Pair | Edge) -> tuple[Pair, bool]:
+def _checked_pair(pair: Pair | Edge) -> tuple[Pair, bool]:
     """Return a pair with its similarities, and whether a verifier refused it.
 
     Raises BadInput if the similarities are missing or not finite.
@@ -413,75 +439,75 @@ def _point(pair: Pair | Edge) -> tuple[Pair, bool]:
     try:
         raw, skeleton = (float(pair.properties[name]) for name in ("raw", "skeleton"))
     except (AttributeError, KeyError, TypeError, ValueError):
-        said = f"{type(pair).__name__}"
+        type_name = f"{type(pair).__name__}"
         raise BadInput(
-            f"the plot of bands needs pairs, or edges that say raw and skeleton as delta edges do; this {said} does not"
+            f"the plot of bands needs pairs, or edges that say raw and skeleton as delta edges do; this {type_name} does not"
         ) from None
     if not (math.isfinite(raw) and math.isfinite(skeleton)):
         raise BadInput(f"the similarities of {pair.source} and {pair.target} are not finite numbers")
     return Pair(pair.source, pair.target, raw, skeleton), bool(pair.properties.get("veto"))
 
 
-def _frame(points: Sequence[tuple[Pair, bool]]) -> tuple[Corner, Corner]:
+def _frame_corners(points: Sequence[tuple[Pair, bool]]) -> tuple[Corner, Corner]:
     """Return the corners of a frame around the points, with a margin."""
-    places = np.array([(pair.raw, pair.skeleton) for pair, _ in points])
-    return places.min(axis=0) - 0.04, np.minimum(places.max(axis=0) + 0.04, 1.02)
+    coordinates = np.array([(pair.raw, pair.skeleton) for pair, _ in points])
+    return coordinates.min(axis=0) - 0.04, np.minimum(coordinates.max(axis=0) + 0.04, 1.02)
 
 
-def _marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> list[_Mark]:
+def _make_marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> list[_Mark]:
     """Return a mark for each pair, or for each cell and band.
 
     Vetoed pairs have marks of their own.
     """
-    together: dict[tuple[float, ...], list[tuple[Pair, bool]]] = {}
+    groups: dict[tuple[float, ...], list[tuple[Pair, bool]]] = {}
     for number, (pair, veto) in enumerate(points):
-        place = (number,) if cell is None else (pair.raw // cell[0], pair.skeleton // cell[1])
-        together.setdefault((BANDS.index(pair.band), veto, *place), []).append((pair, veto))
+        cell_key = (number,) if cell is None else (pair.raw // cell[0], pair.skeleton // cell[1])
+        groups.setdefault((BANDS.index(pair.band), veto, *cell_key), []).append((pair, veto))
     marks = []
-    for _, some in sorted(together.items(), key=lambda each: each[0]):
-        raw, skeleton = fmean(pair.raw for pair, _ in some), fmean(pair.skeleton for pair, _ in some)
-        marks.append(_Mark(some[0][0].band, raw, skeleton, len(some), sum(veto for _, veto in some)))
+    for _, group in sorted(groups.items(), key=lambda entry: entry[0]):
+        raw, skeleton = fmean(pair.raw for pair, _ in group), fmean(pair.skeleton for pair, _ in group)
+        marks.append(_Mark(group[0][0].band, raw, skeleton, len(group), sum(veto for _, veto in group)))
     return marks
 
 
-def _lines(axes: Any, low: Corner, high: Corner) -> None:
+def _draw_band_lines(axes: Any, low: Corner, high: Corner) -> None:
     """Draw the boundaries between bands, labelled with the delta where they leave the frame."""
     across = np.array([low[0], high[0]])
     for below, above, name in zip(STEPS, STEPS[1:], BANDS[1:], strict=False):
-        look = {"color": PENS[name].colour, "alpha": 0.12, "linewidth": 0}
-        axes.fill_between(across, across + below, across + above, **look)
+        style = {"color": BAND_PENS[name].colour, "alpha": 0.12, "linewidth": 0}
+        axes.fill_between(across, across + below, across + above, **style)
     for step in STEPS:
         axes.plot(across, across + step, color=MUTED, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
-        words = f"{step:g}".lstrip("0") or "0"
+        label = f"{step:g}".lstrip("0") or "0"
         if high[1] - step <= high[0]:  # the line leaves the frame at the top
             if high[1] - step >= low[0]:
-                look = {"ha": "center", "fontsize": 8, "color": MUTED}
-                annotate(axes, words, (high[1] - step, high[1]), (0, 3), **look)
+                style = {"ha": "center", "fontsize": 8, "color": MUTED}
+                annotate(axes, label, (high[1] - step, high[1]), (0, 3), **style)
         elif high[0] + step >= low[1]:
-            annotate(axes, words, (high[0], high[0] + step), (3, -3), ha="left", fontsize=8, color=MUTED)
+            annotate(axes, label, (high[0], high[0] + step), (3, -3), ha="left", fontsize=8, color=MUTED)
 
 
-def _needed(axes: Any, thresholds: Thresholds, left: float, right: float) -> None:
+def _draw_threshold_region(axes: Any, thresholds: Thresholds, left: float, right: float) -> None:
     """Draw the boundary of the region that meets both thresholds."""
     corner = min(max(thresholds.skeleton - thresholds.delta, left), right)
-    needed = [max(thresholds.skeleton, x + thresholds.delta) for x in (left, corner, right)]
+    boundary = [max(thresholds.skeleton, x + thresholds.delta) for x in (left, corner, right)]
     label = f"an edge: skeletons ≥ {format_decimal(thresholds.skeleton)},\ndelta ≥ {format_decimal(thresholds.delta)}"
-    axes.plot([left, corner, right], needed, color=INK, linewidth=1.6, label=label, zorder=3)
+    axes.plot([left, corner, right], boundary, color=INK, linewidth=1.6, label=label, zorder=3)
 
 
-def _drawn(axes: Any, marks: Sequence[_Mark], pen: Pen, most: int) -> None:
+def _draw_marks(axes: Any, marks: Sequence[_Mark], pen: Pen, max_pairs: int) -> None:
     """Draw the marks of a band, grouped by size so that the SVG stores each shape once."""
     by_size: dict[tuple[bool, int], list[_Mark]] = {}
     for mark in marks:
-        step = round(_SIZES * (mark.pairs - 1) / max(1, most - 1))
+        step = round(_SIZE_STEPS * (mark.pairs - 1) / max(1, max_pairs - 1))
         by_size.setdefault((bool(mark.vetoed), step), []).append(mark)
-    for (hollow, number), some in sorted(by_size.items(), key=lambda each: each[0]):
-        size = SMALLEST + (_LARGEST - SMALLEST) * number / _SIZES if most > 1 else ALONE
-        places = [mark.raw for mark in some], [mark.skeleton for mark in some]
-        axes.scatter(*places, s=size, zorder=2, **_ink(pen, hollow=hollow))
+    for (is_hollow, number), group in sorted(by_size.items(), key=lambda entry: entry[0]):
+        size = MIN_SIZE + (_MAX_SIZE - MIN_SIZE) * number / _SIZE_STEPS if max_pairs > 1 else SINGLE_SIZE
+        coordinates = [mark.raw for mark in group], [mark.skeleton for mark in group]
+        axes.scatter(*coordinates, s=size, zorder=2, **_mark_style(pen, hollow=is_hollow))
 
 
-def _ink(pen: Pen, *, hollow: bool) -> dict[str, Any]:
+def _mark_style(pen: Pen, *, hollow: bool) -> dict[str, Any]:
     if hollow:
         return {"marker": pen.marker, "facecolors": "none", "edgecolors": pen.colour, "linewidths": 1}
     return {"marker": pen.marker, "facecolors": pen.colour, "edgecolors": INK, "linewidths": 0.4}
@@ -490,6 +516,6 @@ def _ink(pen: Pen, *, hollow: bool) -> dict[str, Any]:
 def _format_bands(points: Sequence[tuple[Pair, bool]], counts: Mapping[str, int], vetoed: int) -> str:
     by_band = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     middle = format_signed(median(pair.delta for pair, _ in points))
-    refused = f" {vetoed:,} are vetoed." if vetoed else ""
+    veto_note = f" {vetoed:,} are vetoed." if vetoed else ""
     pairs = f"{len(points):,} pair{'s' * (len(points) != 1)}"
-    return f"Similarity of texts against that of their skeletons for {pairs}, by band of delta: {by_band}; median delta {middle}.{refused}"
+    return f"Similarity of texts against that of their skeletons for {pairs}, by band of delta: {by_band}; median delta {middle}.{veto_note}"

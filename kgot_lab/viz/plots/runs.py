@@ -19,13 +19,13 @@ from kgot_lab.viz.plots.figure import (
     Plot,
     annotate,
     bar_plot,
-    legend_below,
+    empty_plot,
     line_pen,
-    nothing,
+    new_figure,
+    place_legend_below,
     plot,
-    plot_drawing,
     short_label,
-    whole_numbers,
+    use_integer_ticks,
 )
 
 Runs: TypeAlias = Trace | Iterable[Event] | Iterable[Trace] | Mapping[str, Trace | Iterable[Event]]
@@ -38,18 +38,18 @@ BALLOTS = {  # in order along a bar
 }
 NODES, EDGES = Pen("#0072B2", "o"), Pen("#D55E00", "s", (0, (5, 2)))
 FAINT_LINE = {"color": FAINT, "linewidth": 0.8}
-_MOST_LINES = 8  # maximum runs with distinguishable lines
-TICKS = 12  # maximum writes with a tick label
+_MAX_LINES = 8  # maximum runs with distinguishable lines
+MAX_TICKS = 12  # maximum writes with a tick label
 
 
-def runs_of(what: Runs) -> dict[str, tuple[Event, ...]]:
+def events_by_run(what: Runs) -> dict[str, tuple[Event, ...]]:
     """Return the events of each run by its name.
 
     `what` is a trace, plain events, several traces, or a mapping from names to either. Raises BadInput for
     anything else, or if two traces have the same name.
     """
     if isinstance(what, Mapping):
-        return {str(name): _events(run) for name, run in what.items()}
+        return {str(name): _checked_events(run) for name, run in what.items()}
     if isinstance(what, Trace):
         return {what.run: what.events}
     items: list[Any] = list(what) if isinstance(what, Iterable) else [what]
@@ -59,33 +59,40 @@ def runs_of(what: Runs) -> dict[str, tuple[Event, ...]]:
                 "two of these traces have the same name; give them as a dictionary, each under a name of its own"
             )
         return {item.run: item.events for item in items}
-    return {"": _events(items)}
+    return {"": _checked_events(items)}
 
 
 def ballots(what: Runs) -> Plot:
     """Plot the ballots of each vote and their agreement, or for several runs the outcomes of votes."""
-    runs = runs_of(what)
+    runs = events_by_run(what)
     votes = [(name, event) for name, events in runs.items() for event in events if isinstance(event, Voted)]
-    polled = [(name, vote) for name, vote in votes if vote.ballots_cast]
-    if not polled:
-        return nothing(
-            f"there is no vote in {_these(runs)}"
+    held_votes = [(name, vote) for name, vote in votes if vote.ballots_cast]
+    if not held_votes:
+        return empty_plot(
+            f"there is no vote in {_format_runs(runs)}"
             if not votes
-            else f"no ballot was asked for in {_these(runs)}"
+            else f"no ballot was asked for in {_format_runs(runs)}"
         )
     rows = [
-        {"run": name, "step": vote.step, "choice": vote.choice, **_cast(vote), "agreement": vote.agreement}
-        for name, vote in polled
+        {
+            "run": name,
+            "step": vote.step,
+            "choice": vote.choice,
+            **_ballot_counts(vote),
+            "agreement": vote.agreement,
+        }
+        for name, vote in held_votes
     ]
-    agreed = sum(vote.agreement for _, vote in polled) / len(polled)
-    alone = len(votes) - len(polled)
-    unpolled = f", {alone} turns went on without a vote" * bool(alone)
-    said = f"Ballots of {len(polled)} vote{'s' * (len(polled) != 1)} in {_these(runs)}: mean agreement {agreed:.0%}{unpolled}."
+    agreed = sum(vote.agreement for _, vote in held_votes) / len(held_votes)
+    unpolled_count = len(votes) - len(held_votes)
+    unpolled = f", {unpolled_count} turns went on without a vote" * bool(unpolled_count)
+    vote_count = f"{len(held_votes)} vote{'s' * (len(held_votes) != 1)}"
+    text = f"Ballots of {vote_count} in {_format_runs(runs)}: mean agreement {agreed:.0%}{unpolled}."
     if len(runs) > 1:
-        return _kinds_of_votes([vote for _, vote in polled], said, rows)
-    bars = [f"after step {vote.step}" if vote.step else "at the start" for _, vote in polled]
-    words = [f"{vote.choice}, {vote.agreement:.0%} agreed" for _, vote in polled]
-    return _ballot_bars(bars, [vote for _, vote in polled], words, said, rows)
+        return _plot_vote_outcomes([vote for _, vote in held_votes], text, rows)
+    bars = [f"after step {vote.step}" if vote.step else "at the start" for _, vote in held_votes]
+    labels = [f"{vote.choice}, {vote.agreement:.0%} agreed" for _, vote in held_votes]
+    return _plot_ballots(bars, [vote for _, vote in held_votes], labels, text, rows)
 
 
 def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
@@ -93,67 +100,67 @@ def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
 
     Several runs get a line each. `nodes` and `edges` are the numbers before the run.
     """
-    runs = runs_of(what)
-    grown = {name: _sizes(events, nodes, edges) for name, events in runs.items()}
-    if not any(len(rows) > 1 for rows in grown.values()):
-        return nothing(f"nothing was written in {_these(runs)}")
-    rows = [{"run": name, **row} for name, sizes in grown.items() for row in sizes]
-    ends = [sizes[-1] for sizes in grown.values()]
+    runs = events_by_run(what)
+    sizes_by_run = {name: _graph_sizes(events, nodes, edges) for name, events in runs.items()}
+    if not any(len(rows) > 1 for rows in sizes_by_run.values()):
+        return empty_plot(f"nothing was written in {_format_runs(runs)}")
+    rows = [{"run": name, **row} for name, sizes in sizes_by_run.items() for row in sizes]
+    ends = [sizes[-1] for sizes in sizes_by_run.values()]
     if len(runs) > 1:
-        most = max(ends, key=lambda row: (row["nodes"], row["edges"]))
-        said = f"Growth of {len(runs)} graphs, one for each run; the largest has {most['nodes']} nodes and {most['edges']} edges."
-        return _growth_of_many(grown, said, rows)
+        largest = max(ends, key=lambda row: (row["nodes"], row["edges"]))
+        description = f"Growth of {len(runs)} graphs, one for each run; the largest has {largest['nodes']} nodes and {largest['edges']} edges."
+        return _plot_growths(sizes_by_run, description, rows)
     refused = sum(row["what"] == "refused" for row in rows)
-    said = f"Growth of the graph over {ends[0]['write']} writes to {ends[0]['nodes']} nodes and {ends[0]['edges']} edges"
-    return _growth_of_one(rows, f"{said}; refused: {refused}." if refused else f"{said}.", rows)
+    description = f"Growth of the graph over {ends[0]['write']} writes to {ends[0]['nodes']} nodes and {ends[0]['edges']} edges"
+    return _plot_growth(rows, f"{description}; refused: {refused}." if refused else f"{description}.", rows)
 
 
 # --- ballots ---
 
 
-def _ballot_bars(
+def _plot_ballots(
     bars: Sequence[str],
     votes: Sequence[Voted],
-    words: Sequence[str],
-    said: str,
+    labels: Sequence[str],
+    description: str,
     rows: Sequence[Mapping[str, Json]],
 ) -> Plot:
     """Draw a bar of ballots for each vote, with a label after it."""
-    parts = {part: [_cast(vote)[part] for vote in votes] for part in BALLOTS}
+    parts = {part: [_ballot_counts(vote)[part] for vote in votes] for part in BALLOTS}
     return bar_plot(
         (7.6, 1.05, 0.38),
         parts,
         BALLOTS,
-        bars=list(zip(bars, words, strict=True)),
+        bars=list(zip(bars, labels, strict=True)),
         labels=("ballots",),
-        said=said,
+        description=description,
         rows=rows,
     )
 
 
-def _kinds_of_votes(votes: Sequence[Voted], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
+def _plot_vote_outcomes(votes: Sequence[Voted], description: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
     """Draw the distinct outcomes of votes, the most frequent first."""
-    alike: dict[tuple[Any, ...], list[Voted]] = {}
+    by_outcome: dict[tuple[Any, ...], list[Voted]] = {}
     for vote in votes:
         kind = (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible)
-        alike.setdefault(kind, []).append(vote)
-    common = sorted(alike, key=lambda kind: (-len(alike[kind]), kind))
-    bars = [f"{len(alike[kind])} vote{'s' * (len(alike[kind]) != 1)}" for kind in common]
-    chosen = [alike[kind][-1] for kind in common]
-    return _ballot_bars(
-        bars, chosen, [f"{vote.choice}, {vote.agreement:.0%} agreed" for vote in chosen], said, rows
+        by_outcome.setdefault(kind, []).append(vote)
+    outcomes = sorted(by_outcome, key=lambda kind: (-len(by_outcome[kind]), kind))
+    bars = [f"{len(by_outcome[kind])} vote{'s' * (len(by_outcome[kind]) != 1)}" for kind in outcomes]
+    chosen = [by_outcome[kind][-1] for kind in outcomes]
+    return _plot_ballots(
+        bars, chosen, [f"{vote.choice}, {vote.agreement:.0%} agreed" for vote in chosen], description, rows
     )
 
 
-def _cast(vote: Voted) -> dict[str, int]:
-    left = max(0, vote.possible - vote.ballots_cast)
-    return {"RETRIEVE": vote.retrieves, "INSERT": vote.inserts, "neither": vote.invalid, "not asked": left}
+def _ballot_counts(vote: Voted) -> dict[str, int]:
+    unasked = max(0, vote.possible - vote.ballots_cast)
+    return {"RETRIEVE": vote.retrieves, "INSERT": vote.inserts, "neither": vote.invalid, "not asked": unasked}
 
 
 # --- growth ---
 
 
-def _sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Json]]:
+def _graph_sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Json]]:
     """Return the size of the graph before the run, after each write and at each refused write."""
     rows: list[dict[str, Json]] = [{"write": 0, "step": 0, "what": "start", "nodes": nodes, "edges": edges}]
     writes = 0
@@ -169,72 +176,75 @@ def _sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Js
     return rows
 
 
-def _growth_of_one(
-    sizes: Sequence[Mapping[str, Json]], said: str, rows: Sequence[Mapping[str, Json]]
+def _plot_growth(
+    sizes: Sequence[Mapping[str, Json]], description: str, rows: Sequence[Mapping[str, Json]]
 ) -> Plot:
     """Plot nodes and edges after each write of one run.
 
     A dotted line marks the end of a step. A cross before a write marks that something was refused.
     """
-    grown = [row for row in sizes if row["what"] != "refused"]
+    written = [row for row in sizes if row["what"] != "refused"]
     refused = [row["write"] + 0.5 for row in sizes if row["what"] == "refused"]
-    places = [row["write"] for row in grown]
-    with plot_drawing(7.6, 3.6) as (figure, [axes]):
+    writes = [row["write"] for row in written]
+    with new_figure(7.6, 3.6) as (figure, [axes]):
         for what, pen in (("nodes", NODES), ("edges", EDGES)):
-            axes.plot(places, [row[what] for row in grown], label=what, clip_on=False, **pen.line)
-            annotate(axes, f"{grown[-1][what]}", (places[-1], grown[-1][what]), (7, -3))
+            axes.plot(writes, [row[what] for row in written], label=what, clip_on=False, **pen.line)
+            annotate(axes, f"{written[-1][what]}", (writes[-1], written[-1][what]), (7, -3))
         if refused:
-            look = {"color": INK, "label": "something refused", "clip_on": False, "zorder": 5}
-            axes.plot(refused, [0] * len(refused), "x", **look)
-        for row, following in pairwise(grown[1:]):
+            style = {"color": INK, "label": "something refused", "clip_on": False, "zorder": 5}
+            axes.plot(refused, [0] * len(refused), "x", **style)
+        for row, following in pairwise(written[1:]):
             if following["step"] != row["step"]:
                 axes.axvline(row["write"] + 0.5, color=MUTED, linewidth=0.8, linestyle=":")
-        every = len(places) // TICKS + 1
+        tick_step = len(writes) // MAX_TICKS + 1
         axes.set_xticks(
-            places[::every], ["start", *(f"{row['write']}\nstep {row['step']}" for row in grown[1:])][::every]
+            writes[::tick_step],
+            ["start", *(f"{row['write']}\nstep {row['step']}" for row in written[1:])][::tick_step],
         )
-        axes.set(ylabel="in the graph", ylim=(0, None), xlim=(-0.2, places[-1] + 0.6), xlabel="write")
-        legend_below(figure)
-        return plot(figure, said, rows)
+        axes.set(ylabel="in the graph", ylim=(0, None), xlim=(-0.2, writes[-1] + 0.6), xlabel="write")
+        place_legend_below(figure)
+        return plot(figure, description, rows)
 
 
-def _growth_of_many(
-    grown: Mapping[str, Sequence[Mapping[str, Json]]], said: str, rows: Sequence[Mapping[str, Json]]
+def _plot_growths(
+    sizes_by_run: Mapping[str, Sequence[Mapping[str, Json]]],
+    description: str,
+    rows: Sequence[Mapping[str, Json]],
 ) -> Plot:
     """Plot nodes and edges after each step, with a line for each run.
 
     If there are many runs, their lines are pale and another shows the median.
     """
-    by_step = {name: _at_steps(sizes) for name, sizes in grown.items()}
-    with plot_drawing(9, 4.2, columns=2) as (figure, panels):
+    by_step = {name: _sizes_by_step(sizes) for name, sizes in sizes_by_run.items()}
+    with new_figure(9, 4.2, columns=2) as (figure, panels):
         for axes, what in zip(panels, ("nodes", "edges"), strict=True):
             for number, (name, sizes) in enumerate(by_step.items()):
-                own = {"label": short_label(name), **line_pen(number).line}
-                look = FAINT_LINE if len(grown) > _MOST_LINES else own
-                axes.plot(range(len(sizes)), [row[what] for row in sizes], **look)
-            if len(grown) > _MOST_LINES:
+                own_style = {"label": short_label(name), **line_pen(number).line}
+                style = FAINT_LINE if len(sizes_by_run) > _MAX_LINES else own_style
+                axes.plot(range(len(sizes)), [row[what] for row in sizes], **style)
+            if len(sizes_by_run) > _MAX_LINES:
                 steps = zip_longest(*([row[what] for row in sizes] for sizes in by_step.values()))
-                reached = ([size for size in sizes if size is not None] for sizes in steps)
+                step_sizes = ([size for size in sizes if size is not None] for sizes in steps)
                 # fewer than three runs have no meaningful median
-                middle = [median(sizes) for sizes in reached if len(sizes) >= 3]
+                medians = [median(sizes) for sizes in step_sizes if len(sizes) >= 3]
                 label = "median, where 3 runs or more came so far"
-                axes.plot(range(len(middle)), middle, label=label, **NODES.line)
+                axes.plot(range(len(medians)), medians, label=label, **NODES.line)
             axes.set(title=what, xlabel="after step", ylim=(0, None))
-            whole_numbers(axes.xaxis)
-        legend_below(figure)
-        return plot(figure, said, rows)
+            use_integer_ticks(axes.xaxis)
+        place_legend_below(figure)
+        return plot(figure, description, rows)
 
 
-def _at_steps(sizes: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
+def _sizes_by_step(sizes: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
     """Return the size at the end of each step, starting at step 0."""
     return [[row for row in sizes if row["step"] <= step][-1] for step in range(sizes[-1]["step"] + 1)]
 
 
-def _these(runs: Mapping[str, Sequence[Event]]) -> str:
+def _format_runs(runs: Mapping[str, Sequence[Event]]) -> str:
     return "this run" if len(runs) == 1 else f"these {len(runs)} runs"
 
 
-def _events(run: Trace | Iterable[Any]) -> tuple[Event, ...]:
+def _checked_events(run: Trace | Iterable[Any]) -> tuple[Event, ...]:
     events = run.events if isinstance(run, Trace) else tuple(run) if isinstance(run, Iterable) else (run,)
     for event in events:
         if not isinstance(event, Event):

@@ -11,7 +11,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_whole
-from kgot_lab.viz.static.markup import Markup, element, image, joined, keyed, text_width
+from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, image_element, text_width
 from kgot_lab.viz.static.table import Sheet, Table
 
 FONTS = "Helvetica, Arial, sans-serif"
@@ -35,7 +35,7 @@ class StaticPicture:
         return self.svg
 
     def _repr_html_(self) -> str:
-        return image(self.svg, self.alt)
+        return image_element(self.svg, self.alt)
 
     def save(self, path: Path | str) -> Path:
         """Write the SVG to a file and return its path.
@@ -66,13 +66,13 @@ def drawing(alt: str, width: float, height: float, *inner: Markup, sheets: Seque
     `alt` describes it in words. `sheets` are tables with further detail.
     """
     background = draw_rect(0, 0, width, height, "#fff")
-    return Drawing(keyed(paper(alt, width, height, background, *inner)), alt, tuple(sheets))
+    return Drawing(add_picture_key(svg_root(alt, width, height, background, *inner)), alt, tuple(sheets))
 
 
 # --- elements of a drawing ---
 
 
-def paper(
+def svg_root(
     title: str, width: float, height: float, *inner: Markup, desc: str = "", fonts: str = FONTS
 ) -> Markup:
     """Build the root element of a self-contained SVG."""
@@ -91,8 +91,8 @@ def draw_text(
 
     `look` has other attributes, such as text_anchor.
     """
-    place: dict[str, Any] = {"x": float(x), "y": float(y), "font_size": float(size)}
-    return element("text", line, **place, fill=colour, font_weight="bold" if bold else None, **look)
+    position: dict[str, Any] = {"x": float(x), "y": float(y), "font_size": float(size)}
+    return element("text", line, **position, fill=colour, font_weight="bold" if bold else None, **look)
 
 
 def draw_lines(
@@ -104,7 +104,7 @@ def draw_lines(
     The line spacing is 1.3 times `size`, or `leading` pixels.
     """
     step = leading or 1.3 * size
-    return joined(
+    return concat(
         draw_text(line, x, y + step * number, size, colour, bold=bold) for number, line in enumerate(lines)
     )
 
@@ -134,66 +134,74 @@ def draw_arrow_head(tip: float, back: float, y: float, colour: str, half: float 
 
 # Text wrapping, since SVG does not break lines.
 
-BROAD, NARROW = frozenset("MWm@%&\u2014\u2026"), frozenset(" fijlrtI.,:;!|'()[]-")
+WIDE_CHARACTERS, NARROW_CHARACTERS = frozenset("MWm@%&\u2014\u2026"), frozenset(" fijlrtI.,:;!|'()[]-")
 
 
-def wrapped(text: str, width: float, size: float) -> Iterator[str]:
+def wrap_lines(text: str, width: float, size: float) -> Iterator[str]:
     """Wrap a text into lines of at most this width.
 
     Lines break at spaces, after hyphens, between Chinese characters, and inside a word that fills a line.
     """
-    flat, start = " ".join(text.split()), 0
-    while start < len(flat):
+    line, start = " ".join(text.split()), 0
+    while start < len(line):
         end, stop, used = start, 0, 0.0
-        while end < len(flat) and (used := used + _cautious(flat[end], size)) <= width:
+        while end < len(line) and (used := used + _max_character_width(line[end], size)) <= width:
             end += 1
-            if flat[end : end + 1] == " " or flat[end - 1] == "-" or text_width(flat[end - 1], 1) == 1:
+            if line[end : end + 1] == " " or line[end - 1] == "-" or text_width(line[end - 1], 1) == 1:
                 stop = end
-        cut = end if end == len(flat) else stop or max(end, start + 1)
-        yield flat[start:cut].rstrip()
-        start = cut + (flat[cut : cut + 1] == " ")
+        cut = end if end == len(line) else stop or max(end, start + 1)
+        yield line[start:cut].rstrip()
+        start = cut + (line[cut : cut + 1] == " ")
 
 
-def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], int]:
+def fit_lines(text: str, width: float, size: float, max_lines: int) -> tuple[list[str], int]:
     """Return the first lines of a text, and the number of characters that do not fit."""
-    lines = list(islice(wrapped(text, width, size), most + 1))
-    if len(lines) <= most:
+    lines = list(islice(wrap_lines(text, width, size), max_lines + 1))
+    if len(lines) <= max_lines:
         return lines, 0
     # space for the ellipsis
-    last = next(wrapped(lines[most - 1], width - 1.4 * size, size), "")
-    shown = [*lines[: most - 1], last]
+    last = next(wrap_lines(lines[max_lines - 1], width - 1.4 * size, size), "")
+    shown = [*lines[: max_lines - 1], last]
     return [*shown[:-1], f"{last} …"], sum(
         len("".join(part.split())) * sign for part, sign in ((text, 1), (" ".join(shown), -1))
     )
 
 
 @lru_cache(maxsize=4096)  # each step of a run has the same names again
-def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]:
+def balance_lines(text: str, width: float, size: float, max_lines: int) -> tuple[str, ...]:
     """Wrap a text into as few lines as possible, of about equal length.
 
-    Lines have at most this width. Text beyond `most` lines is truncated.
+    Lines have at most this width. Text beyond `max_lines` lines is truncated.
     """
-    lines, cut = fitted(text, width, size, most)
-    if len(lines) < 2 or cut:
+    lines, omitted = fit_lines(text, width, size, max_lines)
+    if len(lines) < 2 or omitted:
         return tuple(lines)
     longest = max(line_width(word, size) for word in text.split())
     low, high = min(max(width / 2, longest), width), width
     while high - low > size / 2:  # bisection for the narrowest width that needs no more lines
         middle = (low + high) / 2
-        fits = len(fitted(text, middle, size, len(lines) + 1)[0]) <= len(lines)
+        fits = len(fit_lines(text, middle, size, len(lines) + 1)[0]) <= len(lines)
         low, high = (low, middle) if fits else (middle, high)
-    return tuple(fitted(text, high, size, len(lines))[0])
+    return tuple(fit_lines(text, high, size, len(lines))[0])
 
 
-def _cautious(letter: str, size: float) -> float:
+def _max_character_width(character: str, size: float) -> float:
     """Estimate the maximum width of a character.
 
     It is finer than the average by which texts are measured, for lines that fill a box.
     """
-    finer = 0.4 if letter in BROAD else -0.24 if letter in NARROW else 0.18 if letter.isupper() else 0.0
-    return text_width(letter, size) + size * finer
+    correction = (
+        0.4
+        if character in WIDE_CHARACTERS
+        else -0.24
+        if character in NARROW_CHARACTERS
+        else 0.18
+        if character.isupper()
+        else 0.0
+    )
+    return text_width(character, size) + size * correction
 
 
 def line_width(text: str, size: float, *, bold: bool = False) -> float:
     """Estimate the maximum width of a line in a sans-serif font of this size, in the same unit."""
-    return sum(_cautious(letter, size) for letter in text) * (1.08 if bold else 1.0)
+    return sum(_max_character_width(character, size) for character in text) * (1.08 if bold else 1.0)

@@ -9,14 +9,14 @@ from typing import Any
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
 from kgot_lab.domains.investment.reach import PathHop
-from kgot_lab.domains.investment.view import shown_name
+from kgot_lab.domains.investment.view import display_name
 from kgot_lab.memory.claims.certificate import (
     FACT_STATES,
     Certificate,
     CertifiedFact,
     FactState,
     Ruling,
-    hedged,
+    hedge_answer,
 )
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.text.cleaning import format_count
@@ -30,16 +30,16 @@ from kgot_lab.viz.static.drawing import (
     draw_rect,
     draw_text,
     drawing,
-    fitted,
+    fit_lines,
     line_width,
 )
-from kgot_lab.viz.static.markup import Markup, element, joined, shortened
+from kgot_lab.viz.static.markup import Markup, concat, element, shorten
 from kgot_lab.viz.static.table import Sheet, sheet
 
 # widths of picture, margin and box, and x coordinates of lines and texts
-_WIDTH, _EDGE, _BOX, _SPINE, _TEXT = (760.0, 24.0, 300.0, 64.0, 104.0)
-_NAME, _RELATION, _SMALL, _QUESTION = 15.0, 14.0, 12.5, 18.0  # sizes of type
-_QUOTED, _LINES = 2, 2  # quoted supports per fact, and lines of each
+_WIDTH, _EDGE, _BOX_WIDTH, _LINE_X, _TEXT_X = (760.0, 24.0, 300.0, 64.0, 104.0)
+_NAME_SIZE, _RELATION_SIZE, _SMALL_SIZE, _QUESTION_SIZE = 15.0, 14.0, 12.5, 18.0  # sizes of type
+_MAX_QUOTES, _MAX_QUOTE_LINES = 2, 2  # quoted supports per fact, and lines of each
 _INK, _FAINT = "#111111", "#555555"
 
 
@@ -63,7 +63,7 @@ LINK_LOOKS: Mapping[
     "out of date": LinkLook("†", 2.4, "#6B4E00", "7 4"),
     "missing": LinkLook("×", 3.2, "#8A1538", "2.5 3.5"),
 }
-_RULED: Mapping[Ruling, str] = {
+_VERDICTS: Mapping[Ruling, str] = {
     "passes": "The certificate passes",
     "hedged": "The answer is hedged",
     "withheld": "The answer is withheld",
@@ -82,82 +82,95 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
     Each fact has its state and its sources. `table` of the drawing lists the facts with all sources. A
     withheld answer is not revealed anywhere.
     """
-    told, certificate = _told(certificate, answer), certificate.certificate_text(answer)
-    y, placed = 18.0, []
-    parts = (_heading(question), _path(certificate.facts), _ruling(certificate, told), _legend(certificate))
+    verdict, certificate = _verdict_text(certificate, answer), certificate.redacted(answer)
+    y, elements = 18.0, []
+    parts = (
+        _heading_pieces(question),
+        _path_pieces(certificate.facts),
+        _verdict_pieces(certificate, verdict),
+        _legend_pieces(certificate),
+    )
     for piece in chain(*parts):
-        placed.append(element("g", piece.markup, transform=f"translate(0 {y:.1f})"))
+        elements.append(element("g", piece.markup, transform=f"translate(0 {y:.1f})"))
         y += piece.height
     return drawing(
-        certificate_in_words(certificate, question), _WIDTH, y + 8, *placed, sheets=[_sheet(certificate)]
+        describe_certificate(certificate, question),
+        _WIDTH,
+        y + 8,
+        *elements,
+        sheets=[_fact_sheet(certificate)],
     )
 
 
-def certificate_in_words(certificate: Certificate, question: str = "") -> str:
+def describe_certificate(certificate: Certificate, question: str = "") -> str:
     """Describe a certificate in words, with everything that its picture marks."""
     facts = (
-        f"{number}. {_said(fact)}: {_standing(fact)}"
+        f"{number}. {_format_fact(fact)}: {_describe_state(fact)}"
         for number, fact in enumerate(certificate.facts, start=1)
     )
-    asked = [f"Question: {shortened(question, 300)}"] if question else []
-    said = facts if certificate.facts else ["It rests on no fact."]
-    return " ".join([*asked, f"{_RULED[certificate.ruling]}.", *said])
+    question_part = [f"Question: {shorten(question, 300)}"] if question else []
+    fact_parts = facts if certificate.facts else ["It rests on no fact."]
+    return " ".join([*question_part, f"{_VERDICTS[certificate.ruling]}.", *fact_parts])
 
 
 # --- parts, from top to bottom ---
 
 
-def _heading(question: str) -> Iterator[_Piece]:
+def _heading_pieces(question: str) -> Iterator[_Piece]:
     if question.strip():
-        lines = fitted(question, _WIDTH - 2 * _EDGE, _QUESTION * 1.08, 3)[0]
-        drawn = draw_lines(lines, _EDGE, 16, _QUESTION, _INK, bold=True)
-        yield _Piece(drawn, 1.3 * _QUESTION * len(lines) + 12)
+        lines = fit_lines(question, _WIDTH - 2 * _EDGE, _QUESTION_SIZE * 1.08, 3)[0]
+        drawn = draw_lines(lines, _EDGE, 16, _QUESTION_SIZE, _INK, bold=True)
+        yield _Piece(drawn, 1.3 * _QUESTION_SIZE * len(lines) + 12)
 
 
-def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
+def _path_pieces(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
     """Yield a box for each name and a link for each fact between them.
 
     A fact that does not begin where the previous one ended begins a new path.
     """
-    ended: str | None = None
+    previous_end: str | None = None
     for number, fact in enumerate(facts):
-        start, end = _ends(fact)
-        if start != ended and (start != "?" or not number):
-            yield _box(start, first=number > 0)
-        yield _link(fact)
-        yield _box(end)
-        ended = end
+        start, end = _fact_ends(fact)
+        if start != previous_end and (start != "?" or not number):
+            yield _name_box(start, first=number > 0)
+        yield _fact_link(fact)
+        yield _name_box(end)
+        previous_end = end
 
 
-def _box(name: str, *, first: bool = False) -> _Piece:
+def _name_box(name: str, *, first: bool = False) -> _Piece:
     """Draw a name in a box, with a dashed rim if the name is unknown.
 
     The `first` box of a later path is set apart by a gap.
     """
-    lines = fitted(name, _BOX - 24, _NAME * 1.08, 2)[0] or ["?"]
-    height, gap = 1.3 * _NAME * len(lines) + 14, 18.0 if first else 0.0
+    lines = fit_lines(name, _BOX_WIDTH - 24, _NAME_SIZE * 1.08, 2)[0] or ["?"]
+    height, gap = 1.3 * _NAME_SIZE * len(lines) + 14, 18.0 if first else 0.0
     look: dict[str, Any] = (
         {"stroke_width": 1.2, "stroke_dasharray": "4 4"} if name == "?" else {"stroke_width": 2.0}
     )
-    rim = draw_rect(_EDGE, gap, _BOX, height, "#FFFFFF", rx=7, stroke=_INK, **look)
-    words = draw_lines(lines, _EDGE + 12, gap + 7 + _NAME, _NAME, _INK, bold=True)
-    return _Piece(joined([rim, words]), height + gap)
+    rim = draw_rect(_EDGE, gap, _BOX_WIDTH, height, "#FFFFFF", rx=7, stroke=_INK, **look)
+    name_lines = draw_lines(lines, _EDGE + 12, gap + 7 + _NAME_SIZE, _NAME_SIZE, _INK, bold=True)
+    return _Piece(concat([rim, name_lines]), height + gap)
 
 
-def _link(fact: CertifiedFact) -> _Piece:
+def _fact_link(fact: CertifiedFact) -> _Piece:
     """Draw the line between two boxes, with the sign, text, state and sources of the fact."""
-    look, room = LINK_LOOKS[fact.state], _WIDTH - _TEXT - _EDGE
-    relation = fitted(_relation(fact), room, _RELATION * 1.08, 2)[0]
-    standing = fitted(_standing(fact), room, _SMALL * 1.08, 3)[0]
-    quotes = [line for quote in _quotes(fact) for line in fitted(quote, room, _SMALL, _LINES)[0]]
+    look, text_width = LINK_LOOKS[fact.state], _WIDTH - _TEXT_X - _EDGE
+    relation_lines = fit_lines(_format_relation(fact), text_width, _RELATION_SIZE * 1.08, 2)[0]
+    state_lines = fit_lines(_describe_state(fact), text_width, _SMALL_SIZE * 1.08, 3)[0]
+    quotes = [
+        line
+        for quote in _format_sources(fact)
+        for line in fit_lines(quote, text_width, _SMALL_SIZE, _MAX_QUOTE_LINES)[0]
+    ]
     y, parts = 22.0, []
     for lines, size, colour, bold in (
-        (relation, _RELATION, _INK, False), (standing, _SMALL, look.colour, True), (quotes, _SMALL, _FAINT, False),
+        (relation_lines, _RELATION_SIZE, _INK, False), (state_lines, _SMALL_SIZE, look.colour, True), (quotes, _SMALL_SIZE, _FAINT, False),
     ):  # fmt: skip
-        parts.append(draw_lines(lines, _TEXT, y, size, colour, bold=bold))
+        parts.append(draw_lines(lines, _TEXT_X, y, size, colour, bold=bold))
         y += 1.3 * size * len(lines) + (3 if lines else 0)
     height = max(y, 66.0)
-    xs = (_SPINE - 3, _SPINE + 3) if look.double else (_SPINE,)
+    xs = (_LINE_X - 3, _LINE_X + 3) if look.double else (_LINE_X,)
     stroke = {
         "stroke": look.colour,
         "stroke_width": look.width,
@@ -167,61 +180,61 @@ def _link(fact: CertifiedFact) -> _Piece:
     lines = [element("path", d=f"M{x:.1f} 0 V{height - 10:.1f}", **stroke) for x in xs]
     head = element(
         "polygon",
-        points=f"{_SPINE},{height - 1:.1f} {_SPINE - 6},{height - 11:.1f} {_SPINE + 6},{height - 11:.1f}",
+        points=f"{_LINE_X},{height - 1:.1f} {_LINE_X - 6},{height - 11:.1f} {_LINE_X + 6},{height - 11:.1f}",
         fill=look.colour,
     )
-    return _Piece(joined([*lines, head, _sign(look, _SPINE, height / 2 - 4), *parts]), height)
+    return _Piece(concat([*lines, head, _draw_sign(look, _LINE_X, height / 2 - 4), *parts]), height)
 
 
-def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
+def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
     """Draw the verdict on the answer and the message to the reader."""
-    ruled, room = _RULED[certificate.ruling], _WIDTH - 2 * _EDGE - 28
-    lines = fitted(told, room, _RELATION, 5)[0] if told else []
-    height = 40.0 + 1.3 * _RELATION * len(lines)
+    title, text_width = _VERDICTS[certificate.ruling], _WIDTH - 2 * _EDGE - 28
+    lines = fit_lines(text, text_width, _RELATION_SIZE, 5)[0] if text else []
+    height = 40.0 + 1.3 * _RELATION_SIZE * len(lines)
     panel = draw_rect(_EDGE, 20, _WIDTH - 2 * _EDGE, height, "#F2F2F2", rx=7, stroke=_INK, stroke_width=1)
-    verdict = draw_text(ruled, _EDGE + 14, 42, _NAME, _INK, bold=True)
-    reasons = draw_lines(lines, _EDGE + 14, 64, _RELATION, _INK)
-    yield _Piece(joined([panel, verdict, reasons]), height + 32)
+    verdict = draw_text(title, _EDGE + 14, 42, _NAME_SIZE, _INK, bold=True)
+    reasons = draw_lines(lines, _EDGE + 14, 64, _RELATION_SIZE, _INK)
+    yield _Piece(concat([panel, verdict, reasons]), height + 32)
 
 
-def _legend(certificate: Certificate) -> Iterator[_Piece]:
+def _legend_pieces(certificate: Certificate) -> Iterator[_Piece]:
     """Draw the legend of the signs used in the picture."""
     parts, x = [], _EDGE + 10
     for state in (each for each in FACT_STATES if each in certificate.states):
-        parts += [_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL, _FAINT)]
+        parts += [_draw_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL_SIZE, _FAINT)]
         x += 46 + 6.2 * len(state)
     if parts:
-        yield _Piece(joined(parts), 26)
+        yield _Piece(concat(parts), 26)
 
 
-def _sign(look: LinkLook, x: float, y: float) -> Markup:
+def _draw_sign(look: LinkLook, x: float, y: float) -> Markup:
     disc = draw_circle(x, y, 10.0, "#FFFFFF", stroke=look.colour, stroke_width=1.8)
-    return joined([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
+    return concat([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
 
 
 # --- text ---
 
 
-def _told(certificate: Certificate, answer: str) -> str:
+def _verdict_text(certificate: Certificate, answer: str) -> str:
     if answer.strip() or certificate.ruling == "withheld":
-        return hedged(answer, certificate)
+        return hedge_answer(answer, certificate)
     return "; ".join(certificate.reasons)
 
 
-def _ends(fact: CertifiedFact) -> tuple[str, str]:
-    told = fact.fact or fact.needed
-    end = "?" if fact.state == "missing" else getattr(told, "object", "?")
-    return getattr(told, "subject", "") or "?", end
+def _fact_ends(fact: CertifiedFact) -> tuple[str, str]:
+    source = fact.fact or fact.needed
+    end = "?" if fact.state == "missing" else getattr(source, "object", "?")
+    return getattr(source, "subject", "") or "?", end
 
 
-def _relation(fact: CertifiedFact) -> str:
-    wanted = getattr(fact.needed, "object", "")
-    return f"{fact.needed.relation} {wanted}".strip() if fact.state == "missing" else fact.needed.relation
+def _format_relation(fact: CertifiedFact) -> str:
+    object = getattr(fact.needed, "object", "")
+    return f"{fact.needed.relation} {object}".strip() if fact.state == "missing" else fact.needed.relation
 
 
-def _standing(fact: CertifiedFact) -> str:
+def _describe_state(fact: CertifiedFact) -> str:
     """Describe the state of a fact, without the fact itself."""
-    others = ", ".join(shortened(rival.object, 80) for rival in fact.rivals)
+    others = ", ".join(shorten(rival.object, 80) for rival in fact.rivals)
     if fact.state == "contested":
         return f"contested: {others} is said as well"
     if fact.state == "out of date":
@@ -233,31 +246,31 @@ def _standing(fact: CertifiedFact) -> str:
     return "rests on one source" if fact.state == "one source" else f"holds by {len(fact.sources)} sources"
 
 
-def _quotes(fact: CertifiedFact) -> list[str]:
+def _format_sources(fact: CertifiedFact) -> list[str]:
     """Return the sources of a fact: the sentence and its document, or the document alone."""
-    told = [
-        f"“{shortened(claim.span.text, 130)}” ({shortened(claim.said_by or claim.source, 40)})"  # both fit into their lines
+    sources = [
+        f"“{shorten(claim.span.text, 130)}” ({shorten(claim.said_by or claim.source, 40)})"  # both fit into their lines
         if claim.span and claim.span.text
         else f"said by {claim.source}"
         for claim in fact.supports
     ]
-    more = [f"and {len(told) - _QUOTED} more"] if len(told) > _QUOTED else []
-    return [*told[:_QUOTED], *more]
+    omitted = [f"and {len(sources) - _MAX_QUOTES} more"] if len(sources) > _MAX_QUOTES else []
+    return [*sources[:_MAX_QUOTES], *omitted]
 
 
-def _said(fact: CertifiedFact) -> str:
-    start, _ = _ends(fact)
+def _format_fact(fact: CertifiedFact) -> str:
+    start, _ = _fact_ends(fact)
     end = getattr(fact.fact or fact.needed, "object", "?")
-    return f"{shortened(start, 80)} – {shortened(fact.needed.relation, 80)} – {shortened(end, 80)}"
+    return f"{shorten(start, 80)} – {shorten(fact.needed.relation, 80)} – {shorten(end, 80)}"
 
 
-def _sheet(certificate: Certificate) -> Sheet:
+def _fact_sheet(certificate: Certificate) -> Sheet:
     rows = []
     for fact in certificate.facts:
-        others = ", ".join(rival.object for rival in fact.rivals)
-        rows.append((*_said(fact).split(" – ", 2), fact.state, ", ".join(fact.sources), others))
+        rivals = ", ".join(rival.object for rival in fact.rivals)
+        rows.append((*_format_fact(fact).split(" – ", 2), fact.state, ", ".join(fact.sources), rivals))
     columns = ("subject", "relation", "object", "state", "sources", "others say")
-    return sheet(columns, rows, _RULED[certificate.ruling])
+    return sheet(columns, rows, _VERDICTS[certificate.ruling])
 
 
 # A briefing as a picture: the signal, the paths to the user's assets, and the evidence.
@@ -267,13 +280,13 @@ def _sheet(certificate: Certificate) -> Sheet:
 # A line joins boxes of neighbouring columns and runs in the gap between them. All boxes of a column have the
 # same width. Facts within a column or across one are left out, so the facts that were drawn are returned.
 
-_STRONG, STRONG_INK, TINT = "#0072B2", "#005A8C", "#E8F1F8"
+_STRONG_COLOUR, STRONG_INK, TINT = "#0072B2", "#005A8C", "#E8F1F8"
 _FAINT_LINE, FAINT_INK = "#A6A6A6", "#666666"
 # sizes: bend of a line, padding of a box, line distance, gap between boxes, arrow head
-_BEND, _PAD, _LANE, _ROW_GAP, _HEAD = (56.0, 12.0, 22.0, 14.0, 9.0)
+_BEND, _PAD, _LINE_GAP, _ROW_GAP, _HEAD = (56.0, 12.0, 22.0, 14.0, 9.0)
 # width and lines of a node's caption, and font size of a line's caption
-_WIDEST, _CAPTION_LINES, _CAPTION = (190.0, 3, 13.0)
-_LONGEST = 200.0  # maximum width of a line's caption
+_MAX_CAPTION_WIDTH, _MAX_CAPTION_LINES, _LINE_CAPTION_SIZE = (190.0, 3, 13.0)
+_MAX_LINE_CAPTION_WIDTH = 200.0  # maximum width of a line's caption
 
 
 @dataclass(frozen=True)
@@ -308,68 +321,71 @@ class FactGraph:
     drawn: tuple[Edge, ...]
 
 
-def fact_graph(told: FactSelection) -> FactGraph:
+def fact_graph(selection: FactSelection) -> FactGraph:
     """Draw facts around a node: incoming facts on the left, outgoing on the right, by distance."""
-    if not told.facts:
+    if not selection.facts:
         return FactGraph(Markup(), 0.0, 0.0, ())
-    sides = _columns(told)
-    drawn = [edge for edge in told.facts if abs(sides[edge.source] - sides[edge.target]) == 1]
-    canvas = _FactCanvas(told, sides, drawn)
-    boxes = [canvas.node(id) for id in canvas.boxes]
-    markup = element("g", *(canvas.line(edge) for edge in drawn), *boxes)
+    sides = _node_columns(selection)
+    drawn = [edge for edge in selection.facts if abs(sides[edge.source] - sides[edge.target]) == 1]
+    canvas = _FactCanvas(selection, sides, drawn)
+    boxes = [canvas.draw_node(id) for id in canvas.boxes]
+    markup = element("g", *(canvas.draw_line(edge) for edge in drawn), *boxes)
     return FactGraph(markup, canvas.width, canvas.height, tuple(drawn))
 
 
-def _columns(told: FactSelection) -> dict[str, int]:
+def _node_columns(selection: FactSelection) -> dict[str, int]:
     """Return the column of each node: its signed distance in facts from the hub, which is 0.
 
     Sources are to the left of what they lead to.
     """
-    sides: dict[str, int] = {}
+    columns: dict[str, int] = {}
     # a component without the hub has its own root
-    roots = [told.hub, *(edge.source for edge in told.facts)]
+    roots = [selection.hub, *(edge.source for edge in selection.facts)]
     for root in roots:
-        if root in sides:
+        if root in columns:
             continue
-        sides[root], queue = 0, [root]
+        columns[root], queue = 0, [root]
         for node in queue:
-            for edge in told.facts:
+            for edge in selection.facts:
                 if node not in (edge.source, edge.target):
                     continue
                 other = edge.target if edge.source == node else edge.source
-                if other not in sides:
-                    out = 1 if sides[node] > 0 or (sides[node] == 0 and edge.source == node) else -1
-                    sides[other] = sides[node] + out
+                if other not in columns:
+                    direction = 1 if columns[node] > 0 or (columns[node] == 0 and edge.source == node) else -1
+                    columns[other] = columns[node] + direction
                     queue.append(other)
-    return sides
+    return columns
 
 
 class _FactCanvas:
     """The positions of boxes and lines."""
 
-    def __init__(self, told: FactSelection, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
-        self.told, self.sides, self.drawn = told, sides, drawn
-        strong = {end for edge in told.telling for end in (edge.source, edge.target)}
+    def __init__(self, selection: FactSelection, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
+        self.selection, self.node_columns, self.drawn = selection, sides, drawn
+        strong = {end for edge in selection.telling for end in (edge.source, edge.target)}
         self.boxes = {
             id: self._box(id, id in strong)
-            for id in sorted(sides, key=lambda id: (id != told.hub, id not in strong))
+            for id in sorted(sides, key=lambda id: (id != selection.hub, id not in strong))
         }
         self.columns = {
             side: [id for id in self.boxes if sides[id] == side] for side in sorted(set(sides.values()))
         }
-        self._order()
-        self.height = max(self._stacked(ids) for ids in self.columns.values())
+        self._order_columns()
+        self.height = max(self._column_height(ids) for ids in self.columns.values())
         # the gaps before each column except the first
-        self.gaps = {side: self._gap(side) for side in list(self.columns)[1:]}
-        self.width = self._place()
+        self.gaps = {side: self._gap_width(side) for side in list(self.columns)[1:]}
+        self.width = self._place_boxes()
 
     def _box(self, id: str, strong: bool) -> _Box:
-        hub = id == self.told.hub
-        size = 19.0 if hub else 15.0 if strong else 13.0
-        lines, _ = fitted(self.told.names[id], _WIDEST, size * (1.08 if strong else 1.0), _CAPTION_LINES)
-        degree = max(len(self._lines_at(id, out)) for out in (-1, 1))
+        is_hub = id == self.selection.hub
+        size = 19.0 if is_hub else 15.0 if strong else 13.0
+        lines, _ = fit_lines(
+            self.selection.names[id], _MAX_CAPTION_WIDTH, size * (1.08 if strong else 1.0), _MAX_CAPTION_LINES
+        )
+        degree = max(len(self._edges_at(id, out)) for out in (-1, 1))
         height = max(
-            size * 1.3 * len(lines) + (18 if hub else 12), degree * (_LANE if not hub else _HEAD + 4) + 4
+            size * 1.3 * len(lines) + (18 if is_hub else 12),
+            degree * (_LINE_GAP if not is_hub else _HEAD + 4) + 4,
         )
         return _Box(
             lines or [""],
@@ -379,55 +395,58 @@ class _FactCanvas:
             height=height,
         )
 
-    def _lines_at(self, id: str, out: int) -> list[Edge]:
+    def _edges_at(self, id: str, direction: int) -> list[Edge]:
         """Return the drawn lines on one side of a box."""
         ends = (
             (edge, edge.target if edge.source == id else edge.source)
             for edge in self.drawn
             if id in (edge.source, edge.target)
         )
-        return [edge for edge, other in ends if self.sides[other] == self.sides[id] + out]
+        return [edge for edge, other in ends if self.node_columns[other] == self.node_columns[id] + direction]
 
-    def _order(self) -> None:
+    def _order_columns(self) -> None:
         """Order the boxes of outer columns like those that they link to, so that few lines cross."""
         for side in sorted(self.columns, key=abs):
             inner = self.columns.get(side - 1 if side > 0 else side + 1, []) if abs(side) > 1 else []
             if inner:
                 self.columns[side].sort(
-                    key=lambda id: min(map(inner.index, self._inner(id)), default=len(inner))
+                    key=lambda id: min(map(inner.index, self._inner_neighbours(id)), default=len(inner))
                 )
 
-    def _inner(self, id: str) -> list[str]:
+    def _inner_neighbours(self, id: str) -> list[str]:
         ends = {
             end
             for edge in self.drawn
             if id in (edge.source, edge.target)
             for end in (edge.source, edge.target)
         }
-        return [end for end in ends if abs(self.sides[end]) < abs(self.sides[id])]
+        return [end for end in ends if abs(self.node_columns[end]) < abs(self.node_columns[id])]
 
-    def _stacked(self, ids: Sequence[str]) -> float:
+    def _column_height(self, ids: Sequence[str]) -> float:
         return sum(self.boxes[id].height for id in ids) + _ROW_GAP * (len(ids) - 1)
 
-    def _gap(self, side: int) -> float:
+    def _gap_width(self, side: int) -> float:
         """Return the width of the gap before a column: its longest caption and the bend of its lines."""
         own = [
             edge
             for edge in self.drawn
-            if {self.sides[edge.source], self.sides[edge.target]} == {side - 1, side}
+            if {self.node_columns[edge.source], self.node_columns[edge.target]} == {side - 1, side}
         ]
         return (
-            max((line_width(self._caption(edge), _CAPTION, bold=True) for edge in own), default=0.0)
+            max(
+                (line_width(self._edge_caption(edge), _LINE_CAPTION_SIZE, bold=True) for edge in own),
+                default=0.0,
+            )
             + 20
             + _BEND
         )
 
-    def _place(self) -> float:
+    def _place_boxes(self) -> float:
         x = 0.0
         for side, ids in self.columns.items():
             x += self.gaps.get(side, 0.0)
             width = max(self.boxes[id].width for id in ids) + 2 * _PAD
-            y = (self.height - self._stacked(ids)) / 2
+            y = (self.height - self._column_height(ids)) / 2
             for id in ids:
                 box = self.boxes[id]
                 box.x, box.width, box.y = x, width, y + box.height / 2
@@ -435,68 +454,72 @@ class _FactCanvas:
             x += width
         return x
 
-    def _caption(self, edge: Edge) -> str:
-        return (fitted(edge.type, _LONGEST, _CAPTION * 1.08, 1)[0] or [""])[0]
+    def _edge_caption(self, edge: Edge) -> str:
+        return (fit_lines(edge.type, _MAX_LINE_CAPTION_WIDTH, _LINE_CAPTION_SIZE * 1.08, 1)[0] or [""])[0]
 
     # --- drawing ---
 
-    def _slot(self, id: str, edge: Edge, out: int) -> tuple[float, float]:
+    def _line_end(self, id: str, edge: Edge, direction: int) -> tuple[float, float]:
         """Return where a line meets a box.
 
         The lines of a side are ordered vertically by their other ends.
         """
         box = self.boxes[id]
-        mine = self._lines_at(id, out)
-        mine.sort(
-            key=lambda one: (
-                self.boxes[one.target if one.source == id else one.source].y,
-                self.drawn.index(one),
+        edges = self._edges_at(id, direction)
+        edges.sort(
+            key=lambda other_edge: (
+                self.boxes[other_edge.target if other_edge.source == id else other_edge.source].y,
+                self.drawn.index(other_edge),
             )
         )
         # space for captions where lines begin
-        step = _LANE if abs(self.sides[id] + out) < abs(self.sides[id]) else _HEAD + 4
-        y = box.y + (mine.index(edge) - (len(mine) - 1) / 2) * step
-        return (box.x + box.width if out > 0 else box.x), y
+        step = _LINE_GAP if abs(self.node_columns[id] + direction) < abs(self.node_columns[id]) else _HEAD + 4
+        y = box.y + (edges.index(edge) - (len(edges) - 1) / 2) * step
+        return (box.x + box.width if direction > 0 else box.x), y
 
-    def line(self, edge: Edge) -> Markup:
+    def draw_line(self, edge: Edge) -> Markup:
         """Draw a line with its caption and an arrow head at its target.
 
         It is horizontal next to the outer box, then bends to the inner one.
         """
-        strong = edge in self.told.telling
-        inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.sides[id]))
-        out = self.sides[outer] - self.sides[inner]
-        (x0, y0), (x1, y1) = self._slot(outer, edge, -out), self._slot(inner, edge, out)
-        start = x0 - out * (_HEAD if edge.target == outer else 0)
-        end = x1 + out * (_HEAD if edge.target == inner else 0)
-        turn, middle = end + out * (_BEND - 8), end + out * (_BEND - 8) / 2
+        is_strong = edge in self.selection.telling
+        inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.node_columns[id]))
+        direction = self.node_columns[outer] - self.node_columns[inner]
+        (x0, y0), (x1, y1) = self._line_end(outer, edge, -direction), self._line_end(inner, edge, direction)
+        start = x0 - direction * (_HEAD if edge.target == outer else 0)
+        end = x1 + direction * (_HEAD if edge.target == inner else 0)
+        turn, middle = end + direction * (_BEND - 8), end + direction * (_BEND - 8) / 2
         path = f"M{start:.1f} {y0:.1f} H{turn:.1f} C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {end:.1f} {y1:.1f}"
-        colour, ink = (_STRONG, STRONG_INK) if strong else (_FAINT_LINE, FAINT_INK)
+        colour, ink = (_STRONG_COLOUR, STRONG_INK) if is_strong else (_FAINT_LINE, FAINT_INK)
         tip, back, y = (x0, start, y0) if edge.target == outer else (x1, end, y1)
         look = {
-            "font_size": _CAPTION,
+            "font_size": _LINE_CAPTION_SIZE,
             "fill": ink,
             "text_anchor": "middle",
-            "font_weight": "bold" if strong else None,
+            "font_weight": "bold" if is_strong else None,
         }
-        said = f"{self.told.names[edge.source]} – {edge.type} – {self.told.names[edge.target]}"
+        text = f"{self.selection.names[edge.source]} – {edge.type} – {self.selection.names[edge.target]}"
         return element(
-            "g", element("title", said),
-            draw_path(path, colour, 3.0 if strong else 1.2),
+            "g", element("title", text),
+            draw_path(path, colour, 3.0 if is_strong else 1.2),
             draw_arrow_head(tip, back, y, colour),
-            element("text", self._caption(edge), x=(start + turn) / 2, y=y0 - 6, **look),
+            element("text", self._edge_caption(edge), x=(start + turn) / 2, y=y0 - 6, **look),
         )  # fmt: skip
 
-    def node(self, id: str) -> Markup:
+    def draw_node(self, id: str) -> Markup:
         """Draw a box with a node's caption.
 
         The answer is filled. A node without a supporting fact has a pale rim.
         """
-        box, answer = self.boxes[id], id == self.told.hub and self.told.is_answer
+        box, is_answer = self.boxes[id], id == self.selection.hub and self.selection.is_answer
         fill, rim = (
-            (_STRONG, _STRONG) if answer else (TINT, _STRONG) if box.strong else ("#FFFFFF", _FAINT_LINE)
+            (_STRONG_COLOUR, _STRONG_COLOUR)
+            if is_answer
+            else (TINT, _STRONG_COLOUR)
+            if box.strong
+            else ("#FFFFFF", _FAINT_LINE)
         )
-        ink = "#FFFFFF" if answer else "#111111" if box.strong else FAINT_INK
+        ink = "#FFFFFF" if is_answer else "#111111" if box.strong else FAINT_INK
         look: dict[str, Any] = {"rx": 8, "stroke": rim, "stroke_width": 2.0 if box.strong else 1.0}
         frame = draw_rect(box.x, box.y - box.height / 2, box.width, box.height, fill, **look)
         first = box.y - (len(box.lines) - 1) * box.size * 0.65 + box.size * 0.35
@@ -511,12 +534,12 @@ class _FactCanvas:
             element("text", line, x=middle, y=first + number * box.size * 1.3, **look)
             for number, line in enumerate(box.lines)
         )
-        return element("g", element("title", self.told.names[id]), frame, *lines)
+        return element("g", element("title", self.selection.names[id]), frame, *lines)
 
 
-_NARROWEST, _MARGIN = 760.0, 24.0  # minimum width of the picture, and its margin
-_TITLE, _WORDS, _NOTE = 24.0, 15.0, 12.0  # font sizes
-_TEXT_LINES, _EVIDENCE = 3, 4  # maximum lines of a text, and pieces of evidence listed
+_MIN_WIDTH, _MARGIN = 760.0, 24.0  # minimum width of the picture, and its margin
+_TITLE_SIZE, _BODY_SIZE, _NOTE_SIZE = 24.0, 15.0, 12.0  # font sizes
+_MAX_TEXT_LINES, _MAX_EVIDENCE = 3, 4  # maximum lines of a text, and pieces of evidence listed
 
 
 def briefing_picture(briefing: Briefing) -> Drawing:
@@ -525,32 +548,32 @@ def briefing_picture(briefing: Briefing) -> Drawing:
     `table` of the drawing lists the hops. Each arrow points as its edge does, even where the path goes
     against it. The recipient of the briefing is not shown, only what is held.
     """
-    graph = _paths(briefing)
-    width = max(_NARROWEST, graph.width + 2 * _MARGIN)
-    room = width - 2 * _MARGIN
+    graph = _path_graph(briefing)
+    width = max(_MIN_WIDTH, graph.width + 2 * _MARGIN)
+    text_width = width - 2 * _MARGIN
     title = f"{briefing.action.capitalize()} signal, strength {briefing.strength:.2f}"
-    summary = fitted(briefing.summary, room, _WORDS * 1.08, _TEXT_LINES)[0]
-    below = 52.0 + 1.3 * _WORDS * len(summary)
-    foot = below + graph.height + 34
+    summary = fit_lines(briefing.summary, text_width, _BODY_SIZE * 1.08, _MAX_TEXT_LINES)[0]
+    graph_top = 52.0 + 1.3 * _BODY_SIZE * len(summary)
+    notes_top = graph_top + graph.height + 34
     notes = [
         line
-        for said in _notes(briefing, graph)
-        for line in fitted(said, room - 32, _NOTE + 1, _TEXT_LINES)[0]
+        for note in _briefing_notes(briefing, graph)
+        for line in fit_lines(note, text_width - 32, _NOTE_SIZE + 1, _MAX_TEXT_LINES)[0]
     ]
-    height = foot + 19 * len(notes) + 22
+    height = notes_top + 19 * len(notes) + 22
     return drawing(
-        f"{title}: {shortened(briefing.summary, 300)}. {'. '.join(_format_path(each.path) for each in briefing.reached)}.",
+        f"{title}: {shorten(briefing.summary, 300)}. {'. '.join(_format_path(each.path) for each in briefing.reached)}.",
         width, height + 14,
-        draw_text(title, _MARGIN, 40.0, _TITLE, STRONG_INK, bold=True),
-        draw_lines(summary, _MARGIN, 66.0, _WORDS, leading=19.0),
-        element("g", graph.markup, transform=f"translate({(width - graph.width) / 2:.1f} {below + 8:.1f})"),
-        draw_rect(_MARGIN, foot, room, height - foot, TINT, rx=8),
-        element("g", draw_lines(notes, _MARGIN, 24.0, _NOTE + 1, FAINT_INK, leading=19.0), transform=f"translate(16 {foot:.1f})"),
+        draw_text(title, _MARGIN, 40.0, _TITLE_SIZE, STRONG_INK, bold=True),
+        draw_lines(summary, _MARGIN, 66.0, _BODY_SIZE, leading=19.0),
+        element("g", graph.markup, transform=f"translate({(width - graph.width) / 2:.1f} {graph_top + 8:.1f})"),
+        draw_rect(_MARGIN, notes_top, text_width, height - notes_top, TINT, rx=8),
+        element("g", draw_lines(notes, _MARGIN, 24.0, _NOTE_SIZE + 1, FAINT_INK, leading=19.0), transform=f"translate(16 {notes_top:.1f})"),
         sheets=[_hop_sheet(briefing)],
     )  # fmt: skip
 
 
-def _paths(briefing: Briefing) -> FactGraph:
+def _path_graph(briefing: Briefing) -> FactGraph:
     names: dict[str, str] = {briefing.signal: "this signal"}
     facts: dict[tuple[str, str, str], Edge] = {}
     for each in briefing.reached:
@@ -558,7 +581,7 @@ def _paths(briefing: Briefing) -> FactGraph:
         for hop in each.path:
             source, target = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
             facts[source.id, hop.by, target.id] = Edge(source.id, hop.by, target.id)
-            names.setdefault(hop.target.id, shown_name(hop.target))
+            names.setdefault(hop.target.id, display_name(hop.target))
     edges = list(facts.values())
     return fact_graph(FactSelection(edges, names, briefing.signal, edges, is_answer=True))
 
@@ -567,25 +590,32 @@ def _format_asset(briefing: Briefing, symbol: str) -> str:
     return f"{symbol} ({'held' if symbol in briefing.held else 'watched'})"
 
 
-def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
+def _briefing_notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     """Return the notes under the paths: evidence, freshness and the disclaimer."""
-    told = [f"From: {shown_name(node)}{_when(node.properties)}" for node in briefing.evidence[:_EVIDENCE]]
-    told += [f"and {len(briefing.evidence) - _EVIDENCE} more"] if len(briefing.evidence) > _EVIDENCE else []
+    lines = [
+        f"From: {display_name(node)}{_format_origin(node.properties)}"
+        for node in briefing.evidence[:_MAX_EVIDENCE]
+    ]
+    lines += (
+        [f"and {len(briefing.evidence) - _MAX_EVIDENCE} more"]
+        if len(briefing.evidence) > _MAX_EVIDENCE
+        else []
+    )
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
     if len(hops) > len(graph.drawn):
-        told.append(f"Not drawn: {format_count(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
+        lines.append(f"Not drawn: {format_count(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
     until = format_time(briefing.live_until) if briefing.live_until else "no time that is known"
     return [
-        *told,
+        *lines,
         f"Generated {format_time(briefing.generated_at)}, fresh until {until}. Beside an asset: what is left of the bearing.",
         DISCLAIMER,
     ]
 
 
-def _when(properties: Mapping[str, object]) -> str:
+def _format_origin(properties: Mapping[str, object]) -> str:
     date = str(properties.get("published_at") or properties.get("date") or "")[: len("2026-02-05")]
-    said = [str(properties.get("source") or ""), date]
-    return f" ({', '.join(filter(None, said))})" if any(said) else ""
+    parts = [str(properties.get("source") or ""), date]
+    return f" ({', '.join(filter(None, parts))})" if any(parts) else ""
 
 
 def _format_path(path: Sequence[PathHop]) -> str:

@@ -27,21 +27,23 @@ def element(name: str, /, *children: object, **attributes: object) -> Markup:
     Children and attribute values are escaped unless they are Markup. Attributes that are None are omitted. In
     attribute names an underscore becomes a hyphen, and a trailing one is dropped (`class_`).
     """
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"'
+    attribute_text = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape_value(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    inner = joined(children)
-    return Markup(f"<{name}{given}/>" if name in _CHILDLESS else f"<{name}{given}>{inner}</{name}>")
+    inner = concat(children)
+    return Markup(
+        f"<{name}{attribute_text}/>" if name in _CHILDLESS else f"<{name}{attribute_text}>{inner}</{name}>"
+    )
 
 
-def joined(children: Iterable[object]) -> Markup:
+def concat(children: Iterable[object]) -> Markup:
     """Concatenate pieces of markup, escaping texts."""
-    return Markup("".join(child if isinstance(child, Markup) else escaped(child) for child in children))
+    return Markup("".join(child if isinstance(child, Markup) else escape_value(child) for child in children))
 
 
-def escaped(value: object) -> str:
+def escape_value(value: object) -> str:
     """Escape a value for HTML and XML.
 
     Floats are formatted with one decimal, as coordinates need.
@@ -50,7 +52,7 @@ def escaped(value: object) -> str:
     return html.escape(_FORBIDDEN.sub("\ufffd", text), quote=True)
 
 
-def shortened(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """Collapse a text to one line, and truncate it with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 1].rstrip()}…"
@@ -61,7 +63,7 @@ def text_width(text: str, size: float) -> float:
     return size * sum(1.0 if east_asian_width(character) in "WF" else 0.56 for character in text)
 
 
-def image(svg: str, alt: str) -> Markup:
+def image_element(svg: str, alt: str) -> Markup:
     """Return an img element that embeds an SVG as a data: address.
 
     Notebooks show only this form before they are trusted.
@@ -72,7 +74,7 @@ def image(svg: str, alt: str) -> Markup:
     )
 
 
-def key_of(svg: str) -> str:
+def picture_key(svg: str) -> str:
     """Return the key in a picture's `data-picture`, or "" if it has none.
 
     The live view that replaces the picture finds it by this key.
@@ -81,7 +83,7 @@ def key_of(svg: str) -> str:
     return svg[start + 14 : svg.index('"', start + 14)] if start >= 0 else ""
 
 
-def keyed(svg: Markup) -> Markup:
+def add_picture_key(svg: Markup) -> Markup:
     """Add a key made from the picture's content.
 
     The same picture has the same key in every run.
@@ -91,11 +93,11 @@ def keyed(svg: Markup) -> Markup:
     )
 
 
-def items(lines: Iterable[object], **attributes: object) -> Markup:
+def bullet_list(lines: Iterable[object], **attributes: object) -> Markup:
     """Build a list with an item for each line."""
     return element("ul", *(element("li", line) for line in lines), **attributes)
 
 
-def folded(summary: object, *inside: object) -> Markup:
+def collapsible(summary: object, *inside: object) -> Markup:
     """Build a collapsible section with a summary."""
     return element("details", element("summary", summary), *inside)

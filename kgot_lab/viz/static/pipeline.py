@@ -9,20 +9,20 @@ from typing import Any, TypeAlias
 
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.viz.static.drawing import Drawing, draw_arrow_head, draw_path, draw_rect, draw_text, drawing
-from kgot_lab.viz.static.markup import Markup, element, joined, shortened, text_width
+from kgot_lab.viz.static.markup import Markup, concat, element, shorten, text_width
 from kgot_lab.viz.static.table import Sheet
 
 # Parse the name of a retrieval pipeline, which is an expression: steps in sequence, and retrievers in
 # parallel.
 
-_JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are parallel retrievers
+_FUSIONS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are parallel retrievers
 # their first argument is the stage from which they start
-STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})
-MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # limits of a parsed name; any other is one box
-_LONGEST = 26  # maximum characters of a line in a box
+STAGE_FUNCTIONS = frozenset({"around", "jaccard", "neighbours", "pass-through"})
+MAX_NAME_LENGTH, MAX_BOXES, _MAX_DEPTH = 2000, 40, 12  # limits of a parsed name; any other is one box
+_MAX_LINE_LENGTH = 26  # maximum characters of a line in a box
 GAP, STEP = 56.0, 34.0  # gap between boxes where arrows join or split, and between steps in sequence
 WEIGHT = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?) (.+)", re.DOTALL)
-_KEEP = re.compile(r"(.+) % (\d+)", re.DOTALL)
+_TRUNCATION = re.compile(r"(.+) % (\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class StageBox:
     @property
     def lines(self) -> tuple[str, ...]:
         """The text in the box."""
-        return tuple(shortened(line, _LONGEST) for line in (self.name, self.options) if line)
+        return tuple(shorten(line, _MAX_LINE_LENGTH) for line in (self.name, self.options) if line)
 
     @property
     def width(self) -> float:
@@ -62,7 +62,7 @@ class Series:
     @property
     def width(self) -> float:
         """The width of the drawing."""
-        return sum(part.width for part in self.parts) + sum(gap(part) for part in self.parts[1:])
+        return sum(part.width for part in self.parts) + sum(arrow_gap(part) for part in self.parts[1:])
 
 
 @dataclass(frozen=True)
@@ -86,57 +86,63 @@ class Fan:
 PipelinePart: TypeAlias = StageBox | Series | Fan
 
 
-def parsed_pipeline(name: str) -> PipelinePart:
+def parse_pipeline(name: str) -> PipelinePart:
     """Parse a pipeline's name into its parts.
 
     A name that is too long, too deep or not well formed becomes one box.
     """
-    if len(name) > MOST_LETTERS or not _balanced(name):
+    if len(name) > MAX_NAME_LENGTH or not _has_balanced_parentheses(name):
         return StageBox(name or "(no name)")
-    part = _parsed(name)
-    return part if sum(1 for _ in _boxes(part)) <= MOST_BOXES else StageBox(name)
+    part = _parse_expression(name)
+    return part if sum(1 for _ in _boxes(part)) <= MAX_BOXES else StageBox(name)
 
 
-def _parsed(name: str) -> PipelinePart:
-    then = _split(name, " >> ")
-    if len(then) > 1:
-        return _series([_parsed(part) for part in then])
-    if found := _KEEP.fullmatch(name):
-        return _series([_parsed(found[1]), StageBox(f"best {found[2]}", kind="keep")])
-    if name.startswith("(") and _closing(name) == len(name) - 1:
-        return _parsed(name[1:-1])
-    verb, bracket, rest = name.partition("(")
-    if not (verb and bracket and _closing(name) == len(name) - 1):
+def _parse_expression(name: str) -> PipelinePart:
+    steps = _split_outside_parentheses(name, " >> ")
+    if len(steps) > 1:
+        return _flatten_series([_parse_expression(part) for part in steps])
+    if match := _TRUNCATION.fullmatch(name):
+        return _flatten_series([_parse_expression(match[1]), StageBox(f"best {match[2]}", kind="keep")])
+    if name.startswith("(") and _closing_index(name) == len(name) - 1:
+        return _parse_expression(name[1:-1])
+    function, bracket, rest = name.partition("(")
+    if not (function and bracket and _closing_index(name) == len(name) - 1):
         return StageBox(name.strip() or "(no name)")
-    return _call(verb, rest[:-1])
+    return _parse_call(function, rest[:-1])
 
 
-def _call(verb: str, inner: str) -> PipelinePart:
+def _parse_call(function: str, inner: str) -> PipelinePart:
     """Parse a step with arguments in parentheses: retrievers, the stage it starts from, or options."""
-    halves, arguments = _split(inner, "; "), _split(inner, ", ")
+    branches, arguments = _split_outside_parentheses(inner, "; "), _split_outside_parentheses(inner, ", ")
     # fitted on one half of the questions for the other, so a question takes one of the branches
-    if len(halves) > 1:
+    if len(branches) > 1:
         return Fan(
-            tuple(("", half, _parsed(half)) for half in halves),
-            StageBox(verb, "one way for each question", "join"),
+            tuple(("", half, _parse_expression(half)) for half in branches),
+            StageBox(function, "one way for each question", "join"),
         )
-    if verb in _JOINS:
-        lanes = tuple(_lane(argument) for argument in arguments if not re.match(r"\w+=", argument))
+    if function in _FUSIONS:
+        retrievers = tuple(
+            _parse_retriever(argument) for argument in arguments if not re.match(r"\w+=", argument)
+        )
         options = ", ".join(argument for argument in arguments if re.match(r"\w+=", argument))
-        return Fan(lanes, StageBox(verb, options, "join")) if lanes else StageBox(verb, inner)
-    if verb in STARTS:
-        return _series([_parsed(arguments[0]), StageBox(verb, ", ".join(arguments[1:]))])
-    return StageBox(verb, inner)
+        return (
+            Fan(retrievers, StageBox(function, options, "join")) if retrievers else StageBox(function, inner)
+        )
+    if function in STAGE_FUNCTIONS:
+        return _flatten_series(
+            [_parse_expression(arguments[0]), StageBox(function, ", ".join(arguments[1:]))]
+        )
+    return StageBox(function, inner)
 
 
-def _lane(argument: str) -> tuple[str, str, PipelinePart]:
+def _parse_retriever(argument: str) -> tuple[str, str, PipelinePart]:
     """Parse a retriever of a fusion into its weight, name and parts."""
-    found = WEIGHT.fullmatch(argument)
-    weight, name = (found[1], found[2]) if found else ("", argument)
-    return weight, name, _parsed(name)
+    weighted = WEIGHT.fullmatch(argument)
+    weight, name = (weighted[1], weighted[2]) if weighted else ("", argument)
+    return weight, name, _parse_expression(name)
 
 
-def _series(parts: Sequence[PipelinePart]) -> Series:
+def _flatten_series(parts: Sequence[PipelinePart]) -> Series:
     return Series(
         tuple(inner for part in parts for inner in (part.parts if isinstance(part, Series) else (part,)))
     )
@@ -150,32 +156,32 @@ def _boxes(part: PipelinePart) -> Iterator[StageBox]:
             for inner in part.parts:
                 yield from _boxes(inner)
         case Fan():
-            for _, _, lane in part.lanes:
-                yield from _boxes(lane)
+            for _, _, retriever in part.lanes:
+                yield from _boxes(retriever)
             yield part.join
 
 
-def _balanced(name: str) -> bool:
-    depths = list(_depths(name))
-    return not depths or (min(depths) >= 0 and depths[-1] == 0 and max(depths) <= _DEEPEST)
+def _has_balanced_parentheses(name: str) -> bool:
+    depths = list(_parenthesis_depths(name))
+    return not depths or (min(depths) >= 0 and depths[-1] == 0 and max(depths) <= _MAX_DEPTH)
 
 
-def _depths(text: str) -> Iterator[int]:
+def _parenthesis_depths(text: str) -> Iterator[int]:
     depth = 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
+    for character in text:
+        depth += (character == "(") - (character == ")")
         yield depth
 
 
-def _closing(text: str) -> int:
+def _closing_index(text: str) -> int:
     """Return where the first parenthesis of a balanced text closes."""
-    opened = text.index("(")
-    return next(at for at, depth in enumerate(_depths(text)) if at > opened and depth == 0)
+    start = text.index("(")
+    return next(at for at, depth in enumerate(_parenthesis_depths(text)) if at > start and depth == 0)
 
 
-def _split(text: str, mark: str) -> list[str]:
+def _split_outside_parentheses(text: str, mark: str) -> list[str]:
     """Split a text at a mark, except inside parentheses."""
-    depths, parts, start = list(_depths(text)), [], 0
+    depths, parts, start = list(_parenthesis_depths(text)), [], 0
     for found in re.finditer(re.escape(mark), text):
         if depths[found.start()] == 0:
             parts.append(text[start : found.start()])
@@ -183,7 +189,7 @@ def _split(text: str, mark: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def gap(part: PipelinePart) -> float:
+def arrow_gap(part: PipelinePart) -> float:
     """Return how much room the arrows to a part need."""
     return GAP if isinstance(part, Fan) else STEP
 
@@ -208,29 +214,29 @@ def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawi
     labelled by weight and as thick as the weight. `colours` maps the name of a retriever to the colour of its
     arrow. The `table` of the drawing has a row for each box.
     """
-    drawn = sketch(stage, colours or {})
-    alt = f"A pipeline from the question to the ranking: {shortened(stage.name, MOST_LETTERS)}"
-    rows = tuple(_rows(stage))
+    diagram = sketch(stage, colours or {})
+    alt = f"A pipeline from the question to the ranking: {shorten(stage.name, MAX_NAME_LENGTH)}"
+    rows = tuple(_table_rows(stage))
     steps = Sheet(("number", "step", "options", "after"), rows, len(rows), "Steps")
-    return drawing(alt, drawn.width, drawn.height, drawn.markup, sheets=[steps])
+    return drawing(alt, diagram.width, diagram.height, diagram.markup, sheets=[steps])
 
 
 def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
     """Draw what `pipeline` draws, without the SVG root."""
-    whole = _whole(stage)
+    whole = _full_pipeline(stage)
     width, height = whole.width + 2 * _EDGE, _ROW * whole.rows + _EDGE
-    pen = _Pen(colours)
+    pen = _PipelineCanvas(colours)
     pen.draw(whole, _EDGE, height / 2, ())
-    return Sketch(joined([*pen.arrows, *pen.boxes]), width, height)
+    return Sketch(concat([*pen.arrows, *pen.boxes]), width, height)
 
 
-def _whole(stage: Stage) -> Series:
+def _full_pipeline(stage: Stage) -> Series:
     return Series(
-        (StageBox("question", kind="end"), parsed_pipeline(stage.name), StageBox("ranking", kind="end"))
+        (StageBox("question", kind="end"), parse_pipeline(stage.name), StageBox("ranking", kind="end"))
     )
 
 
-def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
+def _table_rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
     """Return the boxes of a pipeline in order: number, step, options and predecessors.
 
     Predecessors are numbers, with the weights of retrievers.
@@ -253,7 +259,7 @@ def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
                     ", ".join(f"{end} (weight {weight})" if weight else end for end, weight in ends),
                 )
 
-    walk(_whole(stage), "")
+    walk(_full_pipeline(stage), "")
     return rows
 
 
@@ -261,7 +267,7 @@ def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
 
 
 @dataclass(frozen=True)
-class Exit:
+class ArrowStart:
     """The start of an arrow, its label and its thickness."""
 
     x: float
@@ -271,7 +277,7 @@ class Exit:
     strength: float = 1.4
 
 
-class _Pen:
+class _PipelineCanvas:
     """The arrows and boxes drawn so far."""
 
     def __init__(self, colours: Mapping[str, str]) -> None:
@@ -279,36 +285,40 @@ class _Pen:
         self.boxes: list[Markup] = []
         self.arrows: list[Markup] = []
 
-    def draw(self, part: PipelinePart, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
+    def draw(
+        self, part: PipelinePart, x: float, y: float, sources: Sequence[ArrowStart]
+    ) -> tuple[ArrowStart, ...]:
         """Draw a part with its left edge at `x` and its middle at `y`, and arrows from its sources.
 
         Returns where the arrows from the part begin.
         """
         match part:
             case StageBox():
-                self.arrows += [_arrow(source, x, y) for source in sources]
-                self.boxes.append(_box(part, x, y))
-                return (Exit(x + part.width, y),)
+                self.arrows += [_draw_arrow(source, x, y) for source in sources]
+                self.boxes.append(_draw_box(part, x, y))
+                return (ArrowStart(x + part.width, y),)
             case Series():
                 for number, inner in enumerate(part.parts):
-                    x += gap(inner) if number else 0
+                    x += arrow_gap(inner) if number else 0
                     sources = self.draw(inner, x, y, sources)
                     x += inner.width
                 return tuple(sources)
             case Fan():
-                return self._fan(part, x, y, sources)
+                return self._draw_fan(part, x, y, sources)
 
-    def _fan(self, fan: Fan, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
+    def _draw_fan(
+        self, fan: Fan, x: float, y: float, sources: Sequence[ArrowStart]
+    ) -> tuple[ArrowStart, ...]:
         top, exits = y - _ROW * fan.rows / 2, []
         for label, name, lane in fan.lanes:
             (end,) = self.draw(lane, x, top + _ROW * lane.rows / 2, sources)
             strength = 1.4 + 4.6 * min(float(label), 1.0) if WEIGHT.fullmatch(f"{label} x") else 1.4
-            exits.append(Exit(end.x, end.y, label, self.colours.get(name, _LINE), strength))
+            exits.append(ArrowStart(end.x, end.y, label, self.colours.get(name, _LINE), strength))
             top += _ROW * lane.rows
         return self.draw(fan.join, x + fan.width - fan.join.width, y, exits)
 
 
-def _box(box: StageBox, x: float, y: float) -> Markup:
+def _draw_box(box: StageBox, x: float, y: float) -> Markup:
     look = {"end": ("#FFFFFF", 15, 1.0), "join": ("#E8F1F8", 4, 2.0), "keep": ("#F4F4F4", 4, 1.0)}.get(
         box.kind, ("#FFFFFF", 4, 1.2)
     )
@@ -317,18 +327,18 @@ def _box(box: StageBox, x: float, y: float) -> Markup:
     frame = draw_rect(x, y - _HEIGHT / 2, box.width, _HEIGHT, fill, **edge)
     middle, lines = x + box.width / 2, box.lines
     first = y + 4.5 if len(lines) == 1 else y - 2.0
-    said = [
-        _text(line, middle, first + 13 * number, 13 if number == 0 else 11)
+    texts = [
+        _draw_centred_text(line, middle, first + 13 * number, 13 if number == 0 else 11)
         for number, line in enumerate(lines)
     ]
-    return element("g", element("title", " ".join(filter(None, (box.name, box.options)))), frame, *said)
+    return element("g", element("title", " ".join(filter(None, (box.name, box.options)))), frame, *texts)
 
 
-def _text(text: str, x: float, y: float, size: int) -> Markup:
+def _draw_centred_text(text: str, x: float, y: float, size: int) -> Markup:
     return draw_text(text, x, y, size, _INK if size == 13 else "#555555", text_anchor="middle")
 
 
-def _arrow(source: Exit, x: float, y: float) -> Markup:
+def _draw_arrow(source: ArrowStart, x: float, y: float) -> Markup:
     """Draw a line that stays on its own row until the gap before its target."""
     tip, turn = x - 1.0, max(source.x, x - GAP + 6)
     bend = (tip - 8 - turn) / 2
@@ -337,12 +347,14 @@ def _arrow(source: Exit, x: float, y: float) -> Markup:
     parts = [line, draw_arrow_head(tip, tip - 9, y, source.colour)]
     if source.label:
         # on the side away from the bend
-        away = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
+        label_offset = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
         halo: dict[str, Any] = {"stroke": "#fff", "stroke_width": 3, "paint_order": "stroke"}
-        parts.append(draw_text(_number(source.label), source.x + 7, source.y + away, 12, _INK, **halo))
-    return joined(parts)
+        parts.append(
+            draw_text(_format_weight(source.label), source.x + 7, source.y + label_offset, 12, _INK, **halo)
+        )
+    return concat(parts)
 
 
-def _number(label: str) -> str:
+def _format_weight(label: str) -> str:
     """Format a weight with two significant digits, and leave any other label unchanged."""
     return f"{float(label):.2g}" if WEIGHT.fullmatch(f"{label} x") else label

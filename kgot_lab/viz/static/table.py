@@ -10,12 +10,12 @@ from itertools import islice
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
-from kgot_lab.viz.static.markup import Markup, joined, shortened
+from kgot_lab.viz.static.markup import Markup, concat, shorten
 
-CELL = 300  # maximum characters of a cell in HTML
-TEXT_CELL = 40  # maximum characters of a cell in plain text
-LEFT = "text-align:left"  # Jupyter aligns cells to the right
-ONE = ("value",)  # the column of rows that are single values
+MAX_CELL_LENGTH = 300  # maximum characters of a cell in HTML
+MAX_TEXT_CELL_LENGTH = 40  # maximum characters of a cell in plain text
+ALIGN_LEFT = "text-align:left"  # Jupyter aligns cells to the right
+VALUE_COLUMN = ("value",)  # the column of rows that are single values
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Sheet:
     total: int
     name: str = ""
 
-    def grid(self, longest: int = CELL) -> Grid:
+    def grid(self, max_length: int = MAX_CELL_LENGTH) -> Grid:
         """Return the table as a Grid, which displays itself, in Markdown and LaTeX too.
 
-        Cells are truncated to `longest` characters.
+        Cells are truncated to `max_length` characters.
         """
-        rows = tuple(tuple(Cell(shortened(cell, longest)) for cell in row) for row in self.rows)
-        columns = tuple(shortened(column, longest) for column in self.columns)
-        return Grid(self.caption, columns, rows, words=True, headed=self.columns != ONE, css="")
+        rows = tuple(tuple(Cell(shorten(cell, max_length)) for cell in row) for row in self.rows)
+        columns = tuple(shorten(column, max_length) for column in self.columns)
+        return Grid(self.caption, columns, rows, words=True, headed=self.columns != VALUE_COLUMN, css="")
 
     @property
     def html(self) -> Markup:
@@ -44,14 +44,14 @@ class Sheet:
     @property
     def text(self) -> str:
         """The table in plain text, columns aligned."""
-        return self.grid(TEXT_CELL).text
+        return self.grid(MAX_TEXT_CELL_LENGTH).text
 
     @property
     def caption(self) -> str:
         """The name, and how many of the rows are shown."""
-        counted = f"{self.total:,} row" + "s" * (self.total != 1)
-        left_out = f", the first {len(self.rows):,} shown" if len(self.rows) < self.total else ""
-        return (f"{self.name}: " if self.name else "") + counted + left_out
+        row_count = f"{self.total:,} row" + "s" * (self.total != 1)
+        shown_note = f", the first {len(self.rows):,} shown" if len(self.rows) < self.total else ""
+        return (f"{self.name}: " if self.name else "") + row_count + shown_note
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Table:
     @property
     def html(self) -> Markup:
         """All grids as HTML."""
-        return joined(sheet.html for sheet in self.sheets)
+        return concat(sheet.html for sheet in self.sheets)
 
     @property
     def markdown(self) -> str:
@@ -90,11 +90,11 @@ def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
     """
     if isinstance(what, PropertyGraph):
         nodes = (
-            (node.id, ", ".join(node.labels), properties(node.properties))
+            (node.id, ", ".join(node.labels), format_properties(node.properties))
             for node in islice(what.nodes, limit)
         )
         edges = (
-            (edge.source, edge.type, edge.target, properties(edge.properties))
+            (edge.source, edge.type, edge.target, format_properties(edge.properties))
             for edge in islice(what.edges, limit)
         )
         return Table(
@@ -104,31 +104,31 @@ def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
             )
         )
     rows = list(what)
-    return Table((_rows(rows[:limit], len(rows)),))
+    return Table((_rows_sheet(rows[:limit], len(rows)),))
 
 
-def cell(value: Json) -> str:
+def format_cell(value: Json) -> str:
     """Format a value for a cell: strings unchanged, null as "", everything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def properties(values: Mapping[str, Json]) -> str:
+def format_properties(values: Mapping[str, Json]) -> str:
     """Format properties on one line as name = value."""
-    return ", ".join(f"{name} = {cell(value)}" for name, value in values.items())
+    return ", ".join(f"{name} = {format_cell(value)}" for name, value in values.items())
 
 
-def _rows(rows: Sequence[Json], total: int) -> Sheet:
+def _rows_sheet(rows: Sequence[Json], total: int) -> Sheet:
     if rows and all(isinstance(row, Mapping) for row in rows):
         columns = list(dict.fromkeys(name for row in rows for name in row))
-        named = (tuple(cell(row.get(name)) for name in columns) for row in rows)
+        named = (tuple(format_cell(row.get(name)) for name in columns) for row in rows)
         return sheet(map(str, columns), named, total=total)
     if rows and all(isinstance(row, list | tuple) for row in rows):
         width = max(map(len, rows))
-        padded = (map(cell, [*row, *[None] * (width - len(row))]) for row in rows)
+        padded = (map(format_cell, [*row, *[None] * (width - len(row))]) for row in rows)
         return sheet(map(str, range(1, width + 1)), padded, total=total)
-    return sheet(ONE, ((cell(row),) for row in rows), total=total)
+    return sheet(VALUE_COLUMN, ((format_cell(row),) for row in rows), total=total)
 
 
 def sheet(
@@ -138,5 +138,5 @@ def sheet(
 
     `total` is the number of rows there are, by default those in `rows`.
     """
-    given = tuple(map(tuple, rows))
-    return Sheet(tuple(columns), given, len(given) if total is None else total, name)
+    row_tuples = tuple(map(tuple, rows))
+    return Sheet(tuple(columns), row_tuples, len(row_tuples) if total is None else total, name)

@@ -37,57 +37,58 @@ from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Usage
-from kgot_lab.viz.graph.marks import Place
+from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.graph.view_data import graph_data
-from kgot_lab.viz.page import BY_HAND, entry, format_model_call, settings, verbatim
-from kgot_lab.viz.static.markup import Markup, element, joined, shortened
+from kgot_lab.viz.page import BY_HAND, event_markup, format_model_call, format_settings, preformatted
+from kgot_lab.viz.static.markup import Markup, concat, element, shorten
 from kgot_lab.viz.stepping.predictions import predictions
 
 # The support of each fact of a run: the event that added it, and its source sentences and passages.
 
 
-def facts_of_run(events: Sequence[Event], number: Callable[[str], int]) -> dict[str, Json]:
+def run_facts(events: Sequence[Event], number: Callable[[str], int]) -> dict[str, Json]:
     """Return the facts of a run as JSON, with the evidence of the answer and the supporting passages.
 
     The evidence is given by indices into the facts. `number` maps each text to its number. A fact that the
     graph began with is present since event 0. A fact that an answer names but no edge says has no edge.
     """
-    since = _since(events)
+    edge_origins = _edges_with_origin(events)
     found = FoundSupports(state_after(events))
     passages = _Passages(events, number)
     facts = {
-        fact_of(edge): _fact(edge, at, passages.sentences(found.of(edge))) for edge, at in since.values()
+        fact_of(edge): _fact_data(edge, at, passages.sentences(found.of(edge)))
+        for edge, at in edge_origins.values()
     }
     answer = next((event for event in events if isinstance(event, Answered)), None)
     evidence = list(map(str, answer.evidence)) if answer else []
-    for place, text in enumerate(evidence):
-        said = answer.supports[place] if answer and place < len(answer.supports) else ()
+    for index, text in enumerate(evidence):
+        supports = answer.supports[index] if answer and index < len(answer.supports) else ()
         fact = facts.setdefault(text, {"text": text, "edge": None, "since": -1, "said": []})
-        fact["said"] = fact["said"] or passages.sentences(said)
-    order = {text: place for place, text in enumerate(facts)}
+        fact["said"] = fact["said"] or passages.sentences(supports)
+    fact_index = {text: index for index, text in enumerate(facts)}
     return {
         "facts": list(facts.values()),
-        "evidence": [order[text] for text in evidence],
+        "evidence": [fact_index[text] for text in evidence],
         "passages": passages.used,
     }
 
 
-def _since(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edge, int]]:
+def _edges_with_origin(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edge, int]]:
     """Return every edge that was ever in the graph, in its last state, with the event that added it."""
-    begun = next((event.start for event in events if isinstance(event, Started)), None)
-    found = {edge.identity: (edge, 0) for edge in (begun.edges if begun else ())}
+    start_graph = next((event.start for event in events if isinstance(event, Started)), None)
+    origins = {edge.identity: (edge, 0) for edge in (start_graph.edges if start_graph else ())}
     for at, event in enumerate(events):
         if isinstance(event, Wrote):
             for edge in (*event.diff.added_edges, *(after for _, after in event.diff.changed_edges)):
-                found[edge.identity] = edge, found[edge.identity][1] if edge.identity in found else at
-    return found
+                origins[edge.identity] = edge, origins[edge.identity][1] if edge.identity in origins else at
+    return origins
 
 
-def _fact(edge: Edge, since: int, said: list[Json]) -> dict[str, Json]:
-    of = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
+def _fact_data(edge: Edge, since: int, sentences: list[Json]) -> dict[str, Json]:
+    extra = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
     ends = [edge.source, edge.type, edge.target]
-    return {"text": fact_of(edge), "edge": ends, "since": since, "said": said, **of}
+    return {"text": fact_of(edge), "edge": ends, "since": since, "said": sentences, **extra}
 
 
 class _Passages:
@@ -111,14 +112,14 @@ class _Passages:
         """
         return [
             {
-                "sentence": self._number(each.sentence),
-                "passage": self._place(each.source),
-                "source": each.source,
+                "sentence": self._number(support.sentence),
+                "passage": self._passage_index(support.source),
+                "source": support.source,
             }
-            for each in supports
+            for support in supports
         ]
 
-    def _place(self, source: str) -> int:
+    def _passage_index(self, source: str) -> int:
         if source not in self._read:
             return -1
         if source not in self._places:
@@ -132,44 +133,44 @@ class _Passages:
 # The graphs of a run as the browser draws them: one for each event, with fixed node positions, and each node
 # and edge stored once.
 
-DRAWN_OF_RUN = 150  # maximum nodes drawn of one graph; the graph of a run usually has fewer
+MAX_RUN_NODES = 150  # maximum nodes drawn of one graph; the graph of a run usually has fewer
 
 
-def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = None) -> dict[str, Place]:
+def run_positions(*graphs: PropertyGraph, known: Mapping[str, Point] | None = None) -> dict[str, Point]:
     """Return a fixed position for each node of some graphs, at most `DRAWN`.
 
     The layout is that of the last graph. Nodes with a known position stay there.
     """
-    positions = dict(svg(graphs[-1], limit=DRAWN_OF_RUN, positions=known).positions)
+    positions = dict(svg(graphs[-1], limit=MAX_RUN_NODES, positions=known).positions)
     edges = {edge.identity: edge for graph in graphs for edge in graph.edges}
-    everything = PropertyGraph.of(
+    whole_graph = PropertyGraph.of(
         {node.id: node for graph in graphs for node in graph.nodes}.values(), edges.values()
     )
-    placed = [id for id in everything.ids if id in positions]
-    missing = [id for id in everything.ids if id not in positions][: max(0, DRAWN_OF_RUN - len(placed))]
+    drawn_ids = [id for id in whole_graph.ids if id in positions]
+    missing = [id for id in whole_graph.ids if id not in positions][: max(0, MAX_RUN_NODES - len(drawn_ids))]
     if not missing:
         return positions
-    drawn = svg(everything.subgraph([*placed, *missing]), limit=DRAWN_OF_RUN, positions=positions)
+    drawn = svg(whole_graph.subgraph([*drawn_ids, *missing]), limit=MAX_RUN_NODES, positions=positions)
     return dict(drawn.positions)
 
 
 class RunGraphs:
     """Graphs as the browser draws them. Nodes and edges that several of them share are stored once."""
 
-    def __init__(self, positions: Mapping[str, Place]) -> None:
+    def __init__(self, positions: Mapping[str, Point]) -> None:
         self.positions = positions
         self.graphs: list[Json] = []
         self._parts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
 
     def add(self, graph: PropertyGraph, highlight: Diff | Trace | None = None) -> int:
         """Store a graph and return its number."""
-        drawn = self._drawn(graph)
-        shown = self._shown(highlight) if isinstance(highlight, Diff) else highlight
+        drawn = self._drawable_graph(graph)
+        shown = self._drawable_diff(highlight) if isinstance(highlight, Diff) else highlight
         data = graph_data(drawn, shown, self.positions)
         data["note"] = f"Shows {len(drawn):,} of {len(graph):,} nodes." if len(drawn) < len(graph) else ""
         for kind in ("nodes", "edges"):
             marks = {number: item.pop("mark") for number, item in enumerate(data[kind])}
-            data[kind] = [self._number(kind, item) for item in data[kind]]
+            data[kind] = [self._part_number(kind, item) for item in data[kind]]
             data[f"{kind[:-1]}_marks"] = {number: mark for number, mark in marks.items() if mark}
         self.graphs.append(data)
         return len(self.graphs) - 1
@@ -181,14 +182,14 @@ class RunGraphs:
             **{kind: [json.loads(item) for item in items] for kind, items in self._parts.items()},
         }
 
-    def _number(self, kind: str, item: Json) -> int:
+    def _part_number(self, kind: str, item: Json) -> int:
         return self._parts[kind].setdefault(json.dumps(item, default=str), len(self._parts[kind]))
 
-    def _drawn(self, graph: PropertyGraph) -> PropertyGraph:
-        placed = [id for id in graph.ids if id in self.positions]
-        return graph if len(placed) == len(graph) else graph.subgraph(placed)
+    def _drawable_graph(self, graph: PropertyGraph) -> PropertyGraph:
+        drawn_ids = [id for id in graph.ids if id in self.positions]
+        return graph if len(drawn_ids) == len(graph) else graph.subgraph(drawn_ids)
 
-    def _shown(self, diff: Diff) -> Diff:
+    def _drawable_diff(self, diff: Diff) -> Diff:
         """Return the drawable part of a diff.
 
         What it removed is drawn too, if it has a position.
@@ -200,48 +201,48 @@ class RunGraphs:
         return replace(diff, removed_nodes=nodes, removed_edges=edges)
 
 
-def graph_at(events: Sequence[Event], graphs: RunGraphs) -> list[int]:
+def graph_indices(events: Sequence[Event], graphs: RunGraphs) -> list[int]:
     """Return the index of the graph shown at each event.
 
     At a write the change is marked, and after it not. At the answer, the answer is marked.
     """
     graph = graph_after(events[:1])  # the graph at the beginning of the run
-    now = graphs.add(graph)
-    found = []
+    current = graphs.add(graph)
+    indices = []
     for number, event in enumerate(events):
         if isinstance(event, Wrote):
             graph = graph.apply(event.diff)
-            found.append(graphs.add(graph, event.diff))
-            now = graphs.add(graph)
+            indices.append(graphs.add(graph, event.diff))
+            current = graphs.add(graph)
         elif isinstance(event, Answered):
-            found.append(graphs.add(graph, Trace("", "", tuple(events[: number + 1]))))
+            indices.append(graphs.add(graph, Trace("", "", tuple(events[: number + 1]))))
         else:
-            found.append(now)
-    return found
+            indices.append(current)
+    return indices
 
 
 def run_data(
-    events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = (), *, by_hand: int = -1
+    events: Sequence[Event], positions: Mapping[str, Point], known: Sequence[Event] = (), *, by_hand: int = -1
 ) -> dict[str, Json]:
     """Return a run as JSON.
 
     `positions` are those of the nodes. An event that is among the `known` ones is replaced by its number
     there. `by_hand` is the number of the event that a person wrote, or -1.
     """
-    texts, graphs = _Texts(), RunGraphs(positions)
+    texts, graphs = _TextStore(), RunGraphs(positions)
     numbers = {text: number for number, text in reversed(list(enumerate(comparable_texts(known))))}
     keys = comparable_texts(events)
     answer = next((event for event in events if isinstance(event, Answered)), None)
     return {
         "events": [
-            {"as": numbers[key]} if key in numbers else _event(events, number, texts, by_hand)
+            {"as": numbers[key]} if key in numbers else _event_data(events, number, texts, by_hand)
             for number, key in enumerate(keys)
         ],
-        "polls": polls(events),
-        "questions": [] if known else [asked.as_json() for asked in predictions(events)],
-        "graph_at": graph_at(events, graphs),
+        "polls": vote_data(events),
+        "questions": [] if known else [prediction.as_json() for prediction in predictions(events)],
+        "graph_at": graph_indices(events, graphs),
         "steps": step_costs(events),
-        "grounds": facts_of_run(events, texts.number),
+        "grounds": run_facts(events, texts.number),
         "answer": answer.text if answer else "",
         "forced": bool(answer and answer.forced),
         "why_guess": answer.why_guess if answer else "",
@@ -251,16 +252,16 @@ def run_data(
     }
 
 
-def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place]) -> dict[str, Json]:
+def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Point]) -> dict[str, Json]:
     """Return a fork as JSON: its differences from the run, its cost, and both last graphs.
 
     The difference is marked in the graphs.
     """
-    was, graphs = graph_after(events), RunGraphs(positions)
-    difference = was.diff(fork.graph)
+    original, graphs = graph_after(events), RunGraphs(positions)
+    difference = original.diff(fork.graph)
     lost = replace(difference, added_nodes=(), added_edges=())
     gained = replace(difference, removed_nodes=(), removed_edges=())
-    ends = [graphs.add(was, lost), graphs.add(fork.graph, gained)]
+    ends = [graphs.add(original, lost), graphs.add(fork.graph, gained)]
     keys = comparable_texts(events), comparable_texts(fork.events)
     pairs = aligned(events, fork.events)
     return {
@@ -268,13 +269,17 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
         "ends": {"of": ends, **graphs.data()},
         "difference": str(difference) if difference else "none",
         "first": fork.first_difference,
-        "change": _change(events, fork),
+        "change": _describe_change(events, fork),
         "avoided": fork.avoided,
         "asked": fork.asked,
         "stopped": fork.stopped,
         "pairs": [
-            [one, other, None not in (one, other) and keys[0][one or 0] == keys[1][other or 0]]
-            for one, other in pairs
+            [
+                index,
+                fork_index,
+                None not in (index, fork_index) and keys[0][index or 0] == keys[1][fork_index or 0],
+            ]
+            for index, fork_index in pairs
         ],
     }
 
@@ -282,7 +287,7 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
 # --- events ---
 
 
-class _Texts:
+class _TextStore:
     """Long texts, each stored once, since the same prompt is sent for every ballot."""
 
     def __init__(self) -> None:
@@ -293,35 +298,38 @@ class _Texts:
         return self.numbers.setdefault(text, len(self.numbers))
 
 
-def _event(events: Sequence[Event], number: int, texts: _Texts, by_hand: int) -> dict[str, Json]:
+def _event_data(events: Sequence[Event], number: int, texts: _TextStore, by_hand: int) -> dict[str, Json]:
     """Return an event as JSON: a line for the list, HTML for the page, and the editable text."""
     event, part = events[number], changeable(events[number])
-    words, named = _words(events, number, by_hand), caption(event) + f" {BY_HAND}" * (number == by_hand)
-    made: dict[str, Json] = {"kind": type(event).__name__, "step": event.step}
-    made |= {"caption": named, "words": words}
+    markup, event_caption = (
+        _event_markup(events, number, by_hand),
+        caption(event) + f" {BY_HAND}" * (number == by_hand),
+    )
+    data: dict[str, Json] = {"kind": type(event).__name__, "step": event.step}
+    data |= {"caption": event_caption, "words": markup}
     if isinstance(event, Ballot):
-        made["ballot"] = event.choice
+        data["ballot"] = event.choice
     if isinstance(event, Asked):
-        made["prompt"] = [[message.role, texts.number(message.text)] for message in event.prompt.messages]
-        made["reply"] = texts.number(event.reply)
-        made["settings"] = settings(event.prompt)
+        data["prompt"] = [[message.role, texts.number(message.text)] for message in event.prompt.messages]
+        data["reply"] = texts.number(event.reply)
+        data["settings"] = format_settings(event.prompt)
     if part:
-        made["part"], made["text"] = part, texts.number(change_of(events, number))
-    return made
+        data["part"], data["text"] = part, texts.number(change_of(events, number))
+    return data
 
 
-def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
+def _event_markup(events: Sequence[Event], number: int, by_hand: int) -> Markup:
     event = events[number]
     if isinstance(event, Asked):  # prompt and reply are shown side by side, as separate texts
         call = format_model_call(event, by_hand=number == by_hand)
         return element("div", element("b", "Asked", class_="kind"), " ", call, class_="event asked")
-    told = entry(event, by_hand=number == by_hand)
-    return joined([*_repairs(events, number), told])
+    markup = event_markup(event, by_hand=number == by_hand)
+    return concat([*_repairs_markup(events, number), markup])
 
 
-def _repairs(events: Sequence[Event], number: int) -> Iterator[Markup]:
+def _repairs_markup(events: Sequence[Event], number: int) -> Iterator[Markup]:
     """Show the earlier forms of a repaired statement, each with the reason why the store refused it."""
-    repairs = repairs_before(events, number)
+    repairs = preceding_repairs(events, number)
     if not repairs:
         return
     tries = "once" if len(repairs) == 1 else f"{len(repairs)} times"
@@ -329,60 +337,66 @@ def _repairs(events: Sequence[Event], number: int) -> Iterator[Markup]:
         element("p", element("b", "Repaired", class_="kind"), f" {tries} before it was run or given up")
     ]
     for repair in repairs:
-        parts += [verbatim(repair.statement), element("p", "refused: ", repair.error, class_="refusal")]
+        parts += [preformatted(repair.statement), element("p", "refused: ", repair.error, class_="refusal")]
     parts.append(element("p", "mended, and then:"))
     yield element("div", *parts, class_="event repaired")
 
 
-def repairs_before(events: Sequence[Event], number: int) -> list[Repaired]:
+def preceding_repairs(events: Sequence[Event], number: int) -> list[Repaired]:
     """Return the repairs that led to the statement of a Wrote, Read or Refused event, oldest first."""
     event = events[number]
-    wanted = event.statement if isinstance(event, Wrote | Read | Refused) else None
-    found: list[Repaired] = []
-    for before in reversed(events[:number]):
-        if isinstance(before, Repaired) and before.mended == wanted:
-            found.append(before)
-            wanted = before.statement
-        elif not isinstance(before, Asked | Cut):
+    statement = event.statement if isinstance(event, Wrote | Read | Refused) else None
+    repairs: list[Repaired] = []
+    for earlier in reversed(events[:number]):
+        if isinstance(earlier, Repaired) and earlier.mended == statement:
+            repairs.append(earlier)
+            statement = earlier.statement
+        elif not isinstance(earlier, Asked | Cut):
             break
-    return found[::-1]
+    return repairs[::-1]
 
 
 def step_costs(events: Iterable[Event]) -> list[dict[str, Json]]:
     """Return for each step in order its number, model calls, tokens and seconds."""
-    found = []
+    costs = []
     for step, group in groupby(events, key=lambda event: event.step):
         asked = [event.usage for event in group if isinstance(event, Asked)]
         total = Usage.total(asked)
         tokens = total.prompt_tokens + total.completion_tokens
-        told = {"step": step, "calls": len(asked), "tokens": tokens, "seconds": round(total.seconds, 1)}
-        found.append(told)
-    return found
+        cost = {"step": step, "calls": len(asked), "tokens": tokens, "seconds": round(total.seconds, 1)}
+        costs.append(cost)
+    return costs
 
 
 # --- votes ---
 
 
-def polls(events: Sequence[Event]) -> list[dict[str, Json]]:
+def vote_data(events: Sequence[Event]) -> list[dict[str, Json]]:
     """Return each vote: first event, ballots, possible number of ballots and deciding event.
 
     A ballot is (event, choice). `end` is -1 if the run stops inside the vote.
     """
-    found: list[dict[str, Json]] = []
-    open_: dict[str, Json] | None = None
+    votes: list[dict[str, Json]] = []
+    open_vote: dict[str, Json] | None = None
     for number, event in enumerate(events):
-        if open_ is None and isinstance(event, Asked) and event.role == "vote":
-            open_ = {"start": number, "ballots": [], "possible": _possible(events), "end": -1, "choice": ""}
-            found.append(open_)
-        elif open_ is not None and isinstance(event, Ballot):
-            open_["ballots"].append([number, event.choice])
-        elif open_ is not None and isinstance(event, Voted):
-            open_ |= {"end": number, "choice": event.choice, "possible": event.possible}
-            open_ = None
-    return found
+        if open_vote is None and isinstance(event, Asked) and event.role == "vote":
+            open_vote = {
+                "start": number,
+                "ballots": [],
+                "possible": _possible_ballots(events),
+                "end": -1,
+                "choice": "",
+            }
+            votes.append(open_vote)
+        elif open_vote is not None and isinstance(event, Ballot):
+            open_vote["ballots"].append([number, event.choice])
+        elif open_vote is not None and isinstance(event, Voted):
+            open_vote |= {"end": number, "choice": event.choice, "possible": event.possible}
+            open_vote = None
+    return votes
 
 
-def _possible(events: Sequence[Event]) -> int:
+def _possible_ballots(events: Sequence[Event]) -> int:
     """Return how many ballots a vote of this run may have.
 
     It is 1 if every ballot would be the same text.
@@ -394,26 +408,26 @@ def _possible(events: Sequence[Event]) -> int:
 # --- forks ---
 
 
-def _change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
+def _describe_change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
     """Describe what was changed by hand, in words and as a line diff."""
     at = fork.first_difference
-    was, now = change_of(events, at).splitlines(), change_of(fork.events, at).splitlines()
+    old, new = change_of(events, at).splitlines(), change_of(fork.events, at).splitlines()
     if at >= min(len(events), len(fork.events)):
         return {"words": "nothing: the run says the same again", "lines": ""}
     words = f"the {changeable(events[at])} of event {at} ({caption(events[at])})"
-    return {"words": words, "lines": element("ul", *_lines(was, now), class_="diff")}
+    return {"words": words, "lines": element("ul", *_diff_lines(old, new), class_="diff")}
 
 
-def _lines(was: Sequence[str], now: Sequence[str]) -> Iterator[Markup]:
+def _diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Markup]:
     """Yield a line diff of two texts: unchanged, removed and added lines."""
     for tag, low, high, other_low, other_high in SequenceMatcher(
-        None, was, now, autojunk=False
+        None, old, new, autojunk=False
     ).get_opcodes():
         if tag == "equal":
-            yield from (element("li", f"  {line}") for line in was[low:high])
+            yield from (element("li", f"  {line}") for line in old[low:high])
         else:
-            yield from (element("li", f"− {line}", class_="removed") for line in was[low:high])
-            yield from (element("li", f"+ {line}", class_="added") for line in now[other_low:other_high])
+            yield from (element("li", f"− {line}", class_="removed") for line in old[low:high])
+            yield from (element("li", f"+ {line}", class_="added") for line in new[other_low:other_high])
 
 
 # Each step of a run in a line, for the static picture. Single events are formatted by
@@ -423,7 +437,7 @@ def _lines(was: Sequence[str], now: Sequence[str]) -> Iterator[Markup]:
 def step_lines(events: Iterable[Event]) -> list[str]:
     """Summarize each step of a run in one line: votes, calls, writes and reads."""
     return [
-        f"{step_name(step)}: {_line(list(group))}"
+        f"{step_name(step)}: {_format_step(list(group))}"
         for step, group in groupby(events, key=lambda event: event.step)
     ]
 
@@ -433,16 +447,21 @@ def step_name(step: int) -> str:
     return f"Step {step}" if step else "Start"
 
 
-def _line(events: Sequence[Event]) -> str:
-    asked = sum(isinstance(event, Asked) for event in events)
-    told = [_told(event) for event in events if isinstance(event, Chose | Wrote | Read | Voted | Forced)]
-    return "; ".join([*told, *([format_count(asked, "reply", "replies")] if asked else [])]) or "nothing yet"
+def _format_step(events: Sequence[Event]) -> str:
+    replies = sum(isinstance(event, Asked) for event in events)
+    parts = [
+        _format_event(event) for event in events if isinstance(event, Chose | Wrote | Read | Voted | Forced)
+    ]
+    return (
+        "; ".join([*parts, *([format_count(replies, "reply", "replies")] if replies else [])])
+        or "nothing yet"
+    )
 
 
-def _told(event: Event) -> str:
+def _format_event(event: Event) -> str:
     match event:
         case Chose(calls=calls):
-            return "; ".join(shortened(str(call), 70) for call in calls) or "no call left"
+            return "; ".join(shorten(str(call), 70) for call in calls) or "no call left"
         case Voted(choice=choice, ballots_cast=cast) if cast:
             return f"vote: {choice} ({event.inserts} INSERT, {event.retrieves} RETRIEVE)"
         case _:

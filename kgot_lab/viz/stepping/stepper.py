@@ -21,17 +21,24 @@ from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
-from kgot_lab.viz.graph.marks import Place
+from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
-from kgot_lab.viz.static.drawing import draw_rect, draw_text, paper
-from kgot_lab.viz.static.markup import Markup, key_of, keyed, shortened
+from kgot_lab.viz.static.drawing import draw_rect, draw_text, svg_root
+from kgot_lab.viz.static.markup import Markup, add_picture_key, picture_key, shorten
 from kgot_lab.viz.static.table import Sheet, Table
-from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, fork_data, places_in_run, run_data, step_lines, step_name
+from kgot_lab.viz.stepping.data import (
+    MAX_RUN_NODES,
+    fork_data,
+    run_data,
+    run_positions,
+    step_lines,
+    step_name,
+)
 
-_WIDTH, GRAPH_HEIGHT, _LINE = 800, 540, 20  # sizes of the static picture
-_LETTERS, STRONG = 118, 92  # maximum characters of its lines
-STEPS_SHOWN = 8
+_WIDTH, GRAPH_HEIGHT, _LINE_HEIGHT = 800, 540, 20  # sizes of the static picture
+_MAX_LINE_LENGTH, MAX_STRONG_LENGTH = 118, 92  # maximum characters of its lines
+MAX_STEPS_SHOWN = 8
 
 
 class Stepper(LiveOutput):
@@ -49,8 +56,8 @@ class Stepper(LiveOutput):
         self.events, self.forks, self.at = run.events, list(forks), len(run.events) - 1
         self._live_parts, self._store = live, store
         graph = graph_after(self.events)
-        self._positions = places_in_run(
-            *(graph for fork in forks for graph in _graphs_of(fork.events)), *_graphs_of(self.events)
+        self._positions = run_positions(
+            *(graph for fork in forks for graph in _layout_graphs(fork.events)), *_layout_graphs(self.events)
         )
         data = {
             "view": "stepper",
@@ -61,8 +68,8 @@ class Stepper(LiveOutput):
             "run": run_data(self.events, self._positions, by_hand=by_hand(run)),
             "forks": [fork_data(self.events, fork, self._positions) for fork in forks],
         }
-        self.picture = story(run, forks, graph, self._positions)
-        self.live = Live(self.picture, data, self._heard)
+        self.picture = run_picture(run, forks, graph, self._positions)
+        self.live = Live(self.picture, data, self._handle_message)
 
     @property
     def question(self) -> str:
@@ -76,29 +83,33 @@ class Stepper(LiveOutput):
         """
         store = self._store()
         try:
-            made = replay.fork(self.events, at, change, store, self._live_parts)
+            new_fork = replay.fork(self.events, at, change, store, self._live_parts)
         finally:
             store.close()
-        self._positions = places_in_run(*_graphs_of(made.events), known=self._positions)
-        self.forks.append(made)
-        data = fork_data(self.events, made, self._positions)
+        self._positions = run_positions(*_layout_graphs(new_fork.events), known=self._positions)
+        self.forks.append(new_fork)
+        data = fork_data(self.events, new_fork, self._positions)
         self.live.data = {**self.live.data, "forks": [*self.live.data["forks"], data]}
         self.live.send({"fork": data, "number": len(self.forks)})
-        return made
+        return new_fork
 
     def table(self, *, limit: int = 200) -> Table:
         """Return the events of the run and of each fork, and the final graph, as tables.
 
         Each table has at most `limit` rows.
         """
-        forks = (_sheet(f"Fork {number}", fork.events, limit) for number, fork in enumerate(self.forks, 1))
-        return Table((_sheet("The run", self.events, limit), *forks, *self.picture.table(limit=limit).sheets))
+        forks = (
+            _event_sheet(f"Fork {number}", fork.events, limit) for number, fork in enumerate(self.forks, 1)
+        )
+        return Table(
+            (_event_sheet("The run", self.events, limit), *forks, *self.picture.table(limit=limit).sheets)
+        )
 
     def __repr__(self) -> str:
         forks = f", {len(self.forks)} fork" + "s" * (len(self.forks) != 1) if self.forks else ""
         return f"<Stepper at event {self.at} of {len(self.events)}{forks}: {self.question!r}>"
 
-    def _heard(self, message: Mapping[str, Json]) -> Json:
+    def _handle_message(self, message: Mapping[str, Json]) -> Json:
         match message:
             case {"at": int(at)} if 0 <= at < len(self.events):
                 self.at = at
@@ -107,10 +118,10 @@ class Stepper(LiveOutput):
             ):  # a reopened page only has the forks that its cell stored
                 return {"forks": self.live.data["forks"][seen:], "number": seen + 1}
             case {"fork": int(at), "change": str(change)}:
-                return self._forked(at, change)
+                return self._fork_from_browser(at, change)
         return {}
 
-    def _forked(self, at: int, change: str) -> Json:
+    def _fork_from_browser(self, at: int, change: str) -> Json:
         """Fork for the browser, and return any error to be shown there."""
         self.live.send({"walking": True})
         try:
@@ -146,15 +157,15 @@ def stepper(
         raise BadInput(
             f"the first event of a run is Started, and this one is {type(events[0]).__name__}: give the run from its beginning"
         )
-    begun = events[0]
+    started = events[0]
     if forks is None:
         forks = forks_on_file(run, bundled("traces")) if live.planning is None and run.run else ()
     return Stepper(
-        run, tuple(forks), live, store or (lambda: open_for(begun.dialect, *begun.readers)), height=height
+        run, tuple(forks), live, store or (lambda: open_for(started.dialect, *started.readers)), height=height
     )
 
 
-def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
+def _layout_graphs(events: Sequence[Event]) -> list[PropertyGraph]:
     """Return the union of all states of the graph, and the final graph.
 
     The union is needed to give a position also to what is removed later.
@@ -170,16 +181,16 @@ def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
     return [PropertyGraph.of(nodes.values(), edges.values()), last]
 
 
-def _sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
+def _event_sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
     """Return a table of the events: number, step, what happened, and the text that was said or run."""
     rows = (
-        (str(number), step_name(event.step), caption(event), _text_of(event))
+        (str(number), step_name(event.step), caption(event), _event_text(event))
         for number, event in enumerate(events[:limit])
     )
     return Sheet(("event", "step", "what happened", "text"), tuple(rows), len(events), name)
 
 
-def _text_of(event: Event) -> str:
+def _event_text(event: Event) -> str:
     """Return the text that was asked, replied, run or found at an event, or ""."""
     return next(
         (
@@ -194,31 +205,38 @@ def _text_of(event: Event) -> str:
 # --- the static picture ---
 
 
-def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:
+def run_picture(
+    run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Point]
+) -> Picture:
     """Draw a run in one picture: question, steps, answer, forks and the final graph."""
     events = run.events
     is_answered = any(isinstance(event, Answered) for event in events)
-    mark = run if is_answered else None
-    drawn = svg(
-        graph, highlight=mark, limit=DRAWN_OF_RUN, positions=positions, width=_WIDTH, height=GRAPH_HEIGHT
+    highlight = run if is_answered else None
+    graph_picture = svg(
+        graph,
+        highlight=highlight,
+        limit=MAX_RUN_NODES,
+        positions=positions,
+        width=_WIDTH,
+        height=GRAPH_HEIGHT,
     )
-    lines = [*_lines(events), *_of_forks(run, forks)]
-    tops = [10 + _LINE * (number + 1) for number in range(len(lines))]
-    texts = (_text(line, float(y)) for line, y in zip(lines, tops, strict=True))
+    lines = [*_summary_lines(events), *_fork_lines(run, forks)]
+    tops = [10 + _LINE_HEIGHT * (number + 1) for number in range(len(lines))]
+    texts = (_draw_line(line, float(y)) for line, y in zip(lines, tops, strict=True))
     top = tops[-1] + 14
-    inner = drawn.svg.replace(f' data-picture="{key_of(drawn.svg)}"', "", 1).replace(
+    graph_svg = graph_picture.svg.replace(f' data-picture="{picture_key(graph_picture.svg)}"', "", 1).replace(
         "<svg ", f'<svg y="{top}" ', 1
     )
     title = f"A run of {len(events)} events: {replay.started(events).question}"
-    said = f"{' '.join(line.text for line in lines)} {drawn.alt}"
+    description = f"{' '.join(line.text for line in lines)} {graph_picture.alt}"
     height = top + GRAPH_HEIGHT
     background = draw_rect(0, 0, _WIDTH, height, "#fff")
-    whole = paper(title, _WIDTH, height, background, *texts, Markup(inner), desc=said)
-    return replace(drawn, svg=keyed(whole), alt=said)
+    svg_text = svg_root(title, _WIDTH, height, background, *texts, Markup(graph_svg), desc=description)
+    return replace(graph_picture, svg=add_picture_key(svg_text), alt=description)
 
 
 @dataclass(frozen=True)
-class Line:
+class SummaryLine:
     """A line of the static picture."""
 
     text: str
@@ -226,43 +244,49 @@ class Line:
     indent: float = 0.0
 
 
-def _lines(events: Sequence[Event]) -> Iterator[Line]:
+def _summary_lines(events: Sequence[Event]) -> Iterator[SummaryLine]:
     """Yield the question, the steps, and how the run ended."""
     yield from (
-        Line(line, strong=True)
-        for line in textwrap.wrap(shortened(replay.started(events).question, 3 * STRONG), STRONG)
+        SummaryLine(line, strong=True)
+        for line in textwrap.wrap(
+            shorten(replay.started(events).question, 3 * MAX_STRONG_LENGTH), MAX_STRONG_LENGTH
+        )
     )
     steps = step_lines(events)
-    for step in steps[:STEPS_SHOWN]:
-        for number, line in enumerate(textwrap.wrap(step, _LETTERS)[:3]):
-            yield Line(line, indent=18.0 * (number > 0))
-    if len(steps) > STEPS_SHOWN:
-        yield Line(f"… and {len(steps) - STEPS_SHOWN} more steps")
+    for step in steps[:MAX_STEPS_SHOWN]:
+        for number, line in enumerate(textwrap.wrap(step, _MAX_LINE_LENGTH)[:3]):
+            yield SummaryLine(line, indent=18.0 * (number > 0))
+    if len(steps) > MAX_STEPS_SHOWN:
+        yield SummaryLine(f"… and {len(steps) - MAX_STEPS_SHOWN} more steps")
     answer = next((event for event in events if isinstance(event, Answered)), None)
-    guess = f" (a guess: {answer.why_guess})" if answer and answer.forced else ""
-    end = (
-        f"Answer: {answer.text}{guess}"
+    guess_note = f" (a guess: {answer.why_guess})" if answer and answer.forced else ""
+    ending = (
+        f"Answer: {answer.text}{guess_note}"
         if answer
         else f"The run stops at event {len(events) - 1}, before an answer."
     )
-    yield from (Line(line, strong=True) for line in textwrap.wrap(shortened(end, 3 * STRONG), STRONG))
+    yield from (
+        SummaryLine(line, strong=True)
+        for line in textwrap.wrap(shorten(ending, 3 * MAX_STRONG_LENGTH), MAX_STRONG_LENGTH)
+    )
 
 
-def _of_forks(run: Trace, forks: Sequence[Fork]) -> Iterator[Line]:
+def _fork_lines(run: Trace, forks: Sequence[Fork]) -> Iterator[SummaryLine]:
     """Yield the origin of a run that is a fork, and a line on each fork of it.
 
     A fork's line has the change, its cost and its answer.
     """
-    yield from (Line(line) for line in textwrap.wrap(origin(run), _LETTERS))
+    yield from (SummaryLine(line) for line in textwrap.wrap(origin(run), _MAX_LINE_LENGTH))
     for number, fork in enumerate(forks, start=1):
         calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
-        end = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
-        told = f"Fork {number}: event {fork.first_difference} changed by hand; {calls}; {shortened(end, 2 * _LETTERS)}"
+        ending = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
+        summary = f"Fork {number}: event {fork.first_difference} changed by hand; {calls}; {shorten(ending, 2 * _MAX_LINE_LENGTH)}"
         yield from (
-            Line(line, indent=18.0 * (place > 0)) for place, line in enumerate(textwrap.wrap(told, _LETTERS))
+            SummaryLine(line, indent=18.0 * (index > 0))
+            for index, line in enumerate(textwrap.wrap(summary, _MAX_LINE_LENGTH))
         )
 
 
-def _text(line: Line, y: float) -> Markup:
+def _draw_line(line: SummaryLine, y: float) -> Markup:
     size, colour = (15, "#111") if line.strong else (13, "#333")
     return draw_text(line.text, 20.0 + line.indent, y, size, colour, bold=line.strong)

@@ -89,10 +89,8 @@ def test_without_a_signal_there_is_no_briefing_whatever_happens(market):
 
 def test_who_holds_nothing_of_it_hears_nothing(market):
     written(market, "Lantern is cheap", LANTERN)
-    assert (
-        told(market, Holdings("bob", frozenset({"BNDX"}))) == []
-        and told(market, Holdings("eve", frozenset())) == []
-    )
+    assert told(market, Holdings("bob", frozenset({"BNDX"}))) == []
+    assert told(market, Holdings("eve", frozenset())) == []
 
 
 def test_what_is_watched_counts_unless_the_user_says_no(market):

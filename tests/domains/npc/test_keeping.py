@@ -83,10 +83,8 @@ def test_migrations_run_twice_change_nothing(postgres_url, tmp_path):
         file.execute("PRAGMA user_version = 0")
     with open_world(tmp_path / "town.db") as world, at_postgres(postgres_url, "twice") as there:
         for each in (world, there):
-            assert (
-                each.find_entities() == (ELARA, GRIM)
-                and each.get_relationships(GRIM.id)[0].standing == "queued"
-            )
+            assert each.find_entities() == (ELARA, GRIM)
+            assert each.get_relationships(GRIM.id)[0].standing == "queued"
 
 
 def test_a_world_that_was_stopped_while_it_was_made_is_made_whole(postgres_url, tmp_path):

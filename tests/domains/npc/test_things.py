@@ -13,7 +13,7 @@ from kgot_lab.domains.npc.models import (
     Provenance,
     Relationship,
     RelationshipFilter,
-    fit_id,
+    check_id,
 )
 from kgot_lab.errors import BadInput
 
@@ -21,7 +21,7 @@ HERE, THERE = Entity("npc", "Grimjaw").id, Entity("npc", "Elara").id
 
 
 def test_an_id_is_made_where_none_is_given_and_written_in_one_way():
-    assert HERE != THERE and fit_id(HERE.upper()) == HERE
+    assert HERE != THERE and check_id(HERE.upper()) == HERE
     assert Entity("npc", "Grimjaw", id=HERE.upper().replace("-", "")).id == HERE
 
 

@@ -89,7 +89,7 @@ def both(name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
 WIDER = {**PUBLIC_ATTRIBUTES, "npc": ("appearance", "mood")}
 WRONG = {
     "what an acquaintance knows": VisibilityPolicy(knows_depth=2),
-    "HOSTILE_TO and OWNS spread": VisibilityPolicy(spreading=(*policy.SPREADING, "HOSTILE_TO", "OWNS")),
+    "HOSTILE_TO and OWNS spread": VisibilityPolicy(spreading=(*policy.SPREADING_TYPES, "HOSTILE_TO", "OWNS")),
     "KNOWS is public": VisibilityPolicy(public_types=(*policy.PUBLIC_TYPES, "KNOWS")),
     "an attribute too many is public": VisibilityPolicy(public_attributes=WIDER),
     "marks are overlooked": (

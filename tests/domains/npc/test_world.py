@@ -146,10 +146,8 @@ def test_each_session_supports_a_relationship_for_itself_and_the_best_is_its_sum
     grim, elara, _ = three
     world.add_relationship(tied(grim, elara, session_id="s1", confidence=0.5, source="inferred"))
     (found,) = world.get_relationships(grim.id)
-    assert (
-        found.standing == "queued"
-        and world.get_relationships(grim.id, RelationshipFilter(standing="accepted")) == ()
-    )
+    assert found.standing == "queued"
+    assert world.get_relationships(grim.id, RelationshipFilter(standing="accepted")) == ()
     world.add_relationship(tied(grim, elara, session_id="s2", confidence=0.7))
     world.add_relationship(tied(grim, elara, session_id="s3", confidence=0.2))
     (found,) = world.get_relationships(grim.id)
@@ -228,10 +226,8 @@ def test_many_are_added_all_or_none(world, three):
         [tied(grim, elara, attributes={"a": 1}), tied(grim, elara, attributes={"b": 2}, session_id="s2")],
     )
     assert world.get_entity(grim.id).attributes == {"occupation": "blacksmith", "a": 1, "b": 2}
-    assert (
-        world.get_relationships(grim.id)[0].attributes == {"a": 1, "b": 2}
-        and len(world.support(grim.id, elara.id, "KNOWS")) == 2
-    )
+    assert world.get_relationships(grim.id)[0].attributes == {"a": 1, "b": 2}
+    assert len(world.support(grim.id, elara.id, "KNOWS")) == 2
 
 
 def test_a_change_that_is_given_up_has_changed_nothing(world, three):

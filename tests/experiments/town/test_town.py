@@ -149,7 +149,7 @@ def test_each_kind_of_error_shows_and_what_a_line_does_not_say_is_refused():
     )
     assert kinds["not said", "refused: the line does not say it"]
     always = Extractor(extractor(Competence(invented=1)))
-    read = [always.extracted(line.told) for line in EVENING.lines if line.facts]
+    read = [always.extract(line.told) for line in EVENING.lines if line.facts]
     assert all(each.refused and not each.triples for each in read)
 
 
@@ -162,4 +162,4 @@ def test_the_moment_at_which_a_secret_is_told_is_that_of_the_line():
 
 def test_the_simulated_extractor_knows_only_what_it_has_gold_for():
     with pytest.raises(LLMError, match="texts only that it has gold for"):
-        Extractor(FLAWLESS).extracted("Ada knows Bob.")
+        Extractor(FLAWLESS).extract("Ada knows Bob.")

@@ -208,9 +208,8 @@ def test_a_name_a_source_a_relation_and_the_id_of_an_answer_may_be_long_as_well(
     memory.merge("Ada", long)
     memory.note_answer(long, long, [Triple(long, long, "here")])
     memory.declare(long, "single")
-    assert memory.current("Ada", long).facts == (Triple("Ada", long, "here"),) and memory.declared() == {
-        long: "single"
-    }
+    assert memory.current("Ada", long).facts == (Triple("Ada", long, "here"),)
+    assert memory.declared() == {long: "single"}
     assert [each.id for each in memory.retract_source(long).answers] == [long]
 
 
@@ -313,6 +312,5 @@ def test_malformed_input_leaves_everything_as_it_was(memory):
 
 def test_half_a_surrogate_pair_is_replaced_since_no_database_takes_it(memory):
     memory.learn(Claim(Triple("Ada \ud800", "is", "here"), "book"))
-    assert memory.facts() == (Triple("Ada ?", "is", "here"),) and memory.holds(
-        Triple("Ada \ud800", "is", "here")
-    )
+    assert memory.facts() == (Triple("Ada ?", "is", "here"),)
+    assert memory.holds(Triple("Ada \ud800", "is", "here"))

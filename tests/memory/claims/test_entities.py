@@ -91,8 +91,6 @@ def test_retracting_a_fact_drops_it_under_all_its_names(memory):
     memory.learn([said("Ada wrote Notes", "book"), said("A.L. wrote Notes", "page")])
     memory.merge("Ada", "A.L.")
     fallen = memory.retract_fact(fact("A.L. wrote Notes"))
-    assert (
-        fallen.facts == (fact("Ada wrote Notes"),)
-        and fallen.entities == ("Ada", "Notes")
-        and memory.facts() == ()
-    )
+    assert fallen.facts == (fact("Ada wrote Notes"),)
+    assert fallen.entities == ("Ada", "Notes")
+    assert memory.facts() == ()

@@ -18,9 +18,9 @@ from kgot_lab.memory.claims import lookup as looking_up
 from kgot_lab.memory.claims.claim import Claim, triple_key
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
-from kgot_lab.memory.claims.lookup import BelievedTriples
+from kgot_lab.memory.claims.lookup import BeliefTriples
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
-from kgot_lab.memory.triple_store import LONGEST_TEXT, InMemoryTripleStore
+from kgot_lab.memory.triple_store import MAX_TEXT_LENGTH, InMemoryTripleStore
 from kgot_lab.types import Triple
 
 TOWNS = ("London", "new York", "New-York City", "Übersee", "ada", "Bern", "★")
@@ -46,7 +46,7 @@ ASKED = (
 def read_whole(beliefs):
     """The same beliefs in a store that looks through everything."""
     store = InMemoryTripleStore()
-    store.add(each for each in beliefs.triples() if max(map(len, each.identity)) <= LONGEST_TEXT)
+    store.add(each for each in beliefs.triples() if max(map(len, each.identity)) <= MAX_TEXT_LENGTH)
     return store
 
 
@@ -71,9 +71,9 @@ def fill(memory, seed, facts=40):
 @pytest.mark.parametrize("seed", range(2))
 def test_what_words_lead_to_is_what_reading_everything_finds_in_the_same_order(memory, seed, monkeypatch):
     fill(memory, seed)
-    for most in (looking_up.MOST_LOOKED_AT, 3):
-        monkeypatch.setattr(looking_up, "MOST_LOOKED_AT", most)
-        believed, whole = BelievedTriples(memory), read_whole(memory)
+    for most in (looking_up.MAX_FACTS_READ, 3):
+        monkeypatch.setattr(looking_up, "MAX_FACTS_READ", most)
+        believed, whole = BeliefTriples(memory), read_whole(memory)
         for keywords in [*([word] for word in ASKED), ["ada", "bern", "knows"], list(ASKED), []]:
             everything = len(whole.all()) + 1
             assert believed.search(keywords, everything) == whole.search(keywords, everything)
@@ -81,7 +81,7 @@ def test_what_words_lead_to_is_what_reading_everything_finds_in_the_same_order(m
         assert believed.all() == whole.all()
     monkeypatch.undo()
     for name in PEOPLE + TOWNS:
-        assert BelievedTriples(memory).query(name) == read_whole(memory).query(subject=name)
+        assert BeliefTriples(memory).query(name) == read_whole(memory).query(subject=name)
 
 
 @settings(max_examples=30, deadline=None)
@@ -98,9 +98,7 @@ def test_any_word_of_any_text_leads_to_its_fact(texts, data):
         for part in (part for each in facts for part in triple_key(each)):
             begin, end = sorted(data.draw(st.tuples(st.integers(0, len(part)), st.integers(0, len(part)))))
             for keyword in (part, part[begin:end], f'"{part[begin:end]}"'):
-                assert BelievedTriples(claims).search([keyword], 99) == read_whole(claims).search(
-                    [keyword], 99
-                )
+                assert BeliefTriples(claims).search([keyword], 99) == read_whole(claims).search([keyword], 99)
 
 
 def test_a_turn_reads_what_its_message_leads_to_and_not_the_rest(memory, monkeypatch):
@@ -127,7 +125,7 @@ def test_a_turn_reads_what_its_message_leads_to_and_not_the_rest(memory, monkeyp
 def test_of_a_word_in_very_many_facts_the_newest_are_looked_at_and_older_ones_where_too_few_hold(
     memory, monkeypatch
 ):
-    monkeypatch.setattr(looking_up, "MOST_LOOKED_AT", 5)
+    monkeypatch.setattr(looking_up, "MAX_FACTS_READ", 5)
     for number in range(20):
         memory.learn(Claim(fact(f"Ada saw Town{number}"), f"s{number}", confidence=0.9 if number else 1.0))
     made = ClaimMemory(memory, session="chat", max_context_triples=3)
@@ -155,9 +153,9 @@ def test_a_fact_that_was_first_a_premise_or_under_an_answer_is_found_once_it_hol
     premise, noted = fact("Ada born_in London"), fact("Bob born_in Cork")
     memory.learn(Claim(fact("Ada is British"), "rule", kind="inferred", premises=(premise,)))
     memory.note_answer("a1", "Cork", [noted])
-    assert BelievedTriples(memory).search(["born"]) == []
+    assert BeliefTriples(memory).search(["born"]) == []
     memory.learn([Claim(premise, "book"), Claim(noted, "book")])
-    assert [each.subject for each in BelievedTriples(memory).search(["born"])] == ["Ada", "Bob"]
+    assert [each.subject for each in BeliefTriples(memory).search(["born"])] == ["Ada", "Bob"]
 
 
 def test_claims_that_an_earlier_version_kept_get_their_keys_when_they_are_opened(place):
@@ -172,9 +170,7 @@ def test_claims_that_an_earlier_version_kept_get_their_keys_when_they_are_opened
         place.asked(f"""DROP TABLE "{place.namespace}".fact_keys""")
     for _ in range(2):  # and are found there the next time
         with place.opened() as memory:
-            assert all(
-                BelievedTriples(memory).search([word], 99) == whole.search([word], 99) for word in ASKED
-            )
+            assert all(BeliefTriples(memory).search([word], 99) == whole.search([word], 99) for word in ASKED)
     with place.opened() as memory:
         memory.erase_source("s1")
-        assert BelievedTriples(memory).search(["ada"], 99) == read_whole(memory).search(["ada"], 99)
+        assert BeliefTriples(memory).search(["ada"], 99) == read_whole(memory).search(["ada"], 99)

@@ -129,7 +129,7 @@ class Slow:
             name = state["merged", name][0]
         return name
 
-    def read(self, fact, state=None):
+    def canonical_fact(self, fact, state=None):
         return Triple(self.kept(fact.subject, state), fact.relation, self.kept(fact.object, state))
 
     def held(self, state=None, valid=None):
@@ -150,17 +150,17 @@ class Slow:
         holds = set()
         while (
             new := {
-                self.read(c.fact, state)
+                self.canonical_fact(c.fact, state)
                 for c, _ in counting
-                if {self.read(p, state) for p in c.premises} <= holds
+                if {self.canonical_fact(p, state) for p in c.premises} <= holds
             }
             - holds
         ):
             holds |= new
         found = defaultdict(dict)
         for claim, sure in counting:
-            if {self.read(premise, state) for premise in claim.premises} <= holds:
-                best = found[self.read(claim.fact, state)]
+            if {self.canonical_fact(premise, state) for premise in claim.premises} <= holds:
+                best = found[self.canonical_fact(claim.fact, state)]
                 best[claim.source] = max(sure, best.get(claim.source, 0))
         return found
 
@@ -223,7 +223,12 @@ def act(memory, slow, action):
         "retract fact": lambda: (
             lambda: memory.retract_fact(fact(given[0])),
             lambda: slow.retract(
-                "fact", [each.id for each in pool if slow.read(each.fact) == slow.read(fact(given[0]))]
+                "fact",
+                [
+                    each.id
+                    for each in pool
+                    if slow.canonical_fact(each.fact) == slow.canonical_fact(fact(given[0]))
+                ],
             ),
         ),
         "retract claim": lambda: (

@@ -11,7 +11,7 @@ from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.claims.claim import Period, Suggested
+from kgot_lab.memory.claims.claim import CardinalitySuggestion, Period
 from kgot_lab.memory.claims.claims import open_claims
 
 LONDON, PARIS = fact("Ada lives_in London"), fact("Ada lives_in Paris")
@@ -26,13 +26,10 @@ def test_what_is_known_and_what_is_true_are_asked_apart(memory, clock):
     memory.undo(retracted)
     assert memory.as_of(known=first).facts() == (LONDON,) and memory.as_of(known=second).facts() == ()
     assert memory.as_of(known=year(1999)).facts() == () and memory.facts() == (LONDON, PARIS)
-    assert memory.as_of(valid=year(2005)).facts() == (LONDON,) and memory.as_of(valid=year(2010)).facts() == (
-        PARIS,
-    )
-    assert (
-        memory.as_of(known=first, valid=year(2010)).facts() == ()
-        and memory.as_of(valid=year(1999)).facts() == ()
-    )
+    assert memory.as_of(valid=year(2005)).facts() == (LONDON,)
+    assert memory.as_of(valid=year(2010)).facts() == (PARIS,)
+    assert memory.as_of(known=first, valid=year(2010)).facts() == ()
+    assert memory.as_of(valid=year(1999)).facts() == ()
     assert memory.as_of(known=first).graph_hash() != memory.graph_hash()
 
 
@@ -42,10 +39,8 @@ def test_drop_and_restore_add_intervals_and_rewrite_none(memory):
     (claim,) = memory.supports_of(LONDON)
     learnt, dropped = memory.history(claim.id)
     assert (learnt.standing, learnt.by, learnt.known_until) == ("taken", "Grace", None)
-    assert (dropped.standing, dropped.by) == (
-        "dropped",
-        "Alan",
-    ) and learnt.known_from < dropped.known_from < dropped.known_until
+    assert (dropped.standing, dropped.by) == ("dropped", "Alan")
+    assert learnt.known_from < dropped.known_from < dropped.known_until
     assert [each.action for each in memory.log()] == ["learn", "retract source", "undo"]
 
 
@@ -91,10 +86,8 @@ def test_the_newer_of_two_facts_answers_and_both_are_kept(memory):
         ]
     )
     assert memory.current("Ada", "lives_in") == Period((PARIS,), year(2010))
-    assert (
-        memory.current("Ada", "lives_in", year(2005)).facts == (LONDON,)
-        and memory.current("Ada", "lives_in", year(1999)).facts == ()
-    )
+    assert memory.current("Ada", "lives_in", year(2005)).facts == (LONDON,)
+    assert memory.current("Ada", "lives_in", year(1999)).facts == ()
     assert memory.changes_of("Ada", "lives_in") == (
         Period((LONDON,), year(2000), year(2010)),
         Period((PARIS,), year(2010)),
@@ -148,8 +141,8 @@ def test_cardinalities_are_suggested_with_counts_and_never_applied(memory):
     )
     memory.declare("likes", "many")
     assert memory.suggested_cardinalities() == (
-        Suggested("born_in", "single", 20, 1),
-        Suggested("knows", "many", 1, 1),
+        CardinalitySuggestion("born_in", "single", 20, 1),
+        CardinalitySuggestion("knows", "many", 1, 1),
     )
     assert memory.declared() == {"likes": "many"} and memory.cardinality("born_in") == "many"
     declared = memory.declare("born_in", "single")

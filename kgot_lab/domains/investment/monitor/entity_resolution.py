@@ -9,14 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.domains.investment.monitor.news import OF_THE_ITEM
+from kgot_lab.domains.investment.monitor.news import ITEM_NODE_TYPES
 from kgot_lab.domains.investment.view import (
     InvestmentView,
-    fold,
+    display_name,
     investment_node,
-    shown_name,
+    normalize_name,
+    normalize_symbol,
     symbol_of,
-    upper,
 )
 from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.text.cleaning import replace_surrogates
@@ -25,14 +25,14 @@ from kgot_lab.types import Edge, Json, Node
 
 # Whether an item of news contains what a model read in it: names as the item writes them, symbols exactly.
 
-LONGEST_NAME = 120  # characters of a name; a summary may have three times as many
+MAX_NAME_LENGTH = 120  # characters of a name; a summary may have three times as many
 _LEGAL_FORMS = frozenset(
     "inc incorporated corp corporation co company ltd limited llc plc ag se sa nv spa ab asa oyj kk".split()
 )
-_TOLD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+")
 
 
-def bare_name(name: str) -> tuple[str, ...]:
+def strip_legal_form(name: str) -> tuple[str, ...]:
     """Return the words of a name without a leading article and trailing legal forms.
 
     "The Apple Company, Inc." becomes apple.
@@ -48,7 +48,7 @@ def contains_name(text: str, name: str) -> bool:
 
     "The company" is not a name.
     """
-    bare = " ".join(bare_name(name))
+    bare = " ".join(strip_legal_form(name))
     names = set(content_words(bare)) - _LEGAL_FORMS
     return bool(names) and f" {bare} " in f" {' '.join(name_tokens(text))} "
 
@@ -68,7 +68,7 @@ def distinctive_names(summary: str) -> list[str]:
 
     The capital of the first word does not count.
     """
-    words = _TOLD.findall(summary)
+    words = _WORD.findall(summary)
     return [
         word
         for place, word in enumerate(words)
@@ -76,10 +76,10 @@ def distinctive_names(summary: str) -> list[str]:
     ]
 
 
-def unsaid_names(text: str, summary: str) -> list[str]:
+def unsupported_names(text: str, summary: str) -> list[str]:
     """Return the names and numbers of a summary that are not in a text."""
-    said = set(name_tokens(text))
-    return [word for word in distinctive_names(summary) if not said.issuperset(name_tokens(word))]
+    text_words = set(name_tokens(text))
+    return [word for word in distinctive_names(summary) if not text_words.issuperset(name_tokens(word))]
 
 
 # The earlier event that words such as "the fire in its warehouse" refer to: the one that they match, or none.
@@ -88,36 +88,45 @@ def unsaid_names(text: str, summary: str) -> list[str]:
 # least one of these must be more than a name of what it affects. Of several such events the one with the most
 # words is chosen, or none in case of a tie.
 
-_JOINED = ("affects", "about")  # from an event or an observation to what it affects
+_AFFECTED_EDGES = ("affects", "about")  # from an event or an observation to what it affects
 
 
-def meant_by(words: str, view: InvestmentView, types: Sequence[str]) -> list[Node]:
+def find_described_nodes(words: str, view: InvestmentView, types: Sequence[str]) -> list[Node]:
     """Return the live nodes of some types that words most likely refer to.
 
     Types are events, and also observations if `types` includes them. Returns several if they match equally
     well, and none if nothing matches.
     """
-    asked, names = set(content_words(words)), set(content_words(" ".join(distinctive_names(words))))
-    told = [each.node for each in view.nodes(*types) if not each.node.properties.get("action")]
-    joined = view.edges_from([node.id for node in told], _JOINED)
-    ends = {each.node.id: each.node for each in view.nodes_by_id(each.edge.target for each in joined)}
-    found: dict[int, list[Node]] = {}
-    for node in told:
-        around = _words_of(
-            shown_name(ends[each.edge.target]) for each in joined if each.edge.source == node.id
+    query_words, query_names = (
+        set(content_words(words)),
+        set(content_words(" ".join(distinctive_names(words)))),
+    )
+    candidates = [each.node for each in view.nodes(*types) if not each.node.properties.get("action")]
+    edges = view.edges_from([node.id for node in candidates], _AFFECTED_EDGES)
+    affected = {each.node.id: each.node for each in view.nodes_by_id(each.edge.target for each in edges)}
+    by_overlap: dict[int, list[Node]] = {}
+    for node in candidates:
+        affected_words = _content_words_of(
+            display_name(affected[each.edge.target]) for each in edges if each.edge.source == node.id
         )
-        own = _words_of([str(node.properties["summary"]), str(node.properties["type"]).replace("_", " ")])
-        shared = asked & (own | around)
-        if names <= shared and 2 * len(shared) > len(asked) and asked & (own - around):
-            found.setdefault(len(shared), []).append(node)
-    return found[max(found)] if found else []
+        event_words = _content_words_of(
+            [str(node.properties["summary"]), str(node.properties["type"]).replace("_", " ")]
+        )
+        shared = query_words & (event_words | affected_words)
+        if (
+            query_names <= shared
+            and 2 * len(shared) > len(query_words)
+            and query_words & (event_words - affected_words)
+        ):
+            by_overlap.setdefault(len(shared), []).append(node)
+    return by_overlap[max(by_overlap)] if by_overlap else []
 
 
-def _words_of(texts: Iterable[str]) -> set[str]:
+def _content_words_of(texts: Iterable[str]) -> set[str]:
     return {word for text in texts for word in content_words(text)}
 
 
-class NamesOfItem:
+class ItemNames:
     """Names as an item uses them. `taken` has the nodes accepted from the item, by id."""
 
     def __init__(self, text: str, view: InvestmentView) -> None:
@@ -130,19 +139,21 @@ class NamesOfItem:
 
         These are accepted nodes, and nodes of the graph if the item contains the name or symbol.
         """
-        text = cleaned(text)
-        theirs = (
+        text = clean_text(text)
+        graph_nodes = (
             self._view.named(text)
             if contains_name(self._text, text) or contains_symbol(self._text, text)
             else ()
         )
-        found = {each.node.id: each.node for each in theirs if each.node.labels[0] not in OF_THE_ITEM}
+        found = {
+            each.node.id: each.node for each in graph_nodes if each.node.labels[0] not in ITEM_NODE_TYPES
+        }
         self._there |= found
         found |= {
-            id: node for id, node in self.taken.items() if node.labels != ("News",) and _is_called(node, text)
+            id: node for id, node in self.taken.items() if node.labels != ("News",) and _has_name(node, text)
         }
         likeliest = sorted(found.values(), key=lambda node: (not _has_symbol(node, text), node.id))
-        return self._settled([node for node in likeliest if _has_symbol(node, text)]) + [
+        return self._narrow_by_full_name([node for node in likeliest if _has_symbol(node, text)]) + [
             n for n in likeliest if not _has_symbol(n, text)
         ]
 
@@ -151,14 +162,14 @@ class NamesOfItem:
 
         Raises BadInput if there is none, or several.
         """
-        words = cleaned(words)
-        if unsaid := unsaid_names(self._text, words):
-            raise BadInput(f"{', '.join(map(short_repr, unsaid[:5]))} does not stand in the item")
-        found = meant_by(words, self._view, types)
+        words = clean_text(words)
+        if unsupported := unsupported_names(self._text, words):
+            raise BadInput(f"{', '.join(map(short_repr, unsupported[:5]))} does not stand in the item")
+        found = find_described_nodes(words, self._view, types)
         self._there |= {each.id: each for each in found}
         if not found:
             raise BadInput("nothing that is live was told before in such words")
-        return the_one(found)
+        return require_one_node(found)
 
     def thing(self, type: str, name: str, symbol: str) -> Node:
         """Resolve a thing of a type by its symbol, or else its name, to a node of the graph or a new one.
@@ -170,25 +181,37 @@ class NamesOfItem:
             each for each in self.meant(symbol) if each.labels == (type,) and _has_symbol(each, symbol)
         ]
         if type == "Asset":
-            return the_one(by_symbol) if by_symbol else made_node(type, symbol=upper(symbol))
-        is_symbol = upper(name) == upper(symbol)  # the item calls the company by its ticker
-        alike = [
-            each for each in by_symbol if is_symbol or set(bare_name(shown_name(each))) & set(bare_name(name))
+            return (
+                require_one_node(by_symbol) if by_symbol else make_node(type, symbol=normalize_symbol(symbol))
+            )
+        is_symbol = normalize_symbol(name) == normalize_symbol(
+            symbol
+        )  # the item calls the company by its ticker
+        same_name = [
+            each
+            for each in by_symbol
+            if is_symbol or set(strip_legal_form(display_name(each))) & set(strip_legal_form(name))
         ]
-        if by_symbol and not alike:
+        if by_symbol and not same_name:
             raise BadInput(
-                f"the symbol {upper(symbol)} is that of {_listed(by_symbol)}: which is meant is not said"
+                f"the symbol {normalize_symbol(symbol)} is that of {_list_nodes(by_symbol)}: which is meant is not said"
             )
         found = (
-            alike or [each for each in self.meant(name) if each.labels == (type,)] or self._alike(type, name)
+            same_name
+            or [each for each in self.meant(name) if each.labels == (type,)]
+            or self._same_bare_name(type, name)
         )
         ticker = {"ticker": symbol} if type == "Company" and symbol else {}
         if not found:
-            return made_node(type, name=name, **ticker)
-        one = the_one(found)
-        if ticker and upper(one.properties.get("ticker", symbol)) != upper(symbol):
-            raise BadInput(f"{_listed([one])} has another ticker, {short_repr(one.properties['ticker'])}")
-        return Node(one.id, one.labels, ticker | dict(one.properties))
+            return make_node(type, name=name, **ticker)
+        node_found = require_one_node(found)
+        if ticker and normalize_symbol(node_found.properties.get("ticker", symbol)) != normalize_symbol(
+            symbol
+        ):
+            raise BadInput(
+                f"{_list_nodes([node_found])} has another ticker, {short_repr(node_found.properties['ticker'])}"
+            )
+        return Node(node_found.id, node_found.labels, ticker | dict(node_found.properties))
 
     def edges_between(self, sources: Sequence[str], type: str, targets: Sequence[str]) -> list[Edge]:
         """Return the live edges of a type from some nodes to others.
@@ -199,94 +222,103 @@ class NamesOfItem:
             symmetric = self._view.vocabulary.edge_type(type).symmetric
         except UnknownName:
             return []
-        ways = [(sources, targets), *([(targets, sources)] if symmetric else [])]
+        directions = [(sources, targets), *([(targets, sources)] if symmetric else [])]
         return [
             each.edge
-            for ends, others in ways
+            for ends, others in directions
             for each in self._view.edges_from(ends, [type])
             if each.edge.target in others
         ]
 
     def calls(self, said_by: str, action: str, about: Sequence[Node]) -> list[Node]:
         """Return the live insights of a person with an action on at least one of some nodes."""
-        joined = self._view.edges_to([each.id for each in about], ["about"]) if said_by and action else ()
-        insights = [each.node for each in self._view.nodes_by_id(each.edge.source for each in joined)]
-        told = {"said_by": said_by, "action": action}
+        about_edges = (
+            self._view.edges_to([each.id for each in about], ["about"]) if said_by and action else ()
+        )
+        insights = [each.node for each in self._view.nodes_by_id(each.edge.source for each in about_edges)]
+        wanted = {"said_by": said_by, "action": action}
         found = {
             each.id: each
             for each in insights
-            if all(fold(each.properties.get(name, "")) == fold(told[name]) for name in told)
+            if all(
+                normalize_name(each.properties.get(name, "")) == normalize_name(wanted[name])
+                for name in wanted
+            )
         }
         self._there |= found
         return list(found.values())
 
-    def changes(self) -> tuple[Node, ...]:
+    def changed_nodes(self) -> tuple[Node, ...]:
         """Return the accepted nodes and properties that are not in the graph yet."""
         found = []
         for id, node in self.taken.items():
-            there = self._there.get(id)
-            new = (
+            existing = self._there.get(id)
+            new_properties = (
                 node.properties
-                if there is None
-                else {name: value for name, value in node.properties.items() if name not in there.properties}
+                if existing is None
+                else {
+                    name: value for name, value in node.properties.items() if name not in existing.properties
+                }
             )
-            if new:
-                found.append(Node(id, node.labels, new))
+            if new_properties:
+                found.append(Node(id, node.labels, new_properties))
         return tuple(found)
 
-    def _settled(self, nodes: Sequence[Node]) -> list[Node]:
+    def _narrow_by_full_name(self, nodes: Sequence[Node]) -> list[Node]:
         """Narrow nodes that share a symbol to the one that the item names in full, for each type.
 
         Nodes of a type are kept if the item names none of them, or several.
         """
-        named = {node.id for node in nodes if contains_name(self._text, shown_name(node))}
-        of_type = Counter(node.labels for node in nodes if node.id in named)
-        return [node for node in nodes if node.id in named or of_type[node.labels] != 1]
+        named_ids = {node.id for node in nodes if contains_name(self._text, display_name(node))}
+        counts = Counter(node.labels for node in nodes if node.id in named_ids)
+        return [node for node in nodes if node.id in named_ids or counts[node.labels] != 1]
 
-    def _alike(self, type: str, name: str) -> list[Node]:
+    def _same_bare_name(self, type: str, name: str) -> list[Node]:
         """Return the nodes of a type whose names differ only in article or legal form."""
         found = [
             each.node
             for each in self._view.nodes(type)
-            if bare_name(shown_name(each.node)) == bare_name(name)
+            if strip_legal_form(display_name(each.node)) == strip_legal_form(name)
         ]
         self._there |= {each.id: each for each in found}
         return found
 
 
-def the_one(nodes: Sequence[Node]) -> Node:
+def require_one_node(nodes: Sequence[Node]) -> Node:
     """Return the only node.
 
     Raises BadInput with the candidates if there are several.
     """
     if len(nodes) > 1:
-        raise BadInput(f"it may be {_listed(nodes)}: which is meant is not said")
+        raise BadInput(f"it may be {_list_nodes(nodes)}: which is meant is not said")
     return nodes[0]
 
 
-def made_node(kind: str, /, **properties: Json) -> Node:
+def make_node(kind: str, /, **properties: Json) -> Node:
     """Create a node without empty properties."""
     return investment_node(
         kind, **{name: value for name, value in properties.items() if value not in ("", None)}
     )
 
 
-def cleaned(text: str) -> str:
+def clean_text(text: str) -> str:
     """Normalize a text from a model: one line, with only storable characters."""
     return " ".join(str(replace_surrogates(text)).replace("\0", " ").split())
 
 
-def _is_called(node: Node, text: str) -> bool:
+def _has_name(node: Node, text: str) -> bool:
     return (
         _has_symbol(node, text)
-        or fold(shown_name(node)) == fold(text)
-        or bare_name(shown_name(node)) == bare_name(text)
+        or normalize_name(display_name(node)) == normalize_name(text)
+        or strip_legal_form(display_name(node)) == strip_legal_form(text)
     )
 
 
 def _has_symbol(node: Node, text: str) -> bool:
-    return bool(upper(text)) and symbol_of(node.labels[0], node.properties) == upper(text)
+    return bool(normalize_symbol(text)) and symbol_of(node.labels[0], node.properties) == normalize_symbol(
+        text
+    )
 
 
-def _listed(nodes: Sequence[Node]) -> str:
-    return " and ".join(f"{shown_name(each)} ({short_repr(each.id)})" for each in nodes)
+def _list_nodes(nodes: Sequence[Node]) -> str:
+    return " and ".join(f"{display_name(each)} ({short_repr(each.id)})" for each in nodes)

@@ -33,7 +33,7 @@ class NewsGathered:
 
     def __str__(self) -> str:
         later = f", {self.later:,} dated later than now, which wait" if self.later else ""
-        return _lines(f"gather: {format_count(self.new, 'new item')}{later}", self.refused)
+        return _indent_details(f"gather: {format_count(self.new, 'new item')}{later}", self.refused)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ItemWritten:
 
     def __str__(self) -> str:
         told = f"update: {self.facts.item}: {format_count(self.nodes, 'node')} and {format_count(self.edges, 'edge')} new or changed"
-        return _lines(told, (*self.facts.refused, *self.facts.warnings))
+        return _indent_details(told, (*self.facts.refused, *self.facts.warnings))
 
 
 @dataclass(frozen=True)
@@ -139,5 +139,5 @@ MonitorEvent = (
 )
 
 
-def _lines(told: str, more: tuple[str, ...]) -> str:
-    return "\n".join([told, *(f"  {line}" for line in more)])
+def _indent_details(first_line: str, details: tuple[str, ...]) -> str:
+    return "\n".join([first_line, *(f"  {line}" for line in details)])

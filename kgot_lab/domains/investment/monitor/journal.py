@@ -15,12 +15,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item
+from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item_from_json
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, record_replayed
-from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
+from kgot_lab.memory.claims.claim import (
+    from_microseconds,
+    from_microseconds_or_none,
+    to_microseconds,
+    utc_now,
+)
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import InTables, Layout, TableStorage
+from kgot_lab.memory.tables import Layout, TableBacked, TableStorage
 from kgot_lab.types import LLM, Prompt, Reply
 
 # All SQL of the journal, common to SQLite and PostgreSQL: items, replies of models, ticks. It has no user
@@ -42,21 +47,23 @@ JOURNAL_LAYOUT = Layout(
     ),
 )
 
-BODIES = "SELECT id, body FROM items WHERE id = ANY(:ids)"
+ITEM_BODIES = "SELECT id, body FROM items WHERE id = ANY(:ids)"
 ADD_ITEM = "INSERT INTO items (id, body, published_at, arrived_at, failed) VALUES (:id, :body, :published_at, :at, 0)"
-TO_READ = "SELECT body FROM items WHERE facts IS NULL ORDER BY failed, published_at, id LIMIT :most"
+ITEMS_TO_READ = "SELECT body FROM items WHERE facts IS NULL ORDER BY failed, published_at, id LIMIT :most"
 COUNT_TO_READ = "SELECT count(*) FROM items WHERE facts IS NULL"
-PUT_BACK = "UPDATE items SET failed = failed + 1 WHERE id = :id"
-KEEP_FACTS = "UPDATE items SET facts = :facts WHERE id = :id AND facts IS NULL"
-TO_WRITE = "SELECT facts FROM items WHERE facts IS NOT NULL AND written_at IS NULL ORDER BY published_at, id"
+COUNT_FAILURE = "UPDATE items SET failed = failed + 1 WHERE id = :id"
+STORE_FACTS = "UPDATE items SET facts = :facts WHERE id = :id AND facts IS NULL"
+FACTS_TO_WRITE = (
+    "SELECT facts FROM items WHERE facts IS NOT NULL AND written_at IS NULL ORDER BY published_at, id"
+)
 MARK_WRITTEN = "UPDATE items SET written_at = :at WHERE id = :id AND written_at IS NULL"
 FACTS = "SELECT facts FROM items WHERE facts IS NOT NULL ORDER BY published_at, id"
 
 REPLY = "SELECT reply FROM replies WHERE key = :key AND reply IS NOT NULL"
-ASK = """INSERT INTO replies (key, model, asked) VALUES (:key, :model, 1)
+RECORD_REQUEST = """INSERT INTO replies (key, model, asked) VALUES (:key, :model, 1)
   ON CONFLICT (key) DO UPDATE SET asked = replies.asked + 1"""
-KEEP_REPLY = "UPDATE replies SET reply = :reply WHERE key = :key AND reply IS NULL"
-ASKED = "SELECT count(*), coalesce(sum(asked), 0), count(reply) FROM replies"
+STORE_REPLY = "UPDATE replies SET reply = :reply WHERE key = :key AND reply IS NULL"
+PROMPT_COUNTS = "SELECT count(*), coalesce(sum(asked), 0), count(reply) FROM replies"
 
 LAST_TICK = "SELECT id, due, missed, begun_at, ended_at FROM ticks ORDER BY id DESC LIMIT 1"
 BEGIN_TICK = "INSERT INTO ticks (id, due, missed, begun_at) VALUES (:id, :due, :missed, :at) ON CONFLICT (id) DO NOTHING"
@@ -85,7 +92,7 @@ class PromptCounts(NamedTuple):
     replied: int
 
 
-class NewsJournal(InTables):
+class NewsJournal(TableBacked):
     """The journal in tables. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
@@ -95,53 +102,56 @@ class NewsJournal(InTables):
 
     def add(self, items: Iterable[NewsItem]) -> tuple[tuple[NewsItem, ...], tuple[NewsItem, ...]]:
         """Store new items, and return them and those whose id an earlier item has, which is not changed."""
-        given, by_id = list(items), dict[str, NewsItem]()
-        for item in given:
+        received, by_id = list(items), dict[str, NewsItem]()
+        for item in received:
             by_id.setdefault(item.id, item)
         with self.storage.changing():
-            there = {
-                id: news_item(json.loads(body))
-                for id, body in self.storage.rows(BODIES, {"ids": sorted(by_id)})
+            stored = {
+                id: news_item_from_json(json.loads(body))
+                for id, body in self.storage.rows(ITEM_BODIES, {"ids": sorted(by_id)})
             }
-            new = tuple(item for item in by_id.values() if item.id not in there)
+            new = tuple(item for item in by_id.values() if item.id not in stored)
             for item in new:
                 times = {
-                    "published_at": instant(item.published_at, "the time of an item"),
-                    "at": instant(self.now(), "now"),
+                    "published_at": to_microseconds(item.published_at, "the time of an item"),
+                    "at": to_microseconds(self.now(), "now"),
                 }
                 self.storage.rows(ADD_ITEM, {"id": item.id, "body": json.dumps(item.to_json())} | times)
-        stays = by_id | there
-        return new, tuple(dict.fromkeys(item for item in given if stays[item.id] != item))
+        kept_by_id = by_id | stored
+        return new, tuple(dict.fromkeys(item for item in received if kept_by_id[item.id] != item))
 
-    def to_read(self, most: int) -> tuple[NewsItem, ...]:
+    def items_to_read(self, most: int) -> tuple[NewsItem, ...]:
         """Return at most `most` items that no model has read yet.
 
         Those with fewer failures come first, then the earliest.
         """
-        return tuple(news_item(json.loads(body)) for (body,) in self.storage.rows(TO_READ, {"most": most}))
+        return tuple(
+            news_item_from_json(json.loads(body))
+            for (body,) in self.storage.rows(ITEMS_TO_READ, {"most": most})
+        )
 
-    def put_back(self, item: NewsItem) -> None:
+    def record_failure(self, item: NewsItem) -> None:
         """Record that an item could not be read. Others go first now, so that it blocks nothing."""
         with self.storage.changing():
-            self.storage.rows(PUT_BACK, {"id": item.id})
+            self.storage.rows(COUNT_FAILURE, {"id": item.id})
 
     def count_to_read(self) -> int:
         """Return the number of items that wait for a model."""
         return int(self.storage.rows(COUNT_TO_READ)[0][0])
 
-    def keep_facts(self, facts: NewsFacts) -> None:
+    def store_facts(self, facts: NewsFacts) -> None:
         """Store the facts of an item. The first ones count."""
         with self.storage.changing():
-            self.storage.rows(KEEP_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
+            self.storage.rows(STORE_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
 
-    def to_write(self) -> tuple[NewsFacts, ...]:
+    def facts_to_write(self) -> tuple[NewsFacts, ...]:
         """Return the facts that are not in the graph yet, the earliest first."""
-        return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(TO_WRITE))
+        return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(FACTS_TO_WRITE))
 
     def mark_written(self, facts: NewsFacts) -> None:
         """Record that the facts of an item are in the graph. The first time counts."""
         with self.storage.changing():
-            self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": instant(self.now(), "now")})
+            self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": to_microseconds(self.now(), "now")})
 
     def facts(self) -> tuple[NewsFacts, ...]:
         """Return the facts of all items with what was refused, the earliest first."""
@@ -154,7 +164,7 @@ class NewsJournal(InTables):
 
         This is more than the number of prompts if a reply was lost or a server gave none.
         """
-        return PromptCounts(*map(int, self.storage.rows(ASKED)[0]))
+        return PromptCounts(*map(int, self.storage.rows(PROMPT_COUNTS)[0]))
 
     def reply(self, key: str) -> Reply | None:
         """Return the stored reply to a prompt, by its key, or None."""
@@ -165,28 +175,34 @@ class NewsJournal(InTables):
     def record_request(self, key: str, model: str) -> None:
         """Record that a model is about to be called."""
         with self.storage.changing():
-            self.storage.rows(ASK, {"key": key, "model": model})
+            self.storage.rows(RECORD_REQUEST, {"key": key, "model": model})
 
-    def keep_reply(self, key: str, reply: Reply) -> None:
+    def store_reply(self, key: str, reply: Reply) -> None:
         """Store the reply of a model. The first one counts."""
         with self.storage.changing():
-            self.storage.rows(KEEP_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
+            self.storage.rows(STORE_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
 
     # --- ticks ---
 
     def next_tick(self, every: timedelta) -> Tick:
         """Return the next tick: an interrupted one, else the latest that is due, else the next one."""
         rows = self.storage.rows(LAST_TICK)
-        last = None if not rows else Tick(rows[0][0], moment(rows[0][1]), rows[0][2], open_moment(rows[0][4]))
-        return tick_after(last, self.now(), every)
+        last = (
+            None
+            if not rows
+            else Tick(
+                rows[0][0], from_microseconds(rows[0][1]), rows[0][2], from_microseconds_or_none(rows[0][4])
+            )
+        )
+        return next_tick_after(last, self.now(), every)
 
     def begin(self, tick: Tick) -> None:
         """Record that a tick begins."""
         values = {
             "id": tick.id,
-            "due": instant(tick.due, "when a tick is due"),
+            "due": to_microseconds(tick.due, "when a tick is due"),
             "missed": tick.missed,
-            "at": instant(self.now(), "now"),
+            "at": to_microseconds(self.now(), "now"),
         }
         with self.storage.changing():
             self.storage.rows(BEGIN_TICK, values)
@@ -194,7 +210,7 @@ class NewsJournal(InTables):
     def end(self, tick: Tick) -> None:
         """Record that a tick has ended."""
         with self.storage.changing():
-            self.storage.rows(END_TICK, {"id": tick.id, "at": instant(self.now(), "now")})
+            self.storage.rows(END_TICK, {"id": tick.id, "at": to_microseconds(self.now(), "now")})
 
 
 class CachedReplies:
@@ -213,16 +229,16 @@ class CachedReplies:
 
     def __call__(self, prompt: Prompt) -> Reply:
         key = prompt_key(prompt, self.name)
-        if (kept := self._journal.reply(key)) is not None:
-            record_replayed(kept.usage)
-            return kept
+        if (stored := self._journal.reply(key)) is not None:
+            record_replayed(stored.usage)
+            return stored
         self._journal.record_request(key, self.name)
         reply = checked_reply(self._llm, prompt)
-        self._journal.keep_reply(key, reply)
+        self._journal.store_reply(key, reply)
         return reply
 
 
-def tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
+def next_tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
     """Return the tick after another, with the number of ticks missed between them.
 
     A tick that did not end is resumed. If the clock went back behind the last tick, the next is due now, and

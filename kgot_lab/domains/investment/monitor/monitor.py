@@ -37,7 +37,7 @@ from kgot_lab.domains.investment.monitor.journal import CachedReplies, NewsJourn
 from kgot_lab.domains.investment.monitor.news import Feed, NewsFacts
 from kgot_lab.domains.investment.monitor.news_reader import read_item
 from kgot_lab.domains.investment.reach import DECAYS
-from kgot_lab.domains.investment.versions import EdgeIds
+from kgot_lab.domains.investment.versions import EdgeKey
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -62,24 +62,24 @@ from kgot_lab.types import LLM
 # key then: a file of that name is overwritten with the same content, and a receiver of posts gets the key in
 # the header Idempotency-Key, so that it can skip the repeat.
 
-Deliver = Callable[[OutboxEntry], None]  # raises ToolFailed or another LabError
-_SECONDS = 20.0  # time limit of a receiver
+DeliveryFunction = Callable[[OutboxEntry], None]  # raises ToolFailed or another LabError
+_DELIVERY_TIMEOUT = 20.0  # time limit of a receiver
 
 
-def to_folder(folder: Path | str) -> Deliver:
+def deliver_to_folder(folder: Path | str) -> DeliveryFunction:
     """Return a function that writes a briefing as a JSON file in a folder, named by its key.
 
     The function raises BadInput if the file cannot be written.
     """
-    place = Path(folder)
+    directory = Path(folder)
 
     def deliver(entry: OutboxEntry) -> None:
-        write_whole(place / f"{entry.key}.json", _told(entry), "the briefing")
+        write_whole(directory / f"{entry.key}.json", _entry_to_json(entry), "the briefing")
 
     return deliver
 
 
-def to_address(url: str) -> Deliver:
+def deliver_to_address(url: str) -> DeliveryFunction:
     """Return a function that sends a briefing by HTTP POST of JSON, with its key as Idempotency-Key.
 
     The function raises ToolFailed unless the status is 200 to 299. A briefing names its user, so an address
@@ -95,37 +95,38 @@ def to_address(url: str) -> Deliver:
         raise BadInput(
             "a briefing says whose it is: an address that is not of this computer begins with https"
         )
-    way = way_to(url)
+    client_options = way_to(url)
 
     def deliver(entry: OutboxEntry) -> None:
         import httpx  # a dependency of openai
 
-        where = mask_secrets(f"{parts.scheme}://{parts.netloc}")
+        address = mask_secrets(f"{parts.scheme}://{parts.netloc}")
         headers = {"Content-Type": "application/json", "Idempotency-Key": entry.key}
         try:
             with (
-                httpx.Client(timeout=_SECONDS, **way) as client,
-                client.stream("POST", url, content=_told(entry), headers=headers) as answer,
+                httpx.Client(timeout=_DELIVERY_TIMEOUT, **client_options) as client,
+                client.stream("POST", url, content=_entry_to_json(entry), headers=headers) as answer,
             ):
                 status = answer.status_code
         except httpx.HTTPError as error:
-            told = f"{where} did not take a briefing{through_proxy(url)} ({type(error).__name__})"
-            raise ToolFailed(f"{told}: see that it is there", again=True) from None
+            message = f"{address} did not take a briefing{through_proxy(url)} ({type(error).__name__})"
+            raise ToolFailed(f"{message}: see that it is there", again=True) from None
         if not 200 <= status < 300:
-            busy = status >= 500 or status in (408, 429)
+            is_temporary = status >= 500 or status in (408, 429)
             raise ToolFailed(
-                f"{where} answers a briefing with {status}" + (": it may take it later" if busy else ""),
-                again=busy,
+                f"{address} answers a briefing with {status}"
+                + (": it may take it later" if is_temporary else ""),
+                again=is_temporary,
             )
 
     return deliver
 
 
-def _told(entry: OutboxEntry) -> str:
+def _entry_to_json(entry: OutboxEntry) -> str:
     return json.dumps({**entry.body, "user": entry.user}, sort_keys=True)
 
 
-_SET_BACK = timedelta(minutes=1)  # a smaller difference is a correction by a time server
+_MAX_CLOCK_CORRECTION = timedelta(minutes=1)  # a smaller difference is a correction by a time server
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Monitor:
         places: MonitorPlaces,
         llm: LLM,
         feed: Feed,
-        deliver: Deliver,
+        deliver: DeliveryFunction,
         *,
         most: int = 50,
         decays: Mapping[str, float] = DECAYS,
@@ -164,7 +165,7 @@ class Monitor:
             "gather": self._gather,
             "update": self._update,
             "decide": self._decide,
-            "deliver": self._send,
+            "deliver": self._deliver,
         }
 
     def __repr__(self) -> str:
@@ -189,14 +190,14 @@ class Monitor:
 
     def _gather(self) -> Iterator[MonitorEvent]:
         """Store the items that are new and not dated in the future."""
-        read, now = self.feed(), self.places.journal.now()
-        due = [item for item in read.items if item.published_at <= now]
+        news, now = self.feed(), self.places.journal.now()
+        due = [item for item in news.items if item.published_at <= now]
         new, others = self.places.journal.add(due)
-        double = tuple(
-            f"item {each.id}: another item has this id and stays as it is; give it one of its own"
-            for each in others
+        duplicates = tuple(
+            f"item {item_kept.id}: another item has this id and stays as it is; give it one of its own"
+            for item_kept in others
         )
-        yield NewsGathered(len(new), len(read.items) - len(due), (*read.refused, *double))
+        yield NewsGathered(len(new), len(news.items) - len(due), (*news.refused, *duplicates))
 
     def _update(self) -> Iterator[MonitorEvent]:
         """Read items one by one, and write the facts of each to the graph before the next is read.
@@ -204,21 +205,21 @@ class Monitor:
         The next item can then refer to its names.
         """
         graph, journal = self.places.graph, self.places.journal
-        if (last := graph.view().time) - (now := journal.now()) > _SET_BACK:
+        if (last := graph.view().time) - (now := journal.now()) > _MAX_CLOCK_CORRECTION:
             yield ClockBehind(now, last)
-        yield from map(self._written, journal.to_write())
-        for item in journal.to_read(self.most):
+        yield from map(self._write_once, journal.facts_to_write())
+        for item in journal.items_to_read(self.most):
             try:
                 facts = read_item(self._llm, item, graph.view())
             except LLMError:
-                journal.put_back(item)
+                journal.record_failure(item)
                 raise
-            journal.keep_facts(facts)
-            yield self._written(facts)
+            journal.store_facts(facts)
+            yield self._write_once(facts)
         if waiting := journal.count_to_read():
             yield ItemsWait(waiting)
 
-    def _written(self, facts: NewsFacts) -> MonitorEvent:
+    def _write_once(self, facts: NewsFacts) -> MonitorEvent:
         """Write the facts of an item once.
 
         Its own node is written in the same change, and shows that it was.
@@ -236,10 +237,10 @@ class Monitor:
 
     def _write(self, facts: NewsFacts) -> GraphUpdate:
         graph = self.places.graph
-        ends: dict[str | EdgeIds, datetime | None] = {
+        expiries: dict[str | EdgeKey, datetime | None] = {
             id: datetime.fromisoformat(time) for id, time in facts.expires.items()
         }
-        update = graph.write(facts.nodes, facts.edges, expires_at=ends)
+        update = graph.write(facts.nodes, facts.edges, expires_at=expiries)
         graph.expire(*facts.ends)
         return update
 
@@ -254,27 +255,30 @@ class Monitor:
                 account = accounts.account(user)
                 holdings = Holdings(user, account.held, frozenset(account.watchlist))
                 wishes = Wishes.of(account.preferences)
-                view, told = graph.view(account.owner), accounts.sent_briefings(user)
-                for briefing in briefings(view, holdings, wishes, decays=self.decays, told=told):
+                view, posted_keys = graph.view(account.owner), accounts.sent_briefings(user)
+                for briefing in briefings(
+                    view, holdings, wishes, decays=self.decays, posted_keys=posted_keys
+                ):
                     if accounts.post(briefing):
                         yield BriefingPosted(briefing.key)
             except LabError as error:
                 yield StageFailed("decide", f"account {number} of {len(accounts.users())}: {error}")
 
-    def _send(self) -> Iterator[MonitorEvent]:
+    def _deliver(self) -> Iterator[MonitorEvent]:
         """Deliver the fresh briefings in the outbox. If the receiver is unreachable, the others wait too."""
         accounts = self.places.accounts
         unsent = accounts.outbox(unsent=True)
         waiting = [entry for entry in unsent if self._is_fresh(entry)]
         if stale := len(unsent) - len(waiting):
             yield BriefingsStale(stale)
-        for place, entry in enumerate(waiting):
+        for position, entry in enumerate(waiting):
             try:
                 self.deliver(entry)
             except ToolFailed as error:
                 if error.again:
                     raise ToolFailed(
-                        f"{error}; {format_count(len(waiting) - place, 'briefing')} in the outbox", again=True
+                        f"{error}; {format_count(len(waiting) - position, 'briefing')} in the outbox",
+                        again=True,
                     ) from None
                 yield StageFailed("deliver", f"briefing {entry.key}: {error}")
                 continue
@@ -307,16 +311,16 @@ def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) ->
 
 # Scheduled ticks: one at regular intervals, resumed after an interruption, until the end is requested.
 
-_LONGEST = 60.0  # seconds of one wait, after which the clock is checked: it may have been set, or the computer have slept
+_MAX_WAIT_SECONDS = 60.0  # seconds of one wait, after which the clock is checked: it may have been set, or the computer have slept
 
 
-class Ending:
+class StopRequest:
     """Requests the end of a run, from another thread or a signal handler."""
 
     def __init__(self) -> None:
         self._asked: SimpleQueue[None] = SimpleQueue()  # an Event must not be set in a signal handler
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Request the end."""
         self._asked.put(None)
 
@@ -332,8 +336,8 @@ class Ending:
             return
 
 
-def run_on(
-    monitor: Monitor, every: timedelta, ending: Ending, *, wait: Callable[[float], object] | None = None
+def run_scheduled(
+    monitor: Monitor, every: timedelta, stop: StopRequest, *, wait: Callable[[float], object] | None = None
 ) -> Iterator[MonitorEvent]:
     """Run ticks at regular intervals and yield their events.
 
@@ -346,39 +350,39 @@ def run_on(
         raise BadInput(
             f"the time between two ticks is a timedelta of more than 0, not {describe_value(every)}"
         )
-    wait = wait or ending.wait
+    wait = wait or stop.wait
     journal = monitor.places.journal
-    while not ending.is_requested():
+    while not stop.is_requested():
         try:
             tick = journal.next_tick(every)
             pause = (tick.due - journal.now()).total_seconds()
             if pause <= 0:
                 for event in monitor.tick(tick):
                     yield event
-                    if ending.is_requested():
+                    if stop.is_requested():
                         return
         except LabError as error:  # the journal is unreachable
             yield StageFailed("tick", str(error))
             pause = every.total_seconds()
         if pause > 0:
-            wait(min(pause, _LONGEST))
+            wait(min(pause, _MAX_WAIT_SECONDS))
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[Ending]:
+def stop_on_signals() -> Iterator[StopRequest]:
     """Yield an ending that the first SIGTERM or SIGINT requests. A second signal ends the process at once.
 
     Use it in the main thread.
     """
-    ending = Ending()
+    stop = StopRequest()
 
-    def hear(number: int, _: object) -> None:
+    def request_stop(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_DFL)
-        ending.ask()
+        stop.request()
 
-    before = {number: signal.signal(number, hear) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield ending
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

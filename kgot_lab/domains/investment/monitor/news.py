@@ -11,19 +11,19 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, model_validator
 
-from kgot_lab.domains.investment.versions import EdgeIds
-from kgot_lab.domains.investment.view import LONGEST_ID, storable_text
+from kgot_lab.domains.investment.versions import EdgeKey
+from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text
 from kgot_lab.errors import BadInput, describe_value, require
 from kgot_lab.graph.validation import EdgeType, Vocabulary
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import compact_schema, explain_json_error
-from kgot_lab.memory.claims.claim import instant
+from kgot_lab.memory.claims.claim import to_microseconds
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
 from kgot_lab.types import Edge, Json, Message, Node, Prompt
 
-_MOST_TOKENS = 3000  # of an item that are shown to a model
+_MAX_TOKENS = 3000  # of an item that are shown to a model
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,18 @@ class NewsItem:
     def __post_init__(self) -> None:
         for name in ("id", "headline", "text", "source"):
             require(getattr(self, name), str, f"the {name} of an item of news is a text")
-        if not self.id.strip() or len(self.id) > LONGEST_ID or storable_text(self.id) != self.id:
+        if not self.id.strip() or len(self.id) > MAX_ID_LENGTH or storable_text(self.id) != self.id:
             raise BadInput(
-                f"an item of news has an id, a text of at most {LONGEST_ID} characters that every table takes"
+                f"an item of news has an id, a text of at most {MAX_ID_LENGTH} characters that every table takes"
             )
         if not self.headline.strip():
             raise BadInput("an item of news has a headline; give it one")
-        instant(self.published_at, "the time an item was published")
+        to_microseconds(self.published_at, "the time an item was published")
 
     @property
     def shown(self) -> str:
         """What a model is shown: the headline, then the text, up to a maximal length."""
-        return truncate_to_tokens(self._words, _MOST_TOKENS)
+        return truncate_to_tokens(self._words, _MAX_TOKENS)
 
     @property
     def tokens_left_out(self) -> int:
@@ -66,8 +66,8 @@ class NewsItem:
 
     def to_json(self) -> dict[str, Json]:
         """Return the item as the JSON of a line in a file."""
-        told = {"id": self.id, "headline": self.headline, "text": self.text, "source": self.source}
-        return {**told, "published_at": self.published_at.isoformat()}
+        fields = {"id": self.id, "headline": self.headline, "text": self.text, "source": self.source}
+        return {**fields, "published_at": self.published_at.isoformat()}
 
 
 class NewsRead(NamedTuple):
@@ -81,25 +81,25 @@ class NewsRead(NamedTuple):
 Feed = Callable[[], NewsRead]
 
 
-def news_item(told: Mapping[str, Json]) -> NewsItem:
+def news_item_from_json(data: Mapping[str, Json]) -> NewsItem:
     """Parse an item of news from JSON.
 
     Raises BadInput if it is invalid, for example without a time or its time zone.
     """
-    require(told, Mapping, "an item of news is id, headline, text, source and published_at")
-    if strange := sorted(told.keys() - {"id", "headline", "text", "source", "published_at"}):
+    require(data, Mapping, "an item of news is id, headline, text, source and published_at")
+    if unknown := sorted(data.keys() - {"id", "headline", "text", "source", "published_at"}):
         raise BadInput(
-            f"an item of news has no field {strange[0]!r:.60}: it has id, headline, text, source and published_at"
+            f"an item of news has no field {unknown[0]!r:.60}: it has id, headline, text, source and published_at"
         )
-    time = time_of(told.get("published_at"))
+    time = time_of(data.get("published_at"))
     if time is None:
-        do = "write a time with its zone, such as 2026-02-05T14:00:00+00:00"
-        raise BadInput(f"published_at is {describe_value(told.get('published_at'))}: {do}")
-    texts = {name: replace_surrogates(told.get(name, "")) for name in ("id", "headline", "text", "source")}
+        advice = "write a time with its zone, such as 2026-02-05T14:00:00+00:00"
+        raise BadInput(f"published_at is {describe_value(data.get('published_at'))}: {advice}")
+    texts = {name: replace_surrogates(data.get(name, "")) for name in ("id", "headline", "text", "source")}
     return NewsItem(**texts, published_at=time)
 
 
-def news_on_file(path: Path | str) -> NewsRead:
+def read_news_file(path: Path | str) -> NewsRead:
     """Read items of news from a JSON Lines file, and report invalid lines.
 
     An incomplete last line is ignored, because it may still be being written. Raises BadInput if the file
@@ -113,7 +113,7 @@ def news_on_file(path: Path | str) -> NewsRead:
     for number, line in enumerate(lines, start=1):
         try:
             if line.strip():
-                items.append(news_item(json.loads(line)))
+                items.append(news_item_from_json(json.loads(line)))
         except (ValueError, RecursionError) as error:
             if number < len(lines):
                 refused.append(f"line {number} of {path} is not JSON ({explain_json_error(error)})")
@@ -140,7 +140,7 @@ class NewsFacts:
     # by id: the expiry that the item states, as ISO 8601
     expires: Mapping[str, str] = field(default_factory=dict, hash=False)
     ends: tuple[
-        str | EdgeIds, ...
+        str | EdgeKey, ...
     ] = ()  # the ids of what the item withdraws: nodes, and edges by source, type and target
 
     def to_json(self) -> dict[str, Json]:
@@ -156,16 +156,16 @@ class NewsFacts:
         }
 
 
-def facts_from_json(told: Mapping[str, Json]) -> NewsFacts:
+def facts_from_json(data: Mapping[str, Json]) -> NewsFacts:
     """Parse facts from the journal."""
     return NewsFacts(
-        told["item"],
-        tuple(Node(id, tuple(labels), properties) for id, labels, properties in told["nodes"]),
-        tuple(Edge(*each) for each in told["edges"]),
-        tuple(told["refused"]),
-        tuple(told["warnings"]),
-        told["expires"],
-        tuple(end if isinstance(end, str) else (end[0], end[1], end[2]) for end in told["ends"]),
+        data["item"],
+        tuple(Node(id, tuple(labels), properties) for id, labels, properties in data["nodes"]),
+        tuple(Edge(*each) for each in data["edges"]),
+        tuple(data["refused"]),
+        tuple(data["warnings"]),
+        data["expires"],
+        tuple(end if isinstance(end, str) else (end[0], end[1], end[2]) for end in data["ends"]),
     )
 
 
@@ -173,8 +173,8 @@ def facts_from_json(told: Mapping[str, Json]) -> NewsFacts:
 # data.
 
 # nodes dated by the item; a thing is of another type
-OF_THE_ITEM = ("News", "MarketEvent", "Insight")
-BY_THE_ITEM = ("mentions", "about", "derived_from")  # edges created by the structure of a reply
+ITEM_NODE_TYPES = ("News", "MarketEvent", "Insight")
+ITEM_EDGE_TYPES = ("mentions", "about", "derived_from")  # edges created by the structure of a reply
 
 
 def _one_of(values: Iterable[str]) -> Any:
@@ -199,7 +199,9 @@ class _Stated(BaseModel):
 class StatedThing(_Stated):
     """A thing as a model names it, with its symbol or ticker where the item gives one."""
 
-    type: _one_of(each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in OF_THE_ITEM)  # type: ignore[valid-type]
+    type: _one_of(
+        each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in ITEM_NODE_TYPES
+    )  # type: ignore[valid-type]
     name: str
     symbol: str = ""
 
@@ -217,7 +219,9 @@ class StatedLink(_Stated):
     """An edge between two things, by their names."""
 
     source: str
-    type: _one_of(each.name for each in INVESTMENT_WITH_COMPANIES.edge_types if each.name not in BY_THE_ITEM)  # type: ignore[valid-type]
+    type: _one_of(
+        each.name for each in INVESTMENT_WITH_COMPANIES.edge_types if each.name not in ITEM_EDGE_TYPES
+    )  # type: ignore[valid-type]
     target: str
 
 
@@ -263,13 +267,13 @@ class StatedNews(_Stated):
 
 def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
     """Build the prompt that asks what an item states, in the types of a vocabulary."""
-    said = fence_text(
+    fenced_item = fence_text(
         item.shown,
         f"news of {item.source or 'a source without a name'}, {item.published_at.date().isoformat()}",
     )
-    asked = f"{said}\n{FENCES}\n\nWhat does it state?\n{_FORM}"
+    question = f"{fenced_item}\n{FENCES}\n\nWhat does it state?\n{_REPLY_FORMAT}"
     return Prompt(
-        (Message("system", _system(vocabulary)), Message("user", asked)),
+        (Message("system", _system(vocabulary)), Message("user", question)),
         compact_schema(StatedNews),
         max_tokens=1500,
     )
@@ -277,10 +281,12 @@ def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
 
 def _system(vocabulary: Vocabulary) -> str:
     things = [
-        f"{each.name} ({each.meaning})" for each in vocabulary.node_types if each.name not in OF_THE_ITEM
+        f"{each.name} ({each.meaning})" for each in vocabulary.node_types if each.name not in ITEM_NODE_TYPES
     ]
     links = [
-        f"{each.name} ({_joins(each)})" for each in vocabulary.edge_types if each.name not in BY_THE_ITEM
+        f"{each.name} ({_format_ends(each)})"
+        for each in vocabulary.edge_types
+        if each.name not in ITEM_EDGE_TYPES
     ]
     return (
         "You note what an item of financial news states, for a graph. things: what it names, each with its type, its name as the item "
@@ -297,12 +303,12 @@ def _system(vocabulary: Vocabulary) -> str:
     )
 
 
-def _joins(edge: EdgeType) -> str:
-    ends = [f"{each.source} to {each.target}" for each in edge.ends if each.source not in OF_THE_ITEM]
+def _format_ends(edge: EdgeType) -> str:
+    ends = [f"{each.source} to {each.target}" for each in edge.ends if each.source not in ITEM_NODE_TYPES]
     return ", ".join(ends)
 
 
-_FORM = (
+_REPLY_FORMAT = (
     'Reply as JSON: {"sentiment": "positive", "things": [{"type": "Company", "name": "...", "symbol": "..."}], '
     '"events": [{"type": "earnings", "summary": "...", "affects": ["..."], "issuer": ""}], '
     '"links": [{"source": "...", "type": "in_sector", "target": "..."}], '

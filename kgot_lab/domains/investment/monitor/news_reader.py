@@ -10,17 +10,17 @@ from datetime import datetime
 from itertools import product
 
 from kgot_lab.domains.investment.monitor.entity_resolution import (
-    LONGEST_NAME,
-    NamesOfItem,
-    cleaned,
+    MAX_NAME_LENGTH,
+    ItemNames,
+    clean_text,
     contains_name,
     contains_symbol,
-    made_node,
-    the_one,
-    unsaid_names,
+    make_node,
+    require_one_node,
+    unsupported_names,
 )
 from kgot_lab.domains.investment.monitor.news import (
-    OF_THE_ITEM,
+    ITEM_NODE_TYPES,
     NewsFacts,
     NewsItem,
     StatedCall,
@@ -31,8 +31,8 @@ from kgot_lab.domains.investment.monitor.news import (
     StatedThing,
     news_prompt,
 )
-from kgot_lab.domains.investment.versions import EdgeIds
-from kgot_lab.domains.investment.view import InvestmentView, fold
+from kgot_lab.domains.investment.versions import EdgeKey
+from kgot_lab.domains.investment.view import InvestmentView, normalize_name
 from kgot_lab.errors import BadInput, BadReply, short_repr
 from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
 from kgot_lab.llm.structured import structured
@@ -45,8 +45,8 @@ from kgot_lab.types import LLM, Edge, Json, Node
 # Every fact is accepted or refused by itself, with a reason: it may not be in the item, not allowed by the
 # vocabulary, or ambiguous.
 
-MOST_STATED = 40  # facts of one kind that are accepted from an item
-_UNKNOWN = Fault(
+MAX_STATED = 40  # facts of one kind that are accepted from an item
+_UNKNOWN_END = Fault(
     "error",
     "an end of it is not known, or does not stand in the item",
     "the edge",
@@ -54,39 +54,41 @@ _UNKNOWN = Fault(
 )
 
 
-class Sifter:
+class FactFilter:
     """Accepts the facts of one item one by one, and records what it refuses."""
 
     def __init__(self, item: NewsItem, view: InvestmentView, sentiment: str = "") -> None:
         self._item, self._vocabulary, self._text = item, view.vocabulary, item.shown
         self._published = item.published_at.isoformat()
-        self._names = NamesOfItem(self._text, view)
+        self._names = ItemNames(self._text, view)
         self._edges: dict[tuple[str, str, str], Edge] = {}
         self._refused: list[str] = []
         self._warnings: list[str] = []
         self._expires: dict[str, str] = {}
-        self._ends: dict[str | EdgeIds, None] = {}
-        told = {
+        self._ends: dict[str | EdgeKey, None] = {}
+        properties = {
             "headline": item.headline,
             "source": item.source,
             "published_at": self._published,
             "item": item.id,
         }
-        self._news = made_node("News", **told)
-        if not self._faulty(
-            node_faults(self._vocabulary, rated := made_node("News", **told, sentiment=sentiment)),
+        self._news = make_node("News", **properties)
+        if not self._refuse_if_faulty(
+            node_faults(
+                self._vocabulary, with_sentiment := make_node("News", **properties, sentiment=sentiment)
+            ),
             "its sentiment",
         ):
-            self._news = rated
-        self._take(self._news)
+            self._news = with_sentiment
+        self._accept_node(self._news)
 
-    def facts(self, more: Iterable[str] = ()) -> NewsFacts:
+    def facts(self, other_refusals: Iterable[str] = ()) -> NewsFacts:
         """Return everything that was accepted, and everything that was refused."""
-        cut = [f"about {self._item.tokens_left_out} tokens at the end of the item were not read"] * bool(
-            self._item.tokens_left_out
-        )
-        refused = tuple(replace_surrogates(line) for line in (*self._refused, *more, *cut))
-        nodes, edges = self._names.changes(), tuple(self._edges.values())
+        truncation = [
+            f"about {self._item.tokens_left_out} tokens at the end of the item were not read"
+        ] * bool(self._item.tokens_left_out)
+        refused = tuple(replace_surrogates(line) for line in (*self._refused, *other_refusals, *truncation))
+        nodes, edges = self._names.changed_nodes(), tuple(self._edges.values())
         expires = {node.id: self._expires[node.id] for node in nodes if node.id in self._expires}
         return NewsFacts(
             self._item.id, nodes, edges, refused, tuple(self._warnings), expires, tuple(self._ends)
@@ -94,14 +96,14 @@ class Sifter:
 
     # --- kinds of facts ---
 
-    def take_thing(self, thing: StatedThing) -> None:
+    def accept_thing(self, thing: StatedThing) -> None:
         """Accept a thing that the item names, as a node of the graph or a new one.
 
         An edge records that the item mentions it.
         """
         name, symbol, what = (
-            cleaned(thing.name),
-            cleaned(thing.symbol),
+            clean_text(thing.name),
+            clean_text(thing.symbol),
             f"{thing.type} {short_repr(thing.name)}",
         )
         if thing.type == "Asset":
@@ -109,10 +111,10 @@ class Sifter:
         if symbol and not contains_symbol(self._text, symbol):
             self._refuse(f"the symbol {short_repr(symbol)} of {what}", "it does not stand in the item")
             symbol = ""
-        named = bool(symbol) if thing.type == "Asset" else contains_name(self._text, name)
-        if thing.type in OF_THE_ITEM:
+        is_named = bool(symbol) if thing.type == "Asset" else contains_name(self._text, name)
+        if thing.type in ITEM_NODE_TYPES:
             self._refuse(what, "it is no thing: events and insights have lists of their own")
-        elif not named or max(len(name), len(symbol)) > LONGEST_NAME:
+        elif not is_named or max(len(name), len(symbol)) > MAX_NAME_LENGTH:
             self._refuse(what, "what names it does not stand in the item")
         else:
             try:
@@ -120,74 +122,81 @@ class Sifter:
             except BadInput as error:
                 self._refuse(what, str(error))
             else:
-                if not self._faulty(node_faults(self._vocabulary, node), what):
-                    self._take(node)
-                    self._join([self._news], "mentions", [node], what)
+                if not self._refuse_if_faulty(node_faults(self._vocabulary, node), what):
+                    self._accept_node(node)
+                    self._accept_edge([self._news], "mentions", [node], what)
 
-    def take_event(self, event: StatedEvent) -> Node | None:
+    def accept_event(self, event: StatedEvent) -> Node | None:
         """Accept an event with what it affects, if at least one of that is known or named in the item."""
-        what, type = f"event {short_repr(event.summary)}", fold(cleaned(event.type)).replace(" ", "_")
-        node = self._said("MarketEvent", what, summary=event.summary, type=type, date=self._published)
+        what, type = (
+            f"event {short_repr(event.summary)}",
+            normalize_name(clean_text(event.type)).replace(" ", "_"),
+        )
+        node = self._make_summarized_node(
+            "MarketEvent", what, summary=event.summary, type=type, date=self._published
+        )
         if node is None:
             return None
-        roles = dict.fromkeys(event.affects[:MOST_STATED], "") | (
+        roles = dict.fromkeys(event.affects[:MAX_STATED], "") | (
             {event.issuer: "issuer"} if event.issuer.strip() else {}
         )
-        told = {name: {"role": role} if role else {} for name, role in roles.items()}
+        properties_by_name = {name: {"role": role} if role else {} for name, role in roles.items()}
         joined = [
-            self._join(
+            self._accept_edge(
                 [node],
                 "affects",
                 self._names.meant(name),
                 f"{what} -affects-> {short_repr(name)}",
-                **told[name],
+                **properties_by_name[name],
             )
-            for name in told
+            for name in properties_by_name
         ]
         if not any(joined):
             self._refuse(what, "nothing that it affects is known, or stands in the item")
         return node if any(joined) else None
 
-    def take_link(self, link: StatedLink) -> None:
+    def accept_link(self, link: StatedLink) -> None:
         """Accept an edge between two things."""
         what = f"{short_repr(link.source)} -{link.type}-> {short_repr(link.target)}"
-        self._join(self._names.meant(link.source), link.type, self._names.meant(link.target), what)
+        self._accept_edge(self._names.meant(link.source), link.type, self._names.meant(link.target), what)
 
-    def take_insight(self, insight: StatedInsight, events: Sequence[Node | None]) -> None:
+    def accept_insight(self, insight: StatedInsight, events: Sequence[Node | None]) -> None:
         """Accept an insight about at least one known or named thing, with what it is derived from.
 
         Sources are the item itself and events. If the same person gave a call before with the same action on
         the same things, and it is live, this item becomes evidence of that call.
         """
         what = f"{insight.type} {short_repr(insight.summary)}"
-        meant = {
-            name: self._names.meant(name) or self._told(name, what, "MarketEvent")
-            for name in insight.about[:MOST_STATED]
+        nodes_by_name = {
+            name: self._names.meant(name) or self._find_earlier(name, what, "MarketEvent")
+            for name in insight.about[:MAX_STATED]
         }
-        node = self._insight(insight, what, [each for found in meant.values() for each in found[:1]])
+        node = self._find_or_make_insight(
+            insight, what, [each for candidates in nodes_by_name.values() for each in candidates[:1]]
+        )
         if node is None:
             return
         joined = [
-            self._join([node], "about", found, f"{what} -about-> {short_repr(name)}")
-            for name, found in meant.items()
+            self._accept_edge([node], "about", candidates, f"{what} -about-> {short_repr(name)}")
+            for name, candidates in nodes_by_name.items()
         ]
         if not any(joined):
             self._refuse(what, "nothing that it is about is known, or stands in the item")
             return
-        self._join([node], "derived_from", [self._news], what)
-        for number in dict.fromkeys(insight.because[:MOST_STATED]):
+        self._accept_edge([node], "derived_from", [self._news], what)
+        for number in dict.fromkeys(insight.because[:MAX_STATED]):
             source = events[number - 1] if 0 < number <= len(events) else None
-            self._join(
+            self._accept_edge(
                 [node], "derived_from", [source] if source else [], f"{what} -derived_from-> event {number}"
             )
-        for words in dict.fromkeys(insight.earlier[:MOST_STATED]):
-            for before in self._told(words, what, "MarketEvent"):
-                self._join([node], "derived_from", [before], what)
+        for words in dict.fromkeys(insight.earlier[:MAX_STATED]):
+            for before in self._find_earlier(words, what, "MarketEvent"):
+                self._accept_edge([node], "derived_from", [before], what)
 
-    def take_back(self, call: StatedCall) -> None:
+    def accept_withdrawal(self, call: StatedCall) -> None:
         """Accept that a call was withdrawn or wrong. It ends when the facts are written."""
-        about = [each for name in call.about[:MOST_STATED] for each in self._names.meant(name)[:1]]
-        found = self._names.calls(cleaned(call.said_by), call.action, about)
+        about = [each for name in call.about[:MAX_STATED] for each in self._names.meant(name)[:1]]
+        found = self._names.calls(clean_text(call.said_by), call.action, about)
         self._ends |= dict.fromkeys(each.id for each in found)
         if not found:
             self._refuse(
@@ -195,11 +204,13 @@ class Sifter:
                 "no such call is live on what the item names",
             )
 
-    def take_untrue(self, words: str) -> None:
+    def accept_denial(self, words: str) -> None:
         """Accept that an event or an observation did not happen. It ends when the facts are written."""
-        self._ends |= dict.fromkeys(each.id for each in self._told(words, "untrue", "MarketEvent", "Insight"))
+        self._ends |= dict.fromkeys(
+            each.id for each in self._find_earlier(words, "untrue", "MarketEvent", "Insight")
+        )
 
-    def take_ended(self, link: StatedLink) -> None:
+    def accept_ended_link(self, link: StatedLink) -> None:
         """Accept that a link is over. It ends when the facts are written."""
         what = f"{short_repr(link.source)} -{link.type}-> {short_repr(link.target)}, over"
         sources, targets = (
@@ -213,7 +224,7 @@ class Sifter:
         if not ids:
             self._refuse(what, "no such link is live between things that the item names")
 
-    def _told(self, words: str, what: str, *types: str) -> list[Node]:
+    def _find_earlier(self, words: str, what: str, *types: str) -> list[Node]:
         """Return the earlier node that some words of the item refer to, or an empty list and a refusal."""
         try:
             return [self._names.earlier_event(words, *types)]
@@ -221,17 +232,20 @@ class Sifter:
             self._refuse(f"{what}: {short_repr(words)}", str(error))
             return []
 
-    def _insight(self, insight: StatedInsight, what: str, about: Sequence[Node]) -> Node | None:
+    def _find_or_make_insight(self, insight: StatedInsight, what: str, about: Sequence[Node]) -> Node | None:
         """Return the insight that is meant: a live call, or a new insight with its date and expiry."""
-        said_by = cleaned(insight.said_by)
+        said_by = clean_text(insight.said_by)
         if said_by and not contains_name(self._text, said_by):
             self._refuse(f"{what}, said by {short_repr(said_by)}", "that name does not stand in the item")
             said_by = ""
-        if same := [
+        if live_calls := [
             each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends
         ]:
-            return same[0]
-        given, ends = self._day(insight.date, what), self._day(insight.until, what)
+            return live_calls[0]
+        given, ends = (
+            self._parse_stated_time(insight.date, what),
+            self._parse_stated_time(insight.until, what),
+        )
         properties = {
             "type": insight.type,
             "action": insight.action,
@@ -239,76 +253,80 @@ class Sifter:
             "said_by": said_by,
         }
         dated = min(given or self._item.published_at, self._item.published_at)  # an earlier one expires first
-        node = self._said(
+        node = self._make_summarized_node(
             "Insight", what, summary=insight.summary, generated_at=dated.isoformat(), **properties
         )
         if node is not None and ends is not None:
             self._expires[node.id] = ends.isoformat()
         return node
 
-    def _day(self, told: str, what: str) -> datetime | None:
+    def _parse_stated_time(self, date_text: str, what: str) -> datetime | None:
         """Parse a time from a model if the item contains its day of the month, else refuse it.
 
         An invented time could end a call too early.
         """
-        time = time_of(told)
-        if told.strip() and (time is None or str(time.day) not in name_tokens(self._text)):
+        time = time_of(date_text)
+        if date_text.strip() and (time is None or str(time.day) not in name_tokens(self._text)):
             self._refuse(
-                f"{what}, the time {short_repr(told)}", "it is none, or its day does not stand in the item"
+                f"{what}, the time {short_repr(date_text)}",
+                "it is none, or its day does not stand in the item",
             )
             return None
         return time
 
     # --- acceptance and refusal ---
 
-    def _said(self, kind: str, what: str, /, *, summary: str, **properties: Json) -> Node | None:
+    def _make_summarized_node(
+        self, kind: str, what: str, /, *, summary: str, **properties: Json
+    ) -> Node | None:
         """Create an event or insight if the item contains the names and numbers of its summary."""
-        if not summary.strip() or len(summary) > 3 * LONGEST_NAME:
+        if not summary.strip() or len(summary) > 3 * MAX_NAME_LENGTH:
             self._refuse(what, "its summary is no sentence")
             return None
-        if unsaid := unsaid_names(self._text, summary):
+        if unsupported := unsupported_names(self._text, summary):
             self._refuse(
-                what, f"{', '.join(map(short_repr, unsaid[:5]))} in its summary does not stand in the item"
+                what,
+                f"{', '.join(map(short_repr, unsupported[:5]))} in its summary does not stand in the item",
             )
             return None
-        node = made_node(kind, summary=cleaned(summary), **properties)
-        return None if self._faulty(node_faults(self._vocabulary, node), what) else node
+        node = make_node(kind, summary=clean_text(summary), **properties)
+        return None if self._refuse_if_faulty(node_faults(self._vocabulary, node), what) else node
 
-    def _join(
+    def _accept_edge(
         self, sources: Sequence[Node], type: str, targets: Sequence[Node], what: str, **properties: Json
     ) -> bool:
         """Accept the first edge between candidate ends that the vocabulary allows.
 
         Returns whether there was one.
         """
-        first: Sequence[Fault] = ()
+        first_faults: Sequence[Fault] = ()
         for source, target in product(sources, targets):
             edge = self._vocabulary.in_order(Edge(source.id, type, target.id, properties))
-            found = edge_faults(
+            faults_found = edge_faults(
                 self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)}
             )
-            if any(each.level == "error" for each in found):
-                first = first or found
+            if any(each.level == "error" for each in faults_found):
+                first_faults = first_faults or faults_found
                 continue
             try:
                 ends = [
-                    the_one([each for each in others if each.labels == end.labels])
+                    require_one_node([each for each in others if each.labels == end.labels])
                     for end, others in ((source, sources), (target, targets))
                 ]
             except BadInput as error:
                 self._refuse(what, str(error))
                 return False
             for end in ends:
-                self._take(end)
+                self._accept_node(end)
             self._edges[edge.source, edge.type, edge.target] = edge
             return True
-        self._faulty(first or [_UNKNOWN], what)
+        self._refuse_if_faulty(first_faults or [_UNKNOWN_END], what)
         return False
 
-    def _take(self, node: Node) -> None:
+    def _accept_node(self, node: Node) -> None:
         self._names.taken[node.id] = node
 
-    def _faulty(self, found: Iterable[Fault], what: str) -> bool:
+    def _refuse_if_faulty(self, found: Iterable[Fault], what: str) -> bool:
         """Refuse something that has an error, note warnings, and return whether there was an error."""
         errors = False
         for fault in found:
@@ -333,27 +351,27 @@ def read_item(llm: LLM, item: NewsItem, view: InvestmentView) -> NewsFacts:
         stated = structured(llm, news_prompt(item, view.vocabulary), StatedNews)
     except BadReply as error:
         why = f"nothing was read: the model's reply is not in the shape asked for ({error.reason})"
-        return Sifter(item, view).facts([why])
-    return sifted(stated, item, view)
+        return FactFilter(item, view).facts([why])
+    return filter_facts(stated, item, view)
 
 
-def sifted(stated: StatedNews, item: NewsItem, view: InvestmentView) -> NewsFacts:
+def filter_facts(stated: StatedNews, item: NewsItem, view: InvestmentView) -> NewsFacts:
     """Return the facts of a reply that are accepted, and why the others are refused."""
     with view.reading():
-        sifter = Sifter(item, view, stated.sentiment)
-        for thing in stated.things[:MOST_STATED]:
-            sifter.take_thing(thing)
-        events = [sifter.take_event(event) for event in stated.events[:MOST_STATED]]
-        for link in stated.links[:MOST_STATED]:
-            sifter.take_link(link)
-        for call in stated.withdrawn[:MOST_STATED]:
-            sifter.take_back(call)
-        for words in stated.untrue[:MOST_STATED]:
-            sifter.take_untrue(words)
-        for link in stated.ended[:MOST_STATED]:
-            sifter.take_ended(link)
-        for insight in stated.insights[:MOST_STATED]:
-            sifter.take_insight(insight, events)
+        fact_filter = FactFilter(item, view, stated.sentiment)
+        for thing in stated.things[:MAX_STATED]:
+            fact_filter.accept_thing(thing)
+        events = [fact_filter.accept_event(event) for event in stated.events[:MAX_STATED]]
+        for link in stated.links[:MAX_STATED]:
+            fact_filter.accept_link(link)
+        for call in stated.withdrawn[:MAX_STATED]:
+            fact_filter.accept_withdrawal(call)
+        for words in stated.untrue[:MAX_STATED]:
+            fact_filter.accept_denial(words)
+        for link in stated.ended[:MAX_STATED]:
+            fact_filter.accept_ended_link(link)
+        for insight in stated.insights[:MAX_STATED]:
+            fact_filter.accept_insight(insight, events)
     kinds = (
         stated.things,
         stated.events,
@@ -363,8 +381,8 @@ def sifted(stated: StatedNews, item: NewsItem, view: InvestmentView) -> NewsFact
         stated.untrue,
         stated.ended,
     )
-    return sifter.facts(
-        f"more than {MOST_STATED} of a kind were stated, and the others left out"
+    return fact_filter.facts(
+        f"more than {MAX_STATED} of a kind were stated, and the others left out"
         for kind in kinds
-        if len(kind) > MOST_STATED
+        if len(kind) > MAX_STATED
     )

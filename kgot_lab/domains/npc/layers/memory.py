@@ -17,29 +17,29 @@ from kgot_lab.domains.npc.layers.models import (
     ContextRanking,
     ContextResult,
     LogEntry,
-    fit_ids,
+    check_ids,
 )
 from kgot_lab.domains.npc.layers.storage import (
     GraphRAG,
     VectorIndex,
     audience_text,
-    entry_of,
+    entry_from_row,
     graphrag_in_python,
     layers_of,
 )
-from kgot_lab.domains.npc.models import Entity, IdentitySnapshot, fit_id
+from kgot_lab.domains.npc.models import Entity, IdentitySnapshot, check_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import uuids
-from kgot_lab.domains.npc.visibility import by_name
+from kgot_lab.domains.npc.visibility import sort_by_name
 from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
 from kgot_lab.errors import BadInput, require, require_amount, require_count
-from kgot_lab.memory.claims.claim import plain_text
+from kgot_lab.memory.claims.claim import check_text
 from kgot_lab.text.words import searched_words
 
 # Texts about the entities of a world, for dense retrieval (L2).
 
-MOST_EFFORT = 1_000  # the limit of pgvector
+MAX_EFFORT = 1_000  # the limit of pgvector
 
 
 class SemanticIndex:
@@ -53,7 +53,7 @@ class SemanticIndex:
         checked_embedder(embedder)
         self.world, self.embedder, self.storage = world, embedder, layers_of(world)
         self.storage.prepare_chunks()
-        self._refuse_others()
+        self._refuse_other_embedders()
 
     def add(self, chunks: Iterable[Chunk]) -> None:
         """Add chunks, all or none, replacing those with the same ids.
@@ -65,21 +65,27 @@ class SemanticIndex:
             require(
                 chunk, Chunk, "what is added to the texts of a world is a Chunk(entity_id, text, audience)"
             )
-        vectors = self.embedder.embed([each.text for each in chunks])
+        vectors = self.embedder.embed([chunk_added.text for chunk_added in chunks])
         with self.world.storage.changing():
-            self._refuse_others()
+            self._refuse_other_embedders()
             require_entities(
-                self.world.storage, {id for each in chunks for id in (each.entity_id, *(each.audience or ()))}
+                self.world.storage,
+                {
+                    id
+                    for chunk_added in chunks
+                    for id in (chunk_added.entity_id, *(chunk_added.audience or ()))
+                },
             )
-            for each, vector in zip(chunks, vectors, strict=True):
-                id, entity = uuids(each.id, each.entity_id)
-                told = {
-                    "text": each.text,
-                    "audience": audience_text(each.audience),
+            for chunk_added, vector in zip(chunks, vectors, strict=True):
+                id, entity = uuids(chunk_added.id, chunk_added.entity_id)
+                values = {
+                    "text": chunk_added.text,
+                    "audience": audience_text(chunk_added.audience),
                     "embedder": self.embedder.digest,
                 }
                 self.storage.rows(
-                    sql.PUT_CHUNK, {"id": id, "entity": entity, "vector": self.storage.vector(vector), **told}
+                    sql.PUT_CHUNK,
+                    {"id": id, "entity": entity, "vector": self.storage.vector(vector), **values},
                 )
 
     def delete(self, id: str) -> None:
@@ -87,11 +93,11 @@ class SemanticIndex:
 
         Raises BadInput if it does not exist.
         """
-        (given,) = uuids(fit_id(id))
+        (chunk_id,) = uuids(check_id(id))
         with self.world.storage.changing():
-            if not self.storage.rows(sql.CHUNK_THERE, {"id": given}):
-                raise BadInput(f"there is no chunk {given}")
-            self.storage.rows(sql.DELETE_CHUNK, {"id": given})
+            if not self.storage.rows(sql.CHUNK_EXISTS, {"id": chunk_id}):
+                raise BadInput(f"there is no chunk {chunk_id}")
+            self.storage.rows(sql.DELETE_CHUNK, {"id": chunk_id})
 
     def search(self, query: str, limit: int = 10, *, effort: int | None = None) -> tuple[ChunkMatch, ...]:
         """Return the chunks with the largest cosine with the query, whoever may know them.
@@ -103,32 +109,34 @@ class SemanticIndex:
         """
         require_count(limit, 1, "limit", "how many texts are found")
         if effort is None:
-            return self.storage.nearest(self.vector_of(query), self.embedder.digest, limit)
+            return self.storage.nearest(self.embed_query(query), self.embedder.digest, limit)
         require_count(effort, limit, "effort", "how many texts are looked at, limit or more")
-        if effort > MOST_EFFORT:
+        if effort > MAX_EFFORT:
             raise BadInput(
-                f"effort is {MOST_EFFORT:,} at most, not {effort:,}: without one every text is looked at"
+                f"effort is {MAX_EFFORT:,} at most, not {effort:,}: without one every text is looked at"
             )
-        return self._indexed().nearest_by_index(self.vector_of(query), self.embedder.digest, limit, effort)
+        return self._require_vector_index().nearest_by_index(
+            self.embed_query(query), self.embedder.digest, limit, effort
+        )
 
     def index(self) -> None:
         """Create the index for searches with an effort, unless it exists. Later chunks are included.
 
         Raises BadInput if the storage has no such index.
         """
-        self._indexed().prepare_index(self.embedder.dimension)
+        self._require_vector_index().prepare_index(self.embedder.dimension)
 
-    def _indexed(self) -> VectorIndex:
+    def _require_vector_index(self) -> VectorIndex:
         if not isinstance(self.storage, VectorIndex):
             raise BadInput("only a world in PostgreSQL has an index of vectors: search without an effort")
         return self.storage
 
-    def vector_of(self, query: str) -> Matrix:
+    def embed_query(self, query: str) -> Matrix:
         """Return the embedding of a query, shape (dimension,)."""
-        vector: Matrix = self.embedder.embed([plain_text(query, "the question")])[0]
+        vector: Matrix = self.embedder.embed([check_text(query, "the question")])[0]
         return vector
 
-    def _refuse_others(self) -> None:
+    def _refuse_other_embedders(self) -> None:
         if self.storage.rows(sql.OTHER_EMBEDDERS, {"embedder": self.embedder.digest}):
             raise BadInput(
                 f"the texts of this world have the vectors of another embedder than {self.embedder.name}: open it with that one"
@@ -137,8 +145,8 @@ class SemanticIndex:
 
 # The log of a world's sessions: verbatim entries, and who heard them (L1).
 
-_MOST_WORDS = 500  # of a query that are searched for
-_INDEXED = 100_000  # characters of an entry; PostgreSQL indexes at most 1 MB of text
+_MAX_QUERY_WORDS = 500  # of a query that are searched for
+_MAX_INDEXED_LENGTH = 100_000  # characters of an entry; PostgreSQL indexes at most 1 MB of text
 
 
 class SessionLog:
@@ -166,48 +174,52 @@ class SessionLog:
             )
             for each in entries:
                 # a server in the C locale treats ’ as a letter, and É as different from é
-                words = " ".join(searched_words(each.text[:_INDEXED]))
-                told = {
+                words = " ".join(searched_words(each.text[:_MAX_INDEXED_LENGTH]))
+                values = {
                     "session": each.session_id,
                     "text": each.text,
                     "audience": audience_text(each.audience),
                     "words": words,
                 }
                 speaker = uuids(each.speaker_id)[0] if each.speaker_id else None
-                self.storage.rows(sql.APPEND, {**told, "speaker": speaker, "at": each.at or self.world.now()})
+                self.storage.rows(
+                    sql.APPEND, {**values, "speaker": speaker, "at": each.at or self.world.now()}
+                )
 
     def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
         """Return the entries with any of the words: those with more of them first, then the latest.
 
         English words match in any inflected form.
         """
-        return self._found(sql.EVERYTHING, words, limit)
+        return self._search(sql.ALWAYS_TRUE, words, limit)
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
         """Return the last entries of a session or of all, in order."""
-        return self._last(sql.EVERYTHING, limit, session_id)
+        return self._last(sql.ALWAYS_TRUE, limit, session_id)
 
     def log_of(self, npc_id: str) -> CharacterLog:
         """Return the log as a character heard it."""
         return CharacterLog(self, self.world.sight(npc_id).npc_id)
 
-    def _found(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
+    def _search(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
-        words = plain_text(words, "the words that are looked for", blank=True)
+        words = check_text(words, "the words that are looked for", blank=True)
         # in quotes FTS5 treats none as an operator
-        terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MOST_WORDS]
+        terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MAX_QUERY_WORDS]
         rows = (
-            self.storage.rows(sql.entries_with(who), {"terms": terms, "limit": limit, **npc}) if terms else []
+            self.storage.rows(sql.select_entries_with_words(who), {"terms": terms, "limit": limit, **npc})
+            if terms
+            else []
         )
-        return tuple(map(entry_of, rows))
+        return tuple(map(entry_from_row, rows))
 
     def _last(self, who: str, limit: int, session_id: str, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
-        session = {"session": plain_text(session_id, "the session of entries")} if session_id else {}
+        session = {"session": check_text(session_id, "the session of entries")} if session_id else {}
         rows = self.storage.rows(
-            sql.last_entries(who, of_session=bool(session)), {"limit": limit, **session, **npc}
+            sql.select_last_entries(who, of_session=bool(session)), {"limit": limit, **session, **npc}
         )
-        return tuple(map(entry_of, reversed(rows)))
+        return tuple(map(entry_from_row, reversed(rows)))
 
 
 class CharacterLog:
@@ -225,16 +237,18 @@ class CharacterLog:
         Those with more of the words come first, then the latest. Raises BadInput if the character does not
         exist.
         """
-        return self._told(self._log._found(sql.HEARD, words, limit, npc=uuids(self.npc_id)[0]))
+        return self._as_heard(self._log._search(sql.HEARD_CONDITION, words, limit, npc=uuids(self.npc_id)[0]))
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
         """Return the last entries that the character heard, in a session or in all, in order.
 
         Raises BadInput if the character does not exist.
         """
-        return self._told(self._log._last(sql.HEARD, limit, session_id, npc=uuids(self.npc_id)[0]))
+        return self._as_heard(
+            self._log._last(sql.HEARD_CONDITION, limit, session_id, npc=uuids(self.npc_id)[0])
+        )
 
-    def _told(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
+    def _as_heard(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
         self._log.world.get_entity(self.npc_id)
         return tuple(replace(each, audience=(self.npc_id,)) for each in entries)
 
@@ -276,9 +290,9 @@ class NpcMemory:
         if the ranking or the scope is invalid.
         """
         require(ranking, ContextRanking, "a ranking of texts is a ContextRanking(hops, limit, weight)")
-        ids = None if scope is None else fit_ids(scope, "a scope")
+        ids = None if scope is None else check_ids(scope, "a scope")
         chunks = self._layers.chunks
-        vector, embedder = chunks.vector_of(query), chunks.embedder.digest
+        vector, embedder = chunks.embed_query(query), chunks.embedder.digest
         asked = ContextQuery(self.npc_id, vector, embedder, ids, ranking, self.sight.policy)
         if isinstance(chunks.storage, GraphRAG):
             return chunks.storage.query_with_context(asked)
@@ -304,7 +318,7 @@ class HotBudget:
 
 
 DEFAULT_BUDGET = HotBudget()
-ASSEMBLING = "hot context"  # the name of the threads that assemble it
+ASSEMBLY_THREAD_NAME = "hot context"  # the name of the threads that assemble it
 
 
 @dataclass(frozen=True)
@@ -357,36 +371,42 @@ def hot_context(
     require(budget, HotBudget, "a budget is a HotBudget(target, limit)")
     parts: dict[str, Callable[[], Any]] = {
         "identity": memory.sight.identity_snapshot,
-        "scene": lambda: _scene(memory, session_id),
+        "scene": lambda: _read_scene(memory, session_id),
         "passages": lambda: memory.query_with_context(query),
     }
     ready: dict[str, Any] = {}
     failed: list[BaseException] = []
-    done, over = threading.Event(), threading.Event()
+    done, cancelled = threading.Event(), threading.Event()
 
     def assemble() -> None:
         try:
-            for name, part in parts.items():
-                if not over.is_set():
-                    ready[name] = part()
+            for name, read_part in parts.items():
+                if not cancelled.is_set():
+                    ready[name] = read_part()
         except BaseException as error:
             failed.append(error)
         done.set()
 
     began = clock()
-    threading.Thread(target=assemble, name=ASSEMBLING, daemon=True).start()
+    threading.Thread(target=assemble, name=ASSEMBLY_THREAD_NAME, daemon=True).start()
     wait(done, budget.limit)
-    over.set()
-    given, seconds = dict(ready), clock() - began
+    cancelled.set()
+    parts_ready, seconds = dict(ready), clock() - began
     if failed:
         raise failed[0]
-    return HotContext(given.get("identity"), given.get("scene"), given.get("passages"), seconds, budget)
+    return HotContext(
+        parts_ready.get("identity"), parts_ready.get("scene"), parts_ready.get("passages"), seconds, budget
+    )
 
 
-def _scene(memory: NpcMemory, session_id: str) -> NpcScene:
+def _read_scene(memory: NpcMemory, session_id: str) -> NpcScene:
     seen = memory.sight.visible_subgraph()
-    located = [(each.source_id, each.target_id) for each in seen.relationships if each.type == "LOCATED_AT"]
-    places = {place for who, place in located if who == memory.npc_id}
-    present = {who for who, place in located if place in places} - {memory.npc_id}
-    here, others = ([each for each in seen.entities if each.id in ids] for ids in (places, present))
-    return NpcScene(by_name(here), by_name(others), memory.log.last(session_id=session_id))
+    located = [(item.source_id, item.target_id) for item in seen.relationships if item.type == "LOCATED_AT"]
+    places = {place for entity_id, place in located if entity_id == memory.npc_id}
+    present = {entity_id for entity_id, place in located if place in places} - {memory.npc_id}
+    place_entities, present_entities = (
+        [item for item in seen.entities if item.id in ids] for ids in (places, present)
+    )
+    return NpcScene(
+        sort_by_name(place_entities), sort_by_name(present_entities), memory.log.last(session_id=session_id)
+    )

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from kgot_lab.domains.npc.models import Entity, fit_bounded_depth, fit_id, short_text
+from kgot_lab.domains.npc.models import Entity, check_bounded_depth, check_id, check_short_text
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, describe_value, require_count
-from kgot_lab.memory.claims.claim import instant, plain_text, probability
+from kgot_lab.memory.claims.claim import check_probability, check_text, to_microseconds
 
 Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
 
@@ -31,14 +31,14 @@ class LogEntry:
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "session_id", short_text(self.session_id, "the session of an entry", blank=True)
+            self, "session_id", check_short_text(self.session_id, "the session of an entry", blank=True)
         )
-        object.__setattr__(self, "text", plain_text(self.text, "the text of an entry"))
-        object.__setattr__(self, "audience", fit_audience(self.audience))
+        object.__setattr__(self, "text", check_text(self.text, "the text of an entry"))
+        object.__setattr__(self, "audience", check_audience(self.audience))
         if self.speaker_id is not None:
-            object.__setattr__(self, "speaker_id", fit_id(self.speaker_id))
+            object.__setattr__(self, "speaker_id", check_id(self.speaker_id))
         if self.at is not None:
-            instant(self.at, "the time of an entry")
+            to_microseconds(self.at, "the time of an entry")
             object.__setattr__(self, "at", self.at.astimezone(UTC))
 
 
@@ -55,10 +55,10 @@ class Chunk:
     id: str = field(default_factory=lambda: str(uuid4()))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "entity_id", fit_id(self.entity_id))
-        object.__setattr__(self, "text", plain_text(self.text, "the text of a chunk"))
-        object.__setattr__(self, "audience", fit_audience(self.audience))
-        object.__setattr__(self, "id", fit_id(self.id))
+        object.__setattr__(self, "entity_id", check_id(self.entity_id))
+        object.__setattr__(self, "text", check_text(self.text, "the text of a chunk"))
+        object.__setattr__(self, "audience", check_audience(self.audience))
+        object.__setattr__(self, "id", check_id(self.id))
 
 
 @dataclass(frozen=True)
@@ -84,21 +84,21 @@ class ContextRanking:
 
     def __post_init__(self) -> None:
         if self.hops is not None:
-            fit_bounded_depth(self.hops, "hops", "how many steps away a text may be")
+            check_bounded_depth(self.hops, "hops", "how many steps away a text may be")
         require_count(self.limit, 1, "limit", "how many texts are found")
-        object.__setattr__(self, "weight", probability(self.weight, "the weight of similarity"))
+        object.__setattr__(self, "weight", check_probability(self.weight, "the weight of similarity"))
 
     @property
     def steps(self) -> int:
         """The number of steps to walk."""
-        return self.hops or FARTHEST
+        return self.hops or MAX_STEPS
 
     def score(self, similarity: float, hops: int | None) -> float:
         """Return the ranking score of a text from its similarity and its distance in hops."""
         return self.weight * similarity + (1 - self.weight) * (0 if hops is None else 1 / (1 + hops))
 
 
-FARTHEST = 8  # steps; one more would change a score by less than .004
+MAX_STEPS = 8  # steps; one more would change a score by less than .004
 DEFAULT_RANKING = ContextRanking()
 
 
@@ -128,15 +128,15 @@ class ContextResult:
     score: float
 
 
-def fit_audience(audience: Audience) -> Audience:
+def check_audience(audience: Audience) -> Audience:
     """Validate the ids of an audience and remove duplicates. None means everyone.
 
     Raises BadInput if an id is invalid.
     """
-    return None if audience is None else fit_ids(audience, "an audience")
+    return None if audience is None else check_ids(audience, "an audience")
 
 
-def fit_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
+def check_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
     """Validate ids and remove duplicates.
 
     Raises BadInput if one is invalid.
@@ -145,7 +145,7 @@ def fit_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
         raise BadInput(
             f"{what} is the ids of entities in a tuple, or None for all, not {describe_value(ids)}"
         )
-    return tuple(dict.fromkeys(map(fit_id, ids)))
+    return tuple(dict.fromkeys(map(check_id, ids)))
 
 
 def may_know(audience: Audience, npc_id: str) -> bool:

@@ -25,20 +25,20 @@ from kgot_lab.domains.npc.opening import PostgresWorld, SQLiteWorld
 from kgot_lab.domains.npc.statements import (
     WorldRow,
     WorldStorage,
-    entity_of,
-    json_of,
-    unchecked,
-    utc_time,
+    build_unchecked,
+    entity_from_row,
+    parse_json_column,
+    to_utc,
     uuids,
 )
 from kgot_lab.domains.npc.visibility import (
     SEEN,
     SEEN_ENTITY,
     SEEN_RELATIONSHIPS,
-    no_entity,
+    missing_entity_error,
     policy_parameters,
-    seen_by,
     steps_over,
+    visible_world,
 )
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
@@ -95,21 +95,21 @@ CHUNK_VECTORS = """CREATE INDEX chunk_vectors_{dimension} ON chunks
   USING hnsw ((embedding::pgvector.vector({dimension})) pgvector.vector_ip_ops) WHERE {of_dimension}"""
 OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # may have rows of another embedder
 
-AUDIENCE = "(x.audience IS NULL OR x.audience ? CAST(:npc AS text))"  # the rule of `may_know`
-HEARD = f"({AUDIENCE} OR x.speaker_id = :npc)"
-EVERYTHING = "true"
+AUDIENCE_CONDITION = "(x.audience IS NULL OR x.audience ? CAST(:npc AS text))"  # the rule of `may_know`
+HEARD_CONDITION = f"({AUDIENCE_CONDITION} OR x.speaker_id = :npc)"
+ALWAYS_TRUE = "true"
 
 INDEXED = "to_tsvector('pg_catalog.english', :words)"
 APPEND = f"""INSERT INTO log (session_id, speaker_id, text, audience, at, words)
   VALUES (:session, :speaker, :text, :audience, :at, {INDEXED})"""
-_ENTRY = "x.number, x.session_id, x.speaker_id, x.text, x.audience, x.at"
+_ENTRY_COLUMNS = "x.number, x.session_id, x.speaker_id, x.text, x.audience, x.at"
 TERMS = "unnest(CAST(:terms AS text[])) AS t (value)"
 MATCHED = "JOIN log x ON x.words @@ plainto_tsquery('pg_catalog.english', t.value)"
 
 PUT_CHUNK = """INSERT INTO chunks (id, entity_id, content, audience, embedder, embedding)
   VALUES (:id, :entity, :text, :audience, :embedder, :vector) ON CONFLICT (id) DO UPDATE SET entity_id = excluded.entity_id,
   content = excluded.content, audience = excluded.audience, embedder = excluded.embedder, embedding = excluded.embedding"""
-CHUNK_THERE = "SELECT 1 FROM chunks x WHERE x.id = :id"
+CHUNK_EXISTS = "SELECT 1 FROM chunks x WHERE x.id = :id"
 DELETE_CHUNK = "DELETE FROM chunks WHERE id = :id"
 CHUNKS = (
     "SELECT x.id, x.entity_id, x.content, x.audience, x.embedding FROM chunks x WHERE x.embedder = :embedder"
@@ -118,35 +118,45 @@ CHUNKS_OF = f"{CHUNKS} AND x.entity_id = ANY(:ids)"
 OTHER_EMBEDDERS = "SELECT 1 FROM chunks x WHERE x.embedder <> :embedder LIMIT 1"
 
 
-def entries_with(who: str) -> str:
+def select_entries_with_words(condition: str) -> str:
     """Build the statement that finds entries with some words: those with more of them first, then the latest.
 
-    `who` is HEARD or EVERYTHING. No score of the index itself decides the order, because it would depend on
+    `condition` is HEARD or EVERYTHING. No score of the index itself decides the order, because it would depend on
     entries that others heard.
     """
-    return f"""SELECT {_ENTRY} FROM {TERMS} {MATCHED}
-  WHERE {who} GROUP BY x.number ORDER BY count(*) DESC, x.number DESC LIMIT :limit"""
+    return f"""SELECT {_ENTRY_COLUMNS} FROM {TERMS} {MATCHED}
+  WHERE {condition} GROUP BY x.number ORDER BY count(*) DESC, x.number DESC LIMIT :limit"""
 
 
-def last_entries(who: str, *, of_session: bool) -> str:
+def select_last_entries(condition: str, *, of_session: bool) -> str:
     """Build the statement that finds the last entries."""
-    return f"SELECT {_ENTRY} FROM log x WHERE {who}{' AND x.session_id = :session' * of_session} ORDER BY x.number DESC LIMIT :limit"
+    session = " AND x.session_id = :session" * of_session
+    return (
+        f"SELECT {_ENTRY_COLUMNS} FROM log x WHERE {condition}{session} ORDER BY x.number DESC LIMIT :limit"
+    )
 
 
 # Conversion of rows to entries and chunks.
 
 
-def entry_of(row: WorldRow) -> LogEntry:
+def entry_from_row(row: WorldRow) -> LogEntry:
     """Convert a row to an entry."""
     _, session, speaker, text, audience, at = row
-    told = {"session_id": session, "text": text, "audience": _audience(audience), "at": utc_time(at)}
-    return unchecked(LogEntry, **told, speaker_id=speaker and str(speaker))
+    values = {
+        "session_id": session,
+        "text": text,
+        "audience": _audience_from_column(audience),
+        "at": to_utc(at),
+    }
+    return build_unchecked(LogEntry, **values, speaker_id=speaker and str(speaker))
 
 
-def chunk_of(row: WorldRow) -> Chunk:
+def chunk_from_row(row: WorldRow) -> Chunk:
     """Convert the first columns of a row to a chunk."""
     id, entity, text, audience = row[:4]
-    return unchecked(Chunk, entity_id=str(entity), text=text, audience=_audience(audience), id=str(id))
+    return build_unchecked(
+        Chunk, entity_id=str(entity), text=text, audience=_audience_from_column(audience), id=str(id)
+    )
 
 
 def audience_text(audience: Audience) -> str | None:
@@ -154,41 +164,43 @@ def audience_text(audience: Audience) -> str | None:
     return None if audience is None else json_text(list(audience), "an audience")
 
 
-def _audience(value: Any) -> Audience:
-    return None if value is None else tuple(json_of(value))
+def _audience_from_column(value: Any) -> Audience:
+    return None if value is None else tuple(parse_json_column(value))
 
 
 # GraphRAG in Python, for a storage that needs two queries: graph and texts are read separately.
 
 
 def graphrag_in_python(
-    graph: WorldStorage, texts: LayerStorage, asked: ContextQuery
+    graph: WorldStorage, texts: LayerStorage, query: ContextQuery
 ) -> tuple[ContextResult, ...]:
     """Return the same results as GraphRAG in the same order.
 
     Raises BadInput if the character does not exist.
     """
     with graph.reading():
-        seen = seen_by(graph, asked.npc_id, asked.policy)
+        seen = visible_world(graph, query.npc_id, query.policy)
         steps = steps_over(seen.relationships, (), "out")
-        near = reached(asked.npc_id, asked.ranking.steps, lambda id: (to for _, to in steps([id])))
-        entities = {each.id: each for each in seen.entities if asked.ranking.hops is None or each.id in near}
-        if asked.scope is not None:
-            entities = {id: entity for id, entity in entities.items() if id in asked.scope}
-        rows = texts.rows(CHUNKS_OF, {"embedder": asked.embedder, "ids": uuids(*entities)})
-    found = []
-    for match in matches(rows, asked.vector):
-        if may_know(match.chunk.audience, asked.npc_id):
-            hops = near.get(match.chunk.entity_id)
-            found.append((match, hops, asked.ranking.score(match.similarity, hops)))
-    found.sort(key=lambda each: (-each[2], each[0].chunk.entity_id, each[0].chunk.id))
+        hops_by_id = reached(query.npc_id, query.ranking.steps, lambda id: (to for _, to in steps([id])))
+        entities = {
+            each.id: each for each in seen.entities if query.ranking.hops is None or each.id in hops_by_id
+        }
+        if query.scope is not None:
+            entities = {id: entity for id, entity in entities.items() if id in query.scope}
+        rows = texts.rows(CHUNKS_OF, {"embedder": query.embedder, "ids": uuids(*entities)})
+    scored = []
+    for match in rank_rows_by_cosine(rows, query.vector):
+        if may_know(match.chunk.audience, query.npc_id):
+            hops = hops_by_id.get(match.chunk.entity_id)
+            scored.append((match, hops, query.ranking.score(match.similarity, hops)))
+    scored.sort(key=lambda each: (-each[2], each[0].chunk.entity_id, each[0].chunk.id))
     return tuple(
         ContextResult(entities[match.chunk.entity_id], match.chunk.text, match.similarity, hops, score)
-        for match, hops, score in found[: asked.ranking.limit]
+        for match, hops, score in scored[: query.ranking.limit]
     )
 
 
-def matches(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
+def rank_rows_by_cosine(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
     """Convert rows to chunks with their exact cosines."""
     rows = list(rows)
     vectors = (
@@ -198,7 +210,7 @@ def matches(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
     )
     cosines = vectors.astype(float) @ vector.astype(float)
     return [
-        ChunkMatch(chunk_of(row), math.floor(cosine * 1000000 + 0.5) / 1000000)
+        ChunkMatch(chunk_from_row(row), math.floor(cosine * 1000000 + 0.5) / 1000000)
         for row, cosine in zip(rows, cosines, strict=True)
     ]
 
@@ -238,7 +250,7 @@ nearest AS (SELECT id, min(hops) AS hops FROM reached GROUP BY id),
 alike AS (
   SELECT x.id, x.entity_id, x.content, n.hops, {_SIMILARITY} AS similarity
   FROM seen e JOIN chunks x ON x.entity_id = e.id LEFT JOIN nearest n ON n.id = e.id
-  WHERE x.embedder = :embedder AND {AUDIENCE} AND (n.hops IS NOT NULL OR :everywhere)
+  WHERE x.embedder = :embedder AND {AUDIENCE_CONDITION} AND (n.hops IS NOT NULL OR :everywhere)
     AND (CAST(:scope AS uuid[]) IS NULL OR e.id = ANY(CAST(:scope AS uuid[])))),
 found AS (
   SELECT *, CAST(:weight AS float8) * similarity + (1 - CAST(:weight AS float8)) * coalesce(1 / CAST(1 + hops AS float8), 0) AS score
@@ -247,14 +259,14 @@ SELECT {SEEN_ENTITY}, f.content, f.similarity, f.hops, f.score
 FROM me LEFT JOIN found f ON true LEFT JOIN seen e ON e.id = f.entity_id ORDER BY f.score DESC, f.entity_id, f.id"""
 
 
-def query_parameters(asked: ContextQuery, vector: str) -> dict[str, Any]:
+def query_parameters(query: ContextQuery, vector: str) -> dict[str, Any]:
     """Return the parameters of the statement."""
-    ranking = asked.ranking
+    ranking = query.ranking
     return {
-        **policy_parameters(asked.npc_id, asked.policy),
+        **policy_parameters(query.npc_id, query.policy),
         "vector": vector,
-        "embedder": asked.embedder,
-        "scope": None if asked.scope is None else uuids(*asked.scope),
+        "embedder": query.embedder,
+        "scope": None if query.scope is None else uuids(*query.scope),
         "steps": ranking.steps,
         "everywhere": ranking.hops is None,
         "weight": ranking.weight,
@@ -262,12 +274,12 @@ def query_parameters(asked: ContextQuery, vector: str) -> dict[str, Any]:
     }
 
 
-def found_of(rows: list[WorldRow]) -> tuple[ContextResult, ...]:
+def results_from_rows(rows: list[WorldRow]) -> tuple[ContextResult, ...]:
     """Convert the rows of the statement to results.
 
     A character without results has one row, which is left out.
     """
-    return tuple(ContextResult(entity_of(row[:6]), *row[6:]) for row in rows if row[0] is not None)
+    return tuple(ContextResult(entity_from_row(row[:6]), *row[6:]) for row in rows if row[0] is not None)
 
 
 # The layers of a world in an SQLite file: lexical search by FTS5, vectors by a scan of the texts in scope.
@@ -309,7 +321,7 @@ class SQLiteLayers(LayerStorage):
         return np.asarray(row, "<f4").tobytes()
 
     def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
-        found = matches(self.rows(CHUNKS, {"embedder": embedder}), vector)
+        found = rank_rows_by_cosine(self.rows(CHUNKS, {"embedder": embedder}), vector)
         return tuple(
             sorted(found, key=lambda each: (-each.similarity, each.chunk.entity_id, each.chunk.id))[:limit]
         )
@@ -317,8 +329,8 @@ class SQLiteLayers(LayerStorage):
 
 @cache
 def _to_sqlite(statement: str) -> str:
-    for theirs, ours in _IN_SQLITE.items():
-        statement = statement.replace(theirs, ours)
+    for postgres_text, sqlite_text in _IN_SQLITE.items():
+        statement = statement.replace(postgres_text, sqlite_text)
     return statement
 
 
@@ -338,23 +350,23 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
 
     def prepare_chunks(self) -> None:
         self._vectors = self._storage.vectors()
-        self._storage.define("chunks", (_spelt(CHUNK_TABLE, self._vectors), CHUNK_ENTITIES))
+        self._storage.define("chunks", (_with_vector_schema(CHUNK_TABLE, self._vectors), CHUNK_ENTITIES))
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
-        return self._storage.rows(_spelt(statement, self._vectors), values)
+        return self._storage.rows(_with_vector_schema(statement, self._vectors), values)
 
     def vector(self, row: Matrix) -> str:
         return pgvector_text(row)
 
     def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
         rows = self.rows(NEAREST, {"vector": self.vector(vector), "embedder": embedder, "limit": limit})
-        return tuple(ChunkMatch(chunk_of(row), row[-1]) for row in rows)
+        return tuple(ChunkMatch(chunk_from_row(row), row[-1]) for row in rows)
 
     def prepare_index(self, dimension: int) -> None:
-        made = CHUNK_VECTORS.format(
+        definition = CHUNK_VECTORS.format(
             dimension=dimension, of_dimension=OF_DIMENSION.format(dimension=dimension)
         )
-        self._storage.define(f"chunk_vectors_{dimension}", (_spelt(made, self._vectors),))
+        self._storage.define(f"chunk_vectors_{dimension}", (_with_vector_schema(definition, self._vectors),))
 
     def nearest_by_index(
         self, vector: Matrix, embedder: str, limit: int, effort: int
@@ -363,17 +375,17 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
             self.rows(EFFORT, {"effort": effort})
             statement = NEAREST_BY_INDEX.format(dimension=len(vector))
             rows = self.rows(statement, {"vector": self.vector(vector), "embedder": embedder, "limit": limit})
-        return tuple(ChunkMatch(chunk_of(row), row[-1]) for row in rows)
+        return tuple(ChunkMatch(chunk_from_row(row), row[-1]) for row in rows)
 
     def query_with_context(self, asked: ContextQuery) -> tuple[ContextResult, ...]:
         rows = self.rows(CONTEXT, query_parameters(asked, self.vector(asked.vector)))
         if not rows:  # not even the row of the character
-            raise no_entity(asked.npc_id)
-        return found_of(rows)
+            raise missing_entity_error(asked.npc_id)
+        return results_from_rows(rows)
 
 
 @cache
-def _spelt(statement: str, vectors: str) -> str:
+def _with_vector_schema(statement: str, vectors: str) -> str:
     """Insert the schema of pgvector into a statement.
 
     It is on no search path, because it may contain tables of other worlds.

@@ -16,6 +16,7 @@ from kgot_lab.loop.modes.paths.values import (
     quantity_in,
     truth_in,
 )
+from kgot_lab.text.words import COMPARED_STOP_WORDS
 from kgot_lab.types import Message, Prompt
 
 # Ordering: how a question compares two things, and which of two values wins.
@@ -104,7 +105,6 @@ _PAIR = re.compile(
 _SO_MUCH = re.compile(
     rf"\b(?:twice|thrice|half|double|times|percent|years?|months?|days?|as|both|all)\b|(?<!{MARK})\d", re.I
 )
-_FILLING = frozenset("a an the that those one of is are was were do does did has have had be been".split())
 _BOUND = re.compile(
     r"\b(?:(?P<least>at least|no (?:less|fewer) than)|(?P<most>at most|no more than)"
     r"|(?P<above>(?:more|larger|bigger|longer|higher|taller|greater|later) than|over|above|after)"
@@ -189,7 +189,7 @@ def _states_value_of(text: str) -> bool:
 
 
 def _telling(text: str) -> list[str]:
-    return [word for word in re.findall(r"\w+", text.lower()) if word not in _FILLING]
+    return [word for word in re.findall(r"\w+", text.lower()) if word not in COMPARED_STOP_WORDS]
 
 
 def _within(bound: re.Match[str], masked: str, value: str) -> bool | None:

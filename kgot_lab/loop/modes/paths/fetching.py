@@ -27,8 +27,8 @@ from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
 from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,
-    grounded_and_not,
     grounded_facts,
+    split_grounded,
 )
 from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
@@ -209,7 +209,7 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
             run, "facts", facts_prompt(joined_lines(bracketed(each.title, each.text) for each in shown)), how
         )
     ).text
-    said, invented = grounded_and_not(text, shown)
+    said, invented = split_grounded(text, shown)
     grounded = [
         (triple, piece) for triple, piece in said if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)
     ]

@@ -15,14 +15,20 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
-    LEADING_STOP_WORDS,
     NameIndex,
     capitalised_names,
     normalise_name,
 )
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.words import SentenceRules, blocks, content_words, normalise_nfc, sentences
+from kgot_lab.text.words import (
+    LEADING_STOP_WORDS,
+    SentenceRules,
+    blocks,
+    content_words,
+    normalise_nfc,
+    sentences,
+)
 from kgot_lab.types import Document, Edge, Triple
 
 _MOST = 8  # names of a sentence

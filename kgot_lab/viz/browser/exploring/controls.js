@@ -62,7 +62,7 @@ function explorerSlider(label, bounds, get, set, heard) {
 
 /** A lane: its switch, its weight, and what it counts in the end. */
 function explorerLane(lane, state, heard) {
-  const slider = explorerSlider(`${lane.letter}, the weight of the ${lane.name} lane`, { min: 0, max: 1, step: 0.05 },
+  const slider = explorerSlider(`${lane.letter}, the weight of the ${lane.name} retriever`, { min: 0, max: 1, step: 0.05 },
     () => state.weights[lane.name], (value) => { state.weights[lane.name] = value; }, heard);
   const box = make("input", { type: "checkbox", checked: !lane.missing && !state.off.includes(lane.name), disabled: Boolean(lane.missing),
     onchange: (event) => {

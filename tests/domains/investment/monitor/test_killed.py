@@ -138,14 +138,11 @@ def test_a_run_that_is_killed_anywhere_leaves_what_an_undisturbed_one_does(engin
         whole = Ground(tmp_path, url, post)
         assert run(whole) == 0
         expected, points, calls = whole.left(), whole.lines("points"), len(whole.lines("calls"))
-        assert (
-            calls == len(ITEMS) == whole.asked()
-            and set(by_keys(expected["outbox"]).values()) == {True}
-            and len(posted) == 2
-        )
-        assert all(points.count(each) == 3 for each in (UNKEPT, ANNOUNCED)) and all(
-            points.count(each) == 2 for each in UNMARKED
-        )
+        assert calls == len(ITEMS) == whole.asked()
+        assert set(by_keys(expected["outbox"]).values()) == {True}
+        assert len(posted) == 2
+        assert all(points.count(each) == 3 for each in (UNKEPT, ANNOUNCED))
+        assert all(points.count(each) == 2 for each in UNMARKED)
         posted.clear()
         for die, point in [*enumerate(points, start=1)][::step]:
             ground = Ground(tmp_path, url, post)

@@ -36,7 +36,7 @@ from kgot_lab.domains.investment.monitor.events import (
     TickStarted,
 )
 from kgot_lab.domains.investment.monitor.monitor import Monitor
-from kgot_lab.domains.investment.monitor.news import NewsRead, news_on_file
+from kgot_lab.domains.investment.monitor.news import NewsRead, read_news_file
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
 from kgot_lab.llm.recorded import Scripted
@@ -85,13 +85,11 @@ def test_a_tick_gathers_reads_writes_decides_and_delivers(places, clock):
     ]
     assert len(told.model.asked) == 3 and of(StageFailed, events) == []
     buy = next(entry.body for entry in told.sent if entry.body["action"] == "buy")
-    assert (
-        buy["symbols"] == ["LNTN"]
-        and len(buy["evidence"]) == 2
-        and buy["paths"]
-        and buy["live_until"]
-        and DISCLAIMER in buy["text"]
-    )
+    assert buy["symbols"] == ["LNTN"]
+    assert len(buy["evidence"]) == 2
+    assert buy["paths"]
+    assert buy["live_until"]
+    assert DISCLAIMER in buy["text"]
     assert {entry.user for entry in told.sent} == {"ada"} and places.accounts.outbox(unsent=True) == ()
 
 
@@ -119,11 +117,9 @@ def test_of_two_items_with_one_id_that_come_together_the_first_is_taken_and_the_
     told = Told(places, [LANTERN, LANTERN, replace(ORCHARD, id=LANTERN.id)])
     for new in (1, 0):
         (gathered,) = of(NewsGathered, told.tick())
-        assert (
-            gathered.new == new
-            and len(gathered.refused) == 1
-            and "give it one of its own" in gathered.refused[0]
-        )
+        assert gathered.new == new
+        assert len(gathered.refused) == 1
+        assert "give it one of its own" in gathered.refused[0]
     (asked,) = told.model.asked
     assert LANTERN.headline in str(asked) and ORCHARD.headline not in str(asked)
 
@@ -194,11 +190,9 @@ def test_a_briefing_that_was_not_sent_while_it_was_fresh_is_not_sent(places, clo
     told.tick()
     told.down = None
     clock.time += timedelta(days=30)
-    assert (
-        of(BriefingsStale, told.tick()) == [BriefingsStale(1)]
-        and told.sent == []
-        and len(places.accounts.outbox()) == 1
-    )
+    assert of(BriefingsStale, told.tick()) == [BriefingsStale(1)]
+    assert told.sent == []
+    assert len(places.accounts.outbox()) == 1
 
 
 def test_old_news_after_a_long_pause_is_read_and_briefs_nobody(places, clock):
@@ -244,23 +238,22 @@ def test_facts_that_were_written_before_a_kill_are_not_written_again_later(place
         edges=(undated,),
     )
     places.journal.add([replace(LANTERN, id="n7")])
-    places.journal.keep_facts(more)
+    places.journal.store_facts(more)
     told.tick()
     before = places.graph.view().graph(), places.graph.storage.rows("SELECT * FROM edges")
     places.journal.storage.rows("UPDATE items SET written_at = NULL WHERE id = 'n7'")
     clock.time += timedelta(days=3)
     (written,) = of(ItemWritten, told.tick())
-    assert (written.nodes, written.edges) == (0, 0) and places.journal.to_write() == ()
+    assert (written.nodes, written.edges) == (0, 0) and places.journal.facts_to_write() == ()
     assert (places.graph.view().graph(), places.graph.storage.rows("SELECT * FROM edges")) == before
 
 
 def test_a_feed_that_cannot_be_reached_holds_nothing_else_up(places, tmp_path):
     told = Told(places, [LANTERN])
-    told.deliver, told.monitor.feed = None, lambda: news_on_file(tmp_path / "nothing.jsonl")
+    told.deliver, told.monitor.feed = None, lambda: read_news_file(tmp_path / "nothing.jsonl")
     events = told.tick()
-    assert [each.stage for each in of(StageFailed, events)] == ["gather"] and isinstance(
-        events[-1], TickEnded
-    )
+    assert [each.stage for each in of(StageFailed, events)] == ["gather"]
+    assert isinstance(events[-1], TickEnded)
 
 
 def test_events_are_lines_that_can_be_read(places, clock):
@@ -290,7 +283,7 @@ def test_a_file_of_news_tells_the_lines_that_are_none_and_leaves_one_that_is_bei
     ]
     with path.open("a") as file:
         file.write("\n".join(bad) + '\n{"id": "n3", "headl')
-    read = news_on_file(path)
+    read = read_news_file(path)
     assert read.items == (LANTERN, ORCHARD)
     assert [line.split(str(path))[0] for line in read.refused] == [
         "line 3 of ",

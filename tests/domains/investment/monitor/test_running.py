@@ -21,8 +21,14 @@ from kgot_lab.domains.investment.monitor.events import (
     TickEnded,
     TickStarted,
 )
-from kgot_lab.domains.investment.monitor.journal import Tick, tick_after
-from kgot_lab.domains.investment.monitor.monitor import Ending, Monitor, ended_by_signals, open_places, run_on
+from kgot_lab.domains.investment.monitor.journal import Tick, next_tick_after
+from kgot_lab.domains.investment.monitor.monitor import (
+    Monitor,
+    StopRequest,
+    open_places,
+    run_scheduled,
+    stop_on_signals,
+)
 from kgot_lab.domains.investment.monitor.news import NewsRead
 from kgot_lab.errors import BadInput
 from kgot_lab.llm.recorded import Scripted
@@ -66,7 +72,7 @@ def monitor_of(places, items=(), model=None):
     ids=["first", "not yet", "now", "late", "one missed", "a day missed", "stopped", "clock went back"],
 )
 def test_the_next_tick_is_the_last_that_is_due(last, now, tick):
-    assert tick_after(last, now, HOUR) == tick
+    assert next_tick_after(last, now, HOUR) == tick
 
 
 # --- running ---
@@ -74,16 +80,16 @@ def test_the_next_tick_is_the_last_that_is_due(last, now, tick):
 
 def run(places, clock, ticks, *, pause=lambda seconds: timedelta(seconds=seconds), items=ITEMS):
     """The events of so many ticks; `pause` says by how much the clock goes on when somebody waits."""
-    ending, events, waits = Ending(), [], []
+    ending, events, waits = StopRequest(), [], []
 
     def wait(seconds):
         waits.append(seconds)
         clock.time += pause(seconds)
 
-    for event in run_on(monitor_of(places, items), HOUR, ending, wait=wait):
+    for event in run_scheduled(monitor_of(places, items), HOUR, ending, wait=wait):
         events.append(event)
         if sum(isinstance(each, TickEnded) for each in events) == ticks:
-            ending.ask()
+            ending.request()
     return events, waits
 
 
@@ -116,50 +122,50 @@ def test_the_end_is_heard_between_two_events_and_the_tick_is_gone_on_with(places
     clock.time = ITEMS[-1].published_at
     places.accounts.set_profile("ada")
     places.accounts.set_position("ada", "LNTN", 1, 1)
-    ending, events, model = Ending(), [], Scripted(simulated_reader)
-    for event in run_on(monitor_of(places, ITEMS, model), HOUR, ending):
+    ending, events, model = StopRequest(), [], Scripted(simulated_reader)
+    for event in run_scheduled(monitor_of(places, ITEMS, model), HOUR, ending):
         events.append(event)
         if isinstance(event, ItemWritten):
-            ending.ask()
+            ending.request()
     assert isinstance(events[-1], ItemWritten) and len(model.asked) == 1
-    ending, model = Ending(), Scripted(simulated_reader)
-    for event in run_on(monitor_of(places, ITEMS, model), HOUR, ending):
+    ending, model = StopRequest(), Scripted(simulated_reader)
+    for event in run_scheduled(monitor_of(places, ITEMS, model), HOUR, ending):
         events.append(event)
         if isinstance(event, TickEnded):
-            ending.ask()
+            ending.request()
     assert [tick.resumed for tick in begun(events)] == [False, True] and len(model.asked) == 2
     assert sum(isinstance(each, BriefingPosted) for each in events) == 1
 
 
 def test_a_journal_that_is_away_is_told_and_waited_for(places, clock):
-    ending, told = Ending(), []
+    ending, told = StopRequest(), []
     places.journal.close()
 
     def wait(seconds):
         told.append(seconds)
-        ending.ask()
+        ending.request()
 
-    (failed,) = run_on(monitor_of(places), HOUR, ending, wait=wait)
+    (failed,) = run_scheduled(monitor_of(places), HOUR, ending, wait=wait)
     assert isinstance(failed, StageFailed) and "was closed" in failed.reason and told == [60.0]
 
 
 @pytest.mark.parametrize("every", [timedelta(), -HOUR, 60])
 def test_an_interval_that_is_none_is_refused(places, every):
     with pytest.raises(BadInput, match="more than 0"):
-        list(run_on(monitor_of(places), every, Ending()))
+        list(run_scheduled(monitor_of(places), every, StopRequest()))
 
 
 # --- how it ends ---
 
 
 def test_a_wait_ends_when_another_thread_asks_for_the_end(places):
-    ending, events = Ending(), []
+    ending, events = StopRequest(), []
     thread = threading.Thread(
-        target=lambda: events.extend(run_on(monitor_of(places), HOUR, ending)), daemon=True
+        target=lambda: events.extend(run_scheduled(monitor_of(places), HOUR, ending)), daemon=True
     )
     thread.start()
     until(lambda: events, "the first event came")
-    ending.ask()
+    ending.request()
     thread.join(timeout=120)
     assert not thread.is_alive()
 
@@ -168,8 +174,8 @@ def test_a_wait_ends_when_another_thread_asks_for_the_end(places):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_run_and_what_heard_signals_before_hears_them_again(places, number):
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
-    with ended_by_signals() as ending:
-        for event in run_on(monitor_of(places), HOUR, ending):
+    with stop_on_signals() as ending:
+        for event in run_scheduled(monitor_of(places), HOUR, ending):
             if isinstance(event, TickStarted):
                 os.kill(os.getpid(), number)
             assert not isinstance(event, TickEnded)

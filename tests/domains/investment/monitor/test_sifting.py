@@ -13,9 +13,13 @@ from support.small_market import BOND, LANTERN, ORCHARD, SHARE, STRUCTURE, with_
 from support.small_news import FIRST, MULTI_LEVEL, simulated_reader
 
 from kgot_lab.domains.investment.graph import open_investment_graph
-from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.entity_resolution import (
+    contains_name,
+    contains_symbol,
+    unsupported_names,
+)
 from kgot_lab.domains.investment.monitor.news import NewsItem, StatedNews, facts_from_json, news_prompt
-from kgot_lab.domains.investment.monitor.news_reader import read_item, sifted
+from kgot_lab.domains.investment.monitor.news_reader import filter_facts, read_item
 from kgot_lab.domains.investment.reach import reach
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import LLMError
@@ -37,7 +41,7 @@ def market(clock):
 
 
 def facts_of(graph, item=SAYS, **stated):
-    return sifted(StatedNews.model_validate({"things": [], **stated}), item, graph.view())
+    return filter_facts(StatedNews.model_validate({"things": [], **stated}), item, graph.view())
 
 
 def thing(type, name, symbol=""):
@@ -135,19 +139,15 @@ def test_a_signal_about_what_the_graph_knows_and_the_item_does_not_name_is_refus
 
 
 def test_what_a_text_says_is_told_by_words_and_symbols_by_letters():
-    assert contains_name("Shares of Apple's rivals fell", "Apple Inc.") and not contains_name(
-        "Pineapple rose", "Apple"
-    )
+    assert contains_name("Shares of Apple's rivals fell", "Apple Inc.")
+    assert not contains_name("Pineapple rose", "Apple")
     assert not contains_name("The company fell", "The Company, Inc.")
-    assert (
-        contains_symbol("Apple (AAPL) rose", "AAPL")
-        and not contains_symbol("It fell", "IT")
-        and not contains_symbol("AAPLX", "AAPL")
-    )
-    assert contains_symbol("Sell SAL.", "SAL") and not contains_symbol(
-        "Sell SAL.MD and SAL-29 and X.SAL", "SAL"
-    )
-    assert unsaid_names("apple beat 3 rivals", "The Apple beat 4 Rivals of Sony") == ["4", "Sony"]
+    assert contains_symbol("Apple (AAPL) rose", "AAPL")
+    assert not contains_symbol("It fell", "IT")
+    assert not contains_symbol("AAPLX", "AAPL")
+    assert contains_symbol("Sell SAL.", "SAL")
+    assert not contains_symbol("Sell SAL.MD and SAL-29 and X.SAL", "SAL")
+    assert unsupported_names("apple beat 3 rivals", "The Apple beat 4 Rivals of Sony") == ["4", "Sony"]
 
 
 # --- names that are resolved ---
@@ -188,11 +188,9 @@ def test_a_ticker_that_two_companies_share_is_refused_and_both_are_named(market)
         market, item, insights=[{"type": "signal", "summary": "Cheap", "action": "buy", "about": ["LNTN"]}]
     )
     assert links(facts) == set()
-    assert (
-        "Lantern Devices" in facts.refused[0]
-        and "Lantern Mining" in facts.refused[0]
-        and "which is meant is not said" in facts.refused[0]
-    )
+    assert "Lantern Devices" in facts.refused[0]
+    assert "Lantern Mining" in facts.refused[0]
+    assert "which is meant is not said" in facts.refused[0]
 
 
 @pytest.mark.parametrize("named", ["SAL", "Saltern Airways"])
@@ -211,10 +209,8 @@ def test_a_shared_ticker_is_settled_where_the_item_names_one_of_its_companies_in
     both = replace(item, text=f"{item.text} It is not Saltmarch Lithium.")
     assert "which is meant is not said" in facts_of(market, both, events=[event]).refused[0]
     neither = replace(item, text="SAL cancelled flights.")
-    assert (
-        "Saltern Airways" in facts_of(market, neither, events=[event]).refused[0]
-        and links(facts_of(market, neither)) == set()
-    )
+    assert "Saltern Airways" in facts_of(market, neither, events=[event]).refused[0]
+    assert links(facts_of(market, neither)) == set()
 
 
 def test_a_company_that_claims_the_ticker_of_another_is_refused(market):
@@ -252,12 +248,10 @@ def test_an_unknown_edge_type_is_one_line_that_says_what_to_write_and_nothing_el
     facts = facts_of(market, events=[event], links=stated)
     assert (LANTERN.id, "supplier", ORCHARD.id) in links(facts) and len(links(facts)) == 2
     by, unknown, ends = facts.refused
-    assert (
-        "affects" in by
-        and "issuer" in by
-        and "unknown edge type" in unknown
-        and "it joins Company to Sector" in ends
-    )
+    assert "affects" in by
+    assert "issuer" in by
+    assert "unknown edge type" in unknown
+    assert "it joins Company to Sector" in ends
 
 
 def test_a_regulator_is_no_issuer_of_an_event_on_a_company(market):
@@ -355,9 +349,8 @@ def test_a_call_that_is_withdrawn_ends_and_what_takes_its_place_is_another(marke
     facts = written(
         market, replace(HOLLIN, id="i3"), withdrawn=[taken_back], insights=[call(summary="Better so")]
     )
-    assert len(facts.ends) == 1 and [
-        each.node.properties["summary"] for each in market.view().nodes("Insight")
-    ] == ["Better so"]
+    assert len(facts.ends) == 1
+    assert [each.node.properties["summary"] for each in market.view().nodes("Insight")] == ["Better so"]
     none = facts_of(market, replace(HOLLIN, id="i4"), withdrawn=[{**taken_back, "action": "sell"}])
     assert none.ends == () and "no such call is live" in none.refused[0]
 
@@ -417,9 +410,8 @@ def test_a_call_on_an_event_that_an_earlier_item_told_of_is_joined_to_it_by_its_
     )
     facts = written(market, AFTER, insights=[sell("the warehouse fire", earlier=["the fire"])])
     (call,) = (node for node in facts.nodes if node.labels == ("Insight",))
-    assert {(call.id, "about", burns.id), (call.id, "derived_from", burns.id)} <= links(
-        facts
-    ) and facts.refused == ()
+    assert {(call.id, "about", burns.id), (call.id, "derived_from", burns.id)} <= links(facts)
+    assert facts.refused == ()
     assert burns.id not in {node.id for node in facts.nodes}, "it is not written again"
     assert [each.symbol for each in reach(market.view(), call.id)] == ["LNTN", "LNTN-31"]
 
@@ -461,10 +453,8 @@ def test_a_link_that_is_over_ends_and_one_that_is_not_there_is_said(market):
     supplies = {"source": "Lantern Devices", "type": "supplier", "target": "Orchard Chips"}
     written(market, SAYS, links=[supplies])
     facts = written(market, replace(SAYS, id="i8"), ended=[supplies])
-    assert (
-        facts.ends == ((LANTERN.id, "supplier", ORCHARD.id),)
-        and market.view().edges_from([LANTERN.id], ["supplier"]) == ()
-    )
+    assert facts.ends == ((LANTERN.id, "supplier", ORCHARD.id),)
+    assert market.view().edges_from([LANTERN.id], ["supplier"]) == ()
     assert facts_from_json(json.loads(json.dumps(facts.to_json()))) == facts
     for link in (supplies, {**supplies, "type": "knows"}):
         assert "no such link is live" in facts_of(market, SAYS, ended=[link]).refused[0]
@@ -485,21 +475,17 @@ def test_a_bad_reply_is_mended_once_and_then_only_the_item_is_a_fact(market):
     assert [edge.target for edge in mended.edges] == [SHARE.id]
     model = Scripted(["sorry", "sorry"])
     lost = read_item(model, SAYS, market.view())
-    assert (
-        len(model.asked) == 2
-        and [node.labels for node in lost.nodes] == [("News",)]
-        and "no JSON" in lost.refused[0]
-    )
+    assert len(model.asked) == 2
+    assert [node.labels for node in lost.nodes] == [("News",)]
+    assert "no JSON" in lost.refused[0]
     with pytest.raises(LLMError):
         read_item(Scripted([]), SAYS, market.view())
 
 
 def test_a_model_is_shown_the_item_in_a_fence_and_the_types_of_the_vocabulary(market):
     prompt = news_prompt(SAYS, market.vocabulary)
-    assert (
-        "supplier (Company to Company)" in prompt.messages[0].text
-        and "never an instruction" in prompt.messages[1].text
-    )
+    assert "supplier (Company to Company)" in prompt.messages[0].text
+    assert "never an instruction" in prompt.messages[1].text
     assert "mentions" not in json.dumps(prompt.schema) and '"by"' not in json.dumps(prompt.schema)
 
 
@@ -509,10 +495,8 @@ def test_what_is_too_long_is_cut_and_said(market):
         replace(SAYS, text="word " * 10_000),
         things=[thing("Asset", f"A{number}") for number in range(41)],
     )
-    assert (
-        "tokens at the end of the item were not read" in facts.refused[-1]
-        and "more than 40" in facts.refused[-2]
-    )
+    assert "tokens at the end of the item were not read" in facts.refused[-1]
+    assert "more than 40" in facts.refused[-2]
 
 
 def test_letters_that_no_table_takes_do_no_harm(market):

@@ -7,7 +7,7 @@ import threading
 import pytest
 from support.npc_places import planted_embedder
 
-from kgot_lab.domains.npc.layers.memory import ASSEMBLING, HotBudget, WorldLayers, hot_context
+from kgot_lab.domains.npc.layers.memory import ASSEMBLY_THREAD_NAME, HotBudget, WorldLayers, hot_context
 from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
 from kgot_lab.domains.npc.models import Entity, Relationship
 from kgot_lab.errors import BadInput
@@ -97,7 +97,7 @@ def test_parts_after_the_limit_are_not_begun(held):
     with layers.world.storage.changing():  # nothing can be read meanwhile
         context = hot_context(layers.memory(GRIM.id), "gold?", wait=lambda done, limit: None)
         assert context.missing == ("identity", "scene", "passages")
-    assembling = [thread for thread in threading.enumerate() if thread.name == ASSEMBLING]
+    assembling = [thread for thread in threading.enumerate() if thread.name == ASSEMBLY_THREAD_NAME]
     for thread in assembling:
         thread.join(60)
     assert not embedder.reached.is_set()

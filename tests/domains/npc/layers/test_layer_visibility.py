@@ -53,10 +53,13 @@ def as_it_is(log, entries):
 WRONG = {
     "the audience of texts is overlooked": (
         lambda patch: patch.setattr(graphrag_in_python, "may_know", lambda audience, npc_id: True),
-        in_sql(storage.AUDIENCE, "true"),
+        in_sql(storage.AUDIENCE_CONDITION, "true"),
     ),
-    "everyone has heard everything": (lambda patch: patch.setattr(storage, "HEARD", storage.EVERYTHING),) * 2,
-    "who else heard it is told": (lambda patch: patch.setattr(CharacterLog, "_told", as_it_is),) * 2,
+    "everyone has heard everything": (
+        lambda patch: patch.setattr(storage, "HEARD_CONDITION", storage.ALWAYS_TRUE),
+    )
+    * 2,
+    "who else heard it is told": (lambda patch: patch.setattr(CharacterLog, "_as_heard", as_it_is),) * 2,
 }
 
 
