@@ -16,9 +16,14 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slugify
-from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
+from kgot_lab.memory.claims.claim import (
+    from_micros,
+    from_micros_or_none,
+    to_micros,
+    utc_now,
+)
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, InTables, Layout, TableStorage
+from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked, TableStorage
 from kgot_lab.types import Json
 
 # All SQL of experts and their conversations, common to SQLite and PostgreSQL.
@@ -186,14 +191,14 @@ class StoredTrial:
     ended: datetime | None
 
 
-class ExpertTables(InTables):
+class ExpertTables(TableBacked):
     """Experts, their conversations and the ratings of answers. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
 
     def _now(self) -> int:
-        return instant(self.now(), "now")
+        return to_micros(self.now(), "now")
 
     # --- experts ---
 
@@ -284,7 +289,7 @@ class ExpertTables(InTables):
         """
         params = {"owner": owner} if experts is None else {"owner": owner, "experts": list(experts)}
         rows = self.storage.rows(SELECT_ACTIVITY if experts is None else SELECT_ACTIVITY_WITH, params)
-        return {expert: (int(count), moment(last)) for expert, count, last in rows}
+        return {expert: (int(count), from_micros(last)) for expert, count, last in rows}
 
     # --- conversations ---
 
@@ -367,7 +372,7 @@ class ExpertTables(InTables):
             self.storage.rows(INSERT_MESSAGE, {**params, "content": content, "metadata": metadata_json})
             new_chain = hash_messages([(role, content)], str(chains[0][0]))
             self.storage.rows(UPDATE_CONVERSATION, {"id": conversation, "at": at, "chain": new_chain})
-        return ChatMessage(id, role, content, moment(at), metadata or {})
+        return ChatMessage(id, role, content, from_micros(at), metadata or {})
 
     def messages(self, conversation: str) -> tuple[ChatMessage, ...]:
         """Return all messages of a conversation in order."""
@@ -390,9 +395,9 @@ class ExpertTables(InTables):
     ) -> tuple[tuple[str, str, str, datetime], ...]:
         """Return the last messages of all people to an expert since a time, as (owner, id, content, when)."""
         rows = self.storage.rows(
-            SELECT_USER_MESSAGES, {"expert": expert, "since": instant(since, "since"), "most": limit}
+            SELECT_USER_MESSAGES, {"expert": expert, "since": to_micros(since, "since"), "most": limit}
         )
-        return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
+        return tuple((owner, id, content, from_micros(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
         """Remove a conversation.
@@ -441,7 +446,12 @@ class ExpertTables(InTables):
         """Return each answer of an expert with its evidence and its rating, without anybody's text."""
         return tuple(
             JudgedAnswer(
-                id, conversation, moment(at), json.loads(metadata), thumb and int(thumb), open_moment(rated)
+                id,
+                conversation,
+                from_micros(at),
+                json.loads(metadata),
+                thumb and int(thumb),
+                from_micros_or_none(rated),
             )
             for id, conversation, at, metadata, thumb, rated in self.storage.rows(
                 SELECT_JUDGED_ANSWERS, {"expert": expert}
@@ -466,7 +476,7 @@ class ExpertTables(InTables):
             self.storage.rows(
                 INSERT_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
             )
-        return StoredTrial(id, body, moment(at), None)
+        return StoredTrial(id, body, from_micros(at), None)
 
     def trials(self, expert: str) -> tuple[StoredTrial, ...]:
         """Return all trials of an expert, the oldest first."""
@@ -515,20 +525,27 @@ def _config_json(config: ExpertConfig) -> str:
 def _expert_from_row(row: ClaimRow) -> Expert:
     id, body, created, updated = row
     return Expert.model_validate(
-        {**json.loads(body), "id": id, "created_at": moment(created), "updated_at": moment(updated)}
+        {
+            **json.loads(body),
+            "id": id,
+            "created_at": from_micros(created),
+            "updated_at": from_micros(updated),
+        }
     )
 
 
 def _conversation_from_row(row: ClaimRow) -> ChatConversation:
     id, expert, started, last, preview, chain, count = row
-    return ChatConversation(id, expert, moment(started), moment(last), preview, chain, int(count))
+    return ChatConversation(id, expert, from_micros(started), from_micros(last), preview, chain, int(count))
 
 
 def _trial_from_row(row: ClaimRow) -> StoredTrial:
     id, body, begun, ended = row
-    return StoredTrial(id, json.loads(body), moment(begun), None if ended is None else moment(ended))
+    return StoredTrial(
+        id, json.loads(body), from_micros(begun), None if ended is None else from_micros(ended)
+    )
 
 
 def _message_from_row(row: ClaimRow) -> ChatMessage:
     id, role, content, at, metadata = row
-    return ChatMessage(id, role, content, moment(at), json.loads(metadata))
+    return ChatMessage(id, role, content, from_micros(at), json.loads(metadata))

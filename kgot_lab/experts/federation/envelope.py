@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, NotInstalled, RefusedEnvelope
-from kgot_lab.memory.claims.claim import moment
+from kgot_lab.memory.claims.claim import from_micros
 
 # The key of an instance: an Ed25519 pair (RFC 8032) in a file that only its owner can read.
 
@@ -290,7 +290,7 @@ def parse_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
     if not isinstance(signature, str) or not _has_valid_fields(fields):
         raise refusal("malformed")
     signed = signed_bytes(fields)
-    times = {name: moment(fields[name]) for name in ("issued_at", "expires_at")}
+    times = {name: from_micros(fields[name]) for name in ("issued_at", "expires_at")}
     return (
         Envelope(**{name: fields[name] for name in _FIELDS - {"version"}} | times, wire=data),
         signature,
@@ -313,7 +313,7 @@ def _has_valid_fields(fields: Mapping[str, Any]) -> bool:
     ):
         return False
     try:
-        has_valid_lifetime = timedelta(0) < moment(expires) - moment(issued) <= MAX_LIFETIME
+        has_valid_lifetime = timedelta(0) < from_micros(expires) - from_micros(issued) <= MAX_LIFETIME
     except OverflowError:
         return False
     has_valid_parties = (

@@ -40,9 +40,9 @@ from kgot_lab.experts.federation.envelope import (
 )
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, way_to
-from kgot_lab.memory.claims.claim import instant, utc_now
+from kgot_lab.memory.claims.claim import to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import InTables, Layout, TableStorage
+from kgot_lab.memory.tables import Layout, TableBacked, TableStorage
 
 # Received envelopes: each is accepted once, by all processes of an instance that share the file.
 
@@ -60,7 +60,7 @@ _COUNT_OF_SENDER = "SELECT count(*) FROM nonces WHERE sender = :sender"
 _INSERT_NONCE = "INSERT INTO nonces (sender, nonce, gone_at) VALUES (:sender, :nonce, :gone_at)"
 
 
-class SeenNonces(InTables):
+class SeenNonces(TableBacked):
     """Stores the nonces of envelopes until they expire, a limited number for each sender.
 
     At the limit, the sender is refused, because forgetting an old nonce would allow a replay. Other senders
@@ -78,12 +78,12 @@ class SeenNonces(InTables):
         """
         params = {"sender": envelope.sender, "nonce": envelope.nonce}
         with self.storage.changing():
-            self.storage.rows(_DELETE_EXPIRED, {"now": instant(now, "now")})
+            self.storage.rows(_DELETE_EXPIRED, {"now": to_micros(now, "now")})
             if self.storage.rows(_COUNT_NONCE, params)[0][0]:
                 raise refusal("replayed")
             if self.storage.rows(_COUNT_OF_SENDER, {"sender": envelope.sender})[0][0] >= self.limit:
                 raise refusal("too many")
-            expires_at = instant(envelope.expires_at + CLOCK_SKEW, "when an envelope expires")
+            expires_at = to_micros(envelope.expires_at + CLOCK_SKEW, "when an envelope expires")
             self.storage.rows(_INSERT_NONCE, params | {"gone_at": expires_at})
 
 
@@ -322,8 +322,8 @@ def sign_envelope(
         raise BadInput(f"an envelope lives more than 0 and at most {MAX_LIFETIME.total_seconds():g} seconds")
     issued_at, nonce = now(), encode_base64url(secrets.token_bytes(16))
     fields: dict[str, Any] = {
-        "body": dict(body), "expires_at": instant(issued_at + lifetime, "when it expires"), "in_reply_to": in_reply_to,
-        "issued_at": instant(issued_at, "now"), "kind": kind, "nonce": nonce, "recipient": recipient, "sender": key.public, "version": 1,
+        "body": dict(body), "expires_at": to_micros(issued_at + lifetime, "when it expires"), "in_reply_to": in_reply_to,
+        "issued_at": to_micros(issued_at, "now"), "kind": kind, "nonce": nonce, "recipient": recipient, "sender": key.public, "version": 1,
     }  # fmt: skip
     wire = canonical_json(fields | {"signature": key.sign(signed_bytes(fields))})
     if len(wire) > MAX_ENVELOPE_BYTES:

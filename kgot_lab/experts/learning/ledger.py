@@ -18,9 +18,9 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import MADE_BY_HAND, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json
-from kgot_lab.memory.claims.claim import instant, moment, plain_text, utc_now
+from kgot_lab.memory.claims.claim import check_text, from_micros, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, InTables, Layout, TableStorage
+from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked, TableStorage
 from kgot_lab.types import Diff, Edge, Json, Node
 
 # All SQL of proposals and decisions, common to SQLite and PostgreSQL.
@@ -277,7 +277,7 @@ class ProposalVerdict:
     settled: bool
 
 
-class ProposalLedger(InTables):
+class ProposalLedger(TableBacked):
     """Proposals and decisions in tables. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
@@ -290,9 +290,9 @@ class ProposalLedger(InTables):
 
         Raises BadInput if somebody has too many proposals.
         """
-        person, quote = plain_text(said.said_by, "who says it (said_by)"), plain_text(said.quote, "the quote")
+        person, quote = check_text(said.said_by, "who says it (said_by)"), check_text(said.quote, "the quote")
         with self.storage.changing():
-            at = instant(self.now(), "now")
+            at = to_micros(self.now(), "now")
             if not self.storage.rows(SELECT_PROPOSAL, {"id": proposal.id}):
                 ((waiting,),) = self.storage.rows(COUNT_WAITING_OF_PERSON, {"said_by": person})
                 if waiting >= MAX_WAITING:
@@ -354,10 +354,10 @@ class ProposalLedger(InTables):
         id, body, standing, at = row
         rows = self.storage.rows(SELECT_SOURCES, {"id": id})
         sources = (
-            ProposalSource(message, conversation, person, quote, moment(when))
+            ProposalSource(message, conversation, person, quote, from_micros(when))
             for message, conversation, person, quote, when in rows
         )
-        return StoredProposal(GraphProposal.from_text(body), standing, moment(at), tuple(sources))
+        return StoredProposal(GraphProposal.from_text(body), standing, from_micros(at), tuple(sources))
 
     # --- decisions ---
 
@@ -406,7 +406,7 @@ class ProposalLedger(InTables):
         ((last,),) = self.storage.rows(SELECT_LAST_NUMBER)
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
         decision = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
-        decider = {"who": plain_text(by, "who decides (by)"), "at": instant(self.now(), "now")}
+        decider = {"who": check_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
         effect = {
             "diff": diff_to_text(diff),
             "before": before,
@@ -447,7 +447,7 @@ def _verdict_from_row(row: ClaimRow) -> ProposalVerdict:
         proposal,
         action,
         by,
-        moment(at),
+        from_micros(at),
         undone_number,
         parsed_diff,
         before,
