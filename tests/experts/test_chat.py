@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from support.expert_server import COOK, COOK_ID, HeldModel, echoing, expert_office, the_cookbook
 
 from kgot_lab.experts.chat import prompting
-from kgot_lab.experts.chat.chat_events import (
-    ChatDone,
-    ChatFailed,
-    ConversationStarted,
-    TokenEvent,
-)
+from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, ConversationStarted, TokenEvent
 from kgot_lab.experts.chat.citations import (
     FALSE_MARK,
     CitableNode,
@@ -70,10 +65,8 @@ def test_the_prompt_holds_the_persona_the_graph_behind_a_fence_and_how_to_cite()
     list(turn(expert_office(model), "How do I use prompt caching?", wishes="In verse.").events())
     system = model.asked[0].messages[0].text
     assert system.startswith("You are Cook. You help.") and "In verse." in system
-    assert (
-        "- [technique] Prompt caching [Source: cookbook:Prompt caching]" in system
-        and "[Citation Instructions]" in system
-    )
+    assert "- [technique] Prompt caching [Source: cookbook:Prompt caching]" in system
+    assert "[Citation Instructions]" in system
     assert system.index("<<<") < system.index("- [technique] Prompt caching") < system.index(">>>")
 
 
@@ -285,10 +278,8 @@ def test_only_the_same_persons_conversations_with_the_same_expert_are_remembered
     events = list(turn(service, "What does the zanzibar recipe say?").events())
     prompt = "\n".join(message.text for message in model.asked[-1].messages)
     assert "says mine" in prompt and "bobs" not in prompt and "elsewhere" not in prompt
-    assert (
-        events[1].memories
-        and not list(turn(service, "What does the zanzibar recipe say?", owner="carol").events())[1].memories
-    )
+    assert events[1].memories
+    assert not list(turn(service, "What does the zanzibar recipe say?", owner="carol").events())[1].memories
     first = turn(service, "The zanzibar recipe", owner="dora")
     list(first.events())
     more = turn(service, "More of zanzibar", owner="dora", conversation_id=first.conversation)
@@ -311,11 +302,9 @@ def test_closing_in_the_middle_stops_the_model_and_keeps_what_was_said(read):
     kept = service.tables.messages(asked.conversation)
     assert [each.role for each in kept] == (["user", "assistant"] if read else ["user"])
     if read:
-        assert (
-            kept[1].content == text(seen)
-            and kept[1].metadata["stopped"] is True
-            and "failed" not in kept[1].metadata
-        )
+        assert kept[1].content == text(seen)
+        assert kept[1].metadata["stopped"] is True
+        assert "failed" not in kept[1].metadata
 
 
 def test_a_graph_that_is_gone_fails_the_turn_and_not_the_conversation(tmp_path):
@@ -361,9 +350,8 @@ def test_many_questions_at_once_in_one_conversation_are_all_kept_and_answered(tm
     answers = {
         questions[each.metadata["answers"]]: each.content for each in messages if each.role == "assistant"
     }
-    assert len(questions) == len(answers) == 19 and all(
-        answer == f"You asked: {question}" for question, answer in answers.items()
-    )
+    assert len(questions) == len(answers) == 19
+    assert all(answer == f"You asked: {question}" for question, answer in answers.items())
     for number in range(6):
         mine = [content for content in questions.values() if content.startswith(f"q{number}.")]
         assert mine == [f"q{number}.{each}" for each in range(3)]

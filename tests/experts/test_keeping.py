@@ -78,11 +78,9 @@ def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(tabl
         0.2,
         ("enables",),
     )
-    assert (
-        changed.playbook_skills == ("c",)
-        and changed.description == ""
-        and changed.updated_at > made.updated_at
-    )
+    assert changed.playbook_skills == ("c",)
+    assert changed.description == ""
+    assert changed.updated_at > made.updated_at
     assert tables.expert(made.id) == changed
 
 
@@ -127,14 +125,10 @@ def test_a_conversation_is_its_owners_and_its_experts_alone(tables):
             tables.conversation(mine, expert, owner)
         with pytest.raises(NotFound):
             tables.remove_conversation(mine, expert, owner)
-        assert (
-            tables.conversations(expert, owner) == ((), 0)
-            and tables.earlier_messages(expert, owner, "", 10) == ()
-        )
-    assert (
-        tables.earlier_messages(one.id, "ann", mine, 10) == ()
-        and len(tables.earlier_messages(one.id, "ann", "another", 10)) == 2
-    )
+        assert tables.conversations(expert, owner) == ((), 0)
+        assert tables.earlier_messages(expert, owner, "", 10) == ()
+    assert tables.earlier_messages(one.id, "ann", mine, 10) == ()
+    assert len(tables.earlier_messages(one.id, "ann", "another", 10)) == 2
     assert tables.activity("ann")[one.id][0] == 1 and tables.activity("bob") == {}
     assert expert_summary(one, tables.activity("ann")[one.id])["conversation_count"] == 1
 
@@ -152,10 +146,8 @@ def test_a_conversation_is_found_by_what_was_said_in_it(tables):
         )
         == id
     )
-    assert (
-        tables.find_conversation(expert, "bob", said) is None
-        and tables.find_conversation(expert, "ann", said[:1]) is None
-    )
+    assert tables.find_conversation(expert, "bob", said) is None
+    assert tables.find_conversation(expert, "ann", said[:1]) is None
     assert tables.find_conversation(expert, "ann", []) is None
     assert hash_messages([("user", "ab"), ("assistant", "c")]) != hash_messages(
         [("user", "a"), ("assistant", "bc")]
@@ -185,10 +177,8 @@ def test_conversations_come_page_by_page_the_last_first(tables):
     rest, _ = tables.conversations(expert, "ann", limit=9, offset=2)
     assert total == 5 and [each.id for each in (*first, *rest)] == ids[::-1] and len(first[0].preview) == 80
     tables.remove_conversation(ids[0], expert, "ann")
-    assert (
-        tables.conversations(expert, "ann")[1] == 4
-        and len(tables.remove_expert(expert, conversations=True)) == 4
-    )
+    assert tables.conversations(expert, "ann")[1] == 4
+    assert len(tables.remove_expert(expert, conversations=True)) == 4
 
 
 def test_what_a_deleted_expert_leaves_stays_its_owners(tables):
@@ -205,19 +195,15 @@ def test_what_a_deleted_expert_leaves_stays_its_owners(tables):
     found, total = tables.owned_conversations("ann", limit=1)
     assert total == 2 and [each.id for each in found] == [ids[2]]
     tables.remove_conversation(ids[0], gone.id, "ann")
-    assert (
-        tables.owned_conversations("ann", expert_deleted=True) == ((), 0)
-        and tables.owned_conversations("bob", expert_deleted=True)[1] == 1
-    )
+    assert tables.owned_conversations("ann", expert_deleted=True) == ((), 0)
+    assert tables.owned_conversations("bob", expert_deleted=True)[1] == 1
 
 
 def test_an_opinion_is_of_an_answer_and_the_last_one_counts(tables):
     expert = cook(tables).id
     id = tables.begin_conversation(expert, "ann", "Q")
-    asked, answered = (
-        tables.add_message(id, "user", "Q"),
-        tables.add_message(id, "assistant", "A", {"intent": "x"}),
-    )
+    asked = tables.add_message(id, "user", "Q")
+    answered = tables.add_message(id, "assistant", "A", {"intent": "x"})
     where = {"conversation": id, "expert": expert, "owner": "ann"}
     for wrong in (asked.id, "msg_none"):
         with pytest.raises(NotFound):
@@ -227,11 +213,8 @@ def test_an_opinion_is_of_an_answer_and_the_last_one_counts(tables):
     tables.rate_answer(answered.id, 1, **where)
     tables.rate_answer(answered.id, -1, **where)
     (judged,) = tables.judged_answers(expert)
-    assert (judged.thumb, judged.message, judged.about) == (
-        -1,
-        answered.id,
-        {"intent": "x"},
-    ) and judged.thought_at > judged.at
+    assert (judged.thumb, judged.message, judged.about) == (-1, answered.id, {"intent": "x"})
+    assert judged.thought_at > judged.at
 
 
 def test_one_trial_of_an_expert_goes_on_at_a_time(tables):

@@ -146,11 +146,9 @@ def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_t
     events = list(service.ask(COOK_ID, "ada", "How do I use prompt caching?").events())
     done = events[-1]
     assert isinstance(done, ChatDone) and len(done.cited) == 1 and done.false == ("cookbook:made up",)
-    assert (
-        done.text.startswith("It is so. [Source: cookbook:")
-        and "(not in the context)" in done.text
-        and "{" not in done.text
-    )
+    assert done.text.startswith("It is so. [Source: cookbook:")
+    assert "(not in the context)" in done.text
+    assert "{" not in done.text
     assert "".join(each.content for each in events if isinstance(each, TokenEvent)) == done.text
 
 
@@ -183,10 +181,8 @@ def test_an_expert_may_decline_what_is_off_its_topic_without_asking_a_model():
     service = expert_office(model, expert={**COOK, "off_topic": "decline"})
     thought, sources, done = thought_of_asking(service, "Zanzibar quokka?")
     assert not model.asked and sources == () and thought.unsaid == ["Zanzibar", "quokka"]
-    assert (
-        done.text == "My graph says nothing of Zanzibar, quokka. I do not know the answer."
-        and done.cited == ()
-    )
+    assert done.text == "My graph says nothing of Zanzibar, quokka. I do not know the answer."
+    assert done.cited == ()
     kept = service.tables.messages(done_conversation(service))[-1]
     assert kept.content == done.text and kept.metadata["declined"] is True
     thought_of_asking(service, "What does prompt caching cost?")

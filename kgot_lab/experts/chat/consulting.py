@@ -12,12 +12,7 @@ from typing import NamedTuple
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.citations import CITATION_PATTERN, CitableNode
 from kgot_lab.experts.error_messages import log
-from kgot_lab.experts.federation.delegation import (
-    DelegatedAnswer,
-    Federation,
-    delegate_to_all,
-    join_answers,
-)
+from kgot_lab.experts.federation.delegation import DelegatedAnswer, Federation, delegate_to_all, join_answers
 from kgot_lab.experts.federation.marketplace import PeerOffer, best_match, request_offers
 from kgot_lab.experts.federation.signing import Peer
 from kgot_lab.kgos.methods.index import index_of

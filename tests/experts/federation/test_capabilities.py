@@ -43,13 +43,11 @@ def offers(*experts):
 def test_what_a_peer_offers_arrives_as_it_was_signed():
     with peer_server(ASKER, experts=(HERBS, SHIPS)) as remote:
         (came,) = request_offers([remote.peer], ASKER)
-    assert (
-        came.experts == (HERBS, SHIPS)
-        and came.peer == remote.peer
-        and came.signed_at
-        and len(came.digest) == 64
-        and came.reason == ""
-    )
+    assert came.experts == (HERBS, SHIPS)
+    assert came.peer == remote.peer
+    assert came.signed_at
+    assert len(came.digest) == 64
+    assert came.reason == ""
 
 
 def test_strangers_are_not_told_what_is_offered_and_dead_peers_hold_up_none():

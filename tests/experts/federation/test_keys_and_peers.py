@@ -47,9 +47,8 @@ def test_a_key_that_others_can_reach_is_refused_and_the_error_shows_neither_key_
     path.chmod(mode)
     with pytest.raises(BadInput, match="chmod 600") as caught:
         load_instance_key(path)
-    assert str(tmp_path) not in str(caught.value) and path.read_text().splitlines()[1] not in str(
-        caught.value
-    )
+    assert str(tmp_path) not in str(caught.value)
+    assert path.read_text().splitlines()[1] not in str(caught.value)
 
 
 def test_a_link_a_folder_a_pipe_and_a_file_that_is_no_key_are_refused(tmp_path):
@@ -99,11 +98,9 @@ def test_peers_are_read_from_a_file_and_found_by_name_and_by_key(tmp_path):
         json.dumps({"peers": [{"name": "north", "url": "https://north.example/kg/", "public_key": key}]})
     )
     peers = read_peers(tmp_path / "peers.json")
-    assert (
-        list(peers) == [peers.with_name("north")]
-        and peers.with_key(key) is peers.with_name("north")
-        and peers.with_key("other") is None
-    )
+    assert list(peers) == [peers.with_name("north")]
+    assert peers.with_key(key) is peers.with_name("north")
+    assert peers.with_key("other") is None
     assert peers.with_name("north").url_for("/ask") == "https://north.example/kg/ask"
     with pytest.raises(UnknownName, match="north"):
         peers.with_name("nort")
@@ -130,9 +127,8 @@ def test_an_address_that_cannot_be_asked_or_would_be_read_on_the_way_is_refused(
 
 def test_plain_http_is_for_this_computer_or_where_it_is_allowed():
     key = new_instance_key().public
-    assert Peer("here", "http://127.0.0.1:8000", key) and Peer(
-        "near", "http://node2:8000", key, plain_http=True
-    )
+    assert Peer("here", "http://127.0.0.1:8000", key)
+    assert Peer("near", "http://node2:8000", key, plain_http=True)
 
 
 def test_two_peers_of_one_name_or_key_and_files_that_are_no_peers_are_refused(tmp_path):

@@ -34,9 +34,8 @@ def test_a_question_goes_to_another_process_and_what_is_not_right_is_refused_the
     with other_process(tmp_path / "there", asker) as (running, peer):
         came = delegate("What eases pain?", peer, asker, expert="trade")
         assert came.provenance.public_key == peer.public_key != asker.public
-        assert (
-            came.provenance.sources == ("trade:aspirin", "trade:willow") and "What eases pain?" in came.answer
-        )
+        assert came.provenance.sources == ("trade:aspirin", "trade:willow")
+        assert "What eases pain?" in came.answer
         sent = sign_envelope("question", {"expert": "trade", "question": "Who?"}, asker, peer.public_key)
         unsigned = json.dumps(
             {name: value for name, value in json.loads(sent.wire).items() if name != "signature"},

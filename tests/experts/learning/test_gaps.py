@@ -52,30 +52,21 @@ def without(*ids):
 
 
 @every(
-    "answer",
+    ("answer", "admitted"),
     [
-        "I do not know.",
-        "Sorry, I don't know which one.",
-        "The graph does not say how.",
-        "The knowledge graph holds nothing on this question.",
-        "I have no information on heating bills.",
-        "The context doesn't mention it.",
+        ("I do not know.", True),
+        ("Sorry, I don't know which one.", True),
+        ("The graph does not say how.", True),
+        ("The knowledge graph holds nothing on this question.", True),
+        ("I have no information on heating bills.", True),
+        ("The context doesn't mention it.", True),
+        ("Use prompt caching [Source: cookbook:Prompt caching].", False),
+        ("You do not need to know it.", False),
+        ("It does not say much to you.", False),
     ],
 )
-def test_an_answer_that_admits_not_to_know_is_known(answer):
-    assert admits_not_knowing(answer)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "Use prompt caching [Source: cookbook:Prompt caching].",
-        "You do not need to know it.",
-        "It does not say much to you.",
-    ],
-)
-def test_an_answer_that_knows_is_none(answer):
-    assert not admits_not_knowing(answer)
+def test_an_answer_that_admits_not_to_know_is_told_from_one_that_knows(answer, admitted):
+    assert admits_not_knowing(answer) == admitted
 
 
 def test_an_answer_fails_in_four_ways_and_a_thumb_up_outweighs_them():

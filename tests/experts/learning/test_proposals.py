@@ -90,9 +90,8 @@ def test_what_is_approved_is_found_and_what_is_undone_leaves_no_trace(ledger):
     assert intent_search(after, "prompt weaving").nodes[0].id == "technique:prompt_weaving"
     assert after.node("technique:prompt_weaving").properties["curated"]["by"] == "Grace"
     (edge,) = after.neighbours("technique:prompt_weaving", "out")
-    assert (edge.type, edge.target) == ("requires", "tool:embedding_model") and edge.properties["curated"][
-        "by"
-    ] == "Grace"
+    assert (edge.type, edge.target) == ("requires", "tool:embedding_model")
+    assert edge.properties["curated"]["by"] == "Grace"
     reviewer.undo(verdict.number)
     assert held.graph().digest == COOKBOOK.digest
     assert [each.proposal.id for each in ledger.queue("cookbook")] == [kept.proposal.id]

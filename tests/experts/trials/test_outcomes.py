@@ -76,6 +76,5 @@ def test_outcomes_of_the_same_time_have_one_order_however_they_are_given():
         outcome("c3", at=0),
         outcome("c1", at=1, thumb=1),
     ]
-    assert sort_by_settled(some) == sort_by_settled(some[::-1]) and [
-        each.unit for each in sort_by_settled(some)
-    ] == ["c3", "c1", "c1", "c2"]
+    assert sort_by_settled(some) == sort_by_settled(some[::-1])
+    assert [each.unit for each in sort_by_settled(some)] == ["c3", "c1", "c1", "c2"]

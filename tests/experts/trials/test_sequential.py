@@ -80,11 +80,9 @@ def test_a_clear_difference_is_found_and_named():
     endless = bounded_comparison([0.0] * 1500, [1.0] * 1500)
     assert math.isfinite(endless.e_value) and endless.p >= 0 and endless.higher == "b"
     turned = bounded_comparison([1.0, 1.0, 0.0, 1.0] * 20, [0.0, 0.0, 1.0, 0.0] * 20)
-    assert (
-        turned.higher == "a"
-        and turned.high == pytest.approx(-found.low)
-        and turned.p == pytest.approx(found.p)
-    )
+    assert turned.higher == "a"
+    assert turned.high == pytest.approx(-found.low)
+    assert turned.p == pytest.approx(found.p)
 
 
 def test_a_value_without_a_partner_waits_and_changes_only_the_means():

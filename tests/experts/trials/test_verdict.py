@@ -44,11 +44,9 @@ def test_few_raters_decide_nothing_however_alike_they_are():
 
 def test_raters_who_stay_silent_with_one_variant_leave_it_undecided():
     verdict = trial_verdict(clear(judged=0.3))
-    assert (
-        whys(verdict) == ["silent"]
-        and verdict.decision == "undecided"
-        and verdict.comparisons["thumbs"].higher == "b"
-    )
+    assert whys(verdict) == ["silent"]
+    assert verdict.decision == "undecided"
+    assert verdict.comparisons["thumbs"].higher == "b"
     by_use = trial_verdict(clear(judged=0.3, use=0.8), TrialPlan(primary="citation use"))
     assert by_use.winner == "b", "where thumbs decide nothing, silence does not matter"
 
@@ -67,11 +65,9 @@ def test_a_configuration_that_was_changed_in_the_middle_is_invalid():
         replace(each, digest="new") if each.variant == "b" and each.at > 200 else each for each in clear()
     ]
     verdict = trial_verdict(outcomes)
-    assert (
-        whys(verdict) == ["changed"]
-        and verdict.decision == "invalid"
-        and "configuration of b" in str(verdict)
-    )
+    assert whys(verdict) == ["changed"]
+    assert verdict.decision == "invalid"
+    assert "configuration of b" in str(verdict)
 
 
 def test_two_variants_that_are_one_configuration_are_invalid():
@@ -137,10 +133,8 @@ def test_the_order_in_which_outcomes_are_given_changes_nothing():
 def test_many_answers_of_one_conversation_are_no_more_than_one():
     long = simulated_outcomes(60, turns=20, seed=2)
     row = trial_verdict(long).comparisons
-    assert (
-        row["citation use"].n_a + row["citation use"].n_b == 60
-        and row["thumbs"].n_a + row["thumbs"].n_b <= 60
-    )
+    assert row["citation use"].n_a + row["citation use"].n_b == 60
+    assert row["thumbs"].n_a + row["thumbs"].n_b <= 60
 
 
 def test_a_verdict_prints_as_a_table_with_its_correction():
@@ -171,11 +165,9 @@ def test_a_mismatch_needs_the_more_conversations_the_smaller_it_is():
     assert mismatch_p_value(50, 50) == 1.0 and mismatch_p_value(60, 40) > 0.001 > mismatch_p_value(600, 400)
     with pytest.raises(BadInput):
         mismatch_p_value(-1, 3)
-    assert (
-        mismatch_p_value(0, 0) == 1.0
-        and mismatch_p_value(0, 400) < 1e-20
-        and mismatch_p_value(800, 200, (0.8, 0.2)) == 1.0
-    )
+    assert mismatch_p_value(0, 0) == 1.0
+    assert mismatch_p_value(0, 400) < 1e-20
+    assert mismatch_p_value(800, 200, (0.8, 0.2)) == 1.0
 
 
 def test_a_mismatch_may_be_looked_for_after_every_conversation():
