@@ -33,7 +33,7 @@ from kgot_lab.experts.federation.delegation import (
 )
 from kgot_lab.experts.federation.envelope import InstanceKey
 from kgot_lab.experts.federation.signing import Peer, exchange, is_plain_url, run_with_timeout, sign_envelope
-from kgot_lab.io.files import read_regular, write_whole
+from kgot_lab.io.files import read_regular_file, write_atomically
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import content_words
@@ -266,8 +266,8 @@ def publish_to_marketplace(
         index = {"version": 1, "experts": [each.to_json() for each in entries]}
         if (path / added.file).is_symlink() or (path / INDEX_FILE).is_symlink():
             raise BadInput("a marketplace has no links: take them out of its folder")
-        write_whole(path / added.file, data, "the exported expert")
-        write_whole(
+        write_atomically(path / added.file, data, "the exported expert")
+        write_atomically(
             path / INDEX_FILE,
             json.dumps(index, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
             "the index of the marketplace",
@@ -307,7 +307,7 @@ def _read_from_folder(folder: Path, file: str, max_bytes: int) -> bytes:
             f"{file} of the marketplace is a link, which may lead anywhere: put the file itself there"
         )
     try:
-        return read_regular(path, max_bytes)
+        return read_regular_file(path, max_bytes)
     except OSError as error:
         raise StoreUnavailable(
             f"{file} of the marketplace cannot be read: {error.strerror or type(error).__name__}"

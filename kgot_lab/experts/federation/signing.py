@@ -38,8 +38,8 @@ from kgot_lab.experts.federation.envelope import (
     refusal,
     signed_bytes,
 )
-from kgot_lab.io.files import read_regular, utf8_text
-from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, way_to
+from kgot_lab.io.files import read_regular_file, utf8_text
+from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, proxy_options
 from kgot_lab.memory.claims.claim import to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import Layout, TableBacked, TableStorage
@@ -128,7 +128,7 @@ def exchange(url: str, seconds: float, max_bytes: int, *, body: bytes | None = N
     library = client_library()
     headers = {"content-type": "application/json", "accept": "application/json"}
     try:
-        with bounded_client(seconds, max_bytes, redirects=0, **way_to(url)) as client:
+        with bounded_client(seconds, max_bytes, redirects=0, **proxy_options(url)) as client:
             response = client.request(
                 "GET" if body is None else "POST", url, content=body, headers=headers, timeout=seconds
             )
@@ -263,7 +263,7 @@ def read_peers(path: Path | str) -> Peers:
     Raises BadInput if the file is missing or not of this form.
     """
     try:
-        data: Any = json.loads(utf8_text(read_regular(path, _MAX_PEERS_FILE_BYTES), "peers.json"))
+        data: Any = json.loads(utf8_text(read_regular_file(path, _MAX_PEERS_FILE_BYTES), "peers.json"))
     except OSError as error:
         raise BadInput(
             f"the file of peers cannot be read: {error.strerror or type(error).__name__}"
