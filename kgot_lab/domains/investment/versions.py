@@ -18,16 +18,16 @@ from kgot_lab.domains.investment.view import (
     InvestmentView,
     display_name,
     edge_from_row,
+    name_key,
     node_from_row,
-    normalize_name,
     owned_prefix,
     symbol_of,
 )
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
-from kgot_lab.graph.validation import Vocabulary, fit_edge, fit_node, fit_text
+from kgot_lab.graph.validation import Vocabulary, validate_edge, validate_node, validate_text
 from kgot_lab.kgos.schemas.check import Fault, time_of
-from kgot_lab.memory.claims.claim import to_microseconds
+from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
 
@@ -102,7 +102,7 @@ def _expiry_start(node: Node, at: int) -> int:
     date = next(
         (time for name in _DATE_PROPERTIES if (time := time_of(node.properties.get(name))) is not None), None
     )
-    return at if date is None else min(at, to_microseconds(date, "the date of a node"))
+    return at if date is None else min(at, to_micros(date, "the date of a node"))
 
 
 def _lifetime_days(
@@ -133,7 +133,7 @@ def later_expiry(one: int | None, other: int | None) -> int | None:
 
 EdgeKey = tuple[str, str, str]  # source, type, target
 # explicit expiries, in microseconds
-ExplicitExpiries = Mapping[str | EdgeKey, int | None]
+Expiries = Mapping[str | EdgeKey, int | None]
 
 
 class GraphChange:
@@ -142,7 +142,7 @@ class GraphChange:
     def __init__(self, storage: TableStorage, owner: str, now: Callable[[], datetime]) -> None:
         self._storage, self._owner = storage, owner
         # read within the transaction: waiting for another process must not set the time back
-        self._clock = to_microseconds(now(), "now")
+        self._clock = to_micros(now(), "now")
         self.at = last_time(storage, self._clock)
         self._begun = False
 
@@ -164,11 +164,7 @@ class GraphChange:
             self._storage.rows(sql.ADD_CHANGE, {"id": number, "at": self.at, "clock": self._clock})
 
     def write_node(
-        self,
-        node: Node,
-        previous: DatedNode | None,
-        lifetimes: Collection[Lifetime],
-        explicit: ExplicitExpiries,
+        self, node: Node, previous: DatedNode | None, lifetimes: Collection[Lifetime], explicit: Expiries
     ) -> bool:
         """Open a new version of a node if anything is new, and return whether it was."""
         expires = explicit[node.id] if node.id in explicit else node_expiry(node, self.at, lifetimes)
@@ -186,7 +182,7 @@ class GraphChange:
         source: Node,
         classes: Collection[str],
         lifetimes: Collection[Lifetime],
-        explicit: ExplicitExpiries,
+        explicit: Expiries,
     ) -> DatedEdge | None:
         """Write a new version of an edge and return it, or None if nothing has changed.
 
@@ -260,7 +256,7 @@ class GraphChange:
             "owner": self._owner,
             "id": node.id,
             "type": type,
-            "name": normalize_name(display_name(node)),
+            "name": name_key(display_name(node)),
             "symbol": symbol_of(type, properties),
         }
         dates = {"created_at": created, "expires_at": expires, "at": self.at}
@@ -305,7 +301,7 @@ def merge_nodes_by_id(nodes: Iterable[Node]) -> list[Node]:
     """Validate nodes and merge those with the same id."""
     by_id: dict[str, Node] = {}
     for node in nodes:
-        node = fit_node(node)
+        node = validate_node(node)
         check_storable_key(node.id, "the id of a node")
         previous = by_id.get(node.id)
         if previous is not None and previous.labels != node.labels:
@@ -331,7 +327,7 @@ def check_owner(owner: str) -> None:
 
 def check_storable_key(text: str, what: str) -> None:
     """Raise BadInput unless a table can store the value as an id or a name."""
-    fit_text(text, what)
+    validate_text(text, what)
     if "\0" in text or len(text) > MAX_ID_LENGTH:
         raise BadInput(
             f"{what} is a text of at most {MAX_ID_LENGTH} characters without a NUL, not {short_repr(text)}"
@@ -343,10 +339,10 @@ def normalize_edge(edge: Edge, vocabulary: Vocabulary) -> Edge:
 
     Its key is that of the owner, not of the caller.
     """
-    edge = fit_edge(edge)
+    edge = validate_edge(edge)
     for end in (edge.source, edge.target):
         check_storable_key(end, "an end of an edge")
-    return vocabulary.in_order(edge)
+    return vocabulary.stored_form(edge)
 
 
 def ownership_faults(nodes: Sequence[Node], existing: Mapping[str, DatedNode], owner: str) -> Iterable[Fault]:

@@ -23,7 +23,7 @@ from kgot_lab.domains.npc.models import (
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.tables import Layout, TableStorage
-from kgot_lab.stores.postgres.rows import jsonb_text, value_of_postgres
+from kgot_lab.stores.postgres.rows import jsonb_text, parse_jsonb
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
@@ -209,7 +209,7 @@ class WorldStorage(TableStorage, Protocol):
 Built = TypeVar("Built")
 
 
-def entity_from_row(row: WorldRow) -> Entity:
+def to_entity(row: WorldRow) -> Entity:
     """Convert a row to an entity."""
     id, type, name, attributes, created_at, updated_at = row
     times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
@@ -218,7 +218,7 @@ def entity_from_row(row: WorldRow) -> Entity:
     )
 
 
-def relationship_from_row(row: WorldRow) -> Relationship:
+def to_relationship(row: WorldRow) -> Relationship:
     """Convert a row to a relationship."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
     ends = {"source_id": str(source), "target_id": str(target)}
@@ -287,7 +287,7 @@ def uuids(*ids: str) -> list[UUID]:
 
 def parse_json_column(value: Any) -> Any:
     """Parse the value of a JSON column."""
-    return value_of_postgres(value) if isinstance(value, str) else value
+    return parse_jsonb(value) if isinstance(value, str) else value
 
 
 def to_plain_column(value: Any) -> Any:

@@ -26,8 +26,8 @@ from kgot_lab.domains.npc.statements import (
     WorldRow,
     WorldStorage,
     build_unchecked,
-    entity_from_row,
     parse_json_column,
+    to_entity,
     to_utc,
     uuids,
 )
@@ -43,9 +43,9 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, describe_value, require
-from kgot_lab.stores.lookup import reached
+from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.postgres.rows import pgvector_text
-from kgot_lab.stores.postgres.tables import quoted
+from kgot_lab.stores.postgres.tables import quote_identifier
 from kgot_lab.stores.sql import json_text
 
 
@@ -142,12 +142,7 @@ def select_last_entries(condition: str, *, of_session: bool) -> str:
 def entry_from_row(row: WorldRow) -> LogEntry:
     """Convert a row to an entry."""
     _, session, speaker, text, audience, at = row
-    values = {
-        "session_id": session,
-        "text": text,
-        "audience": _audience_from_column(audience),
-        "at": to_utc(at),
-    }
+    values = {"session_id": session, "text": text, "audience": _parse_audience(audience), "at": to_utc(at)}
     return build_unchecked(LogEntry, **values, speaker_id=speaker and str(speaker))
 
 
@@ -155,7 +150,7 @@ def chunk_from_row(row: WorldRow) -> Chunk:
     """Convert the first columns of a row to a chunk."""
     id, entity, text, audience = row[:4]
     return build_unchecked(
-        Chunk, entity_id=str(entity), text=text, audience=_audience_from_column(audience), id=str(id)
+        Chunk, entity_id=str(entity), text=text, audience=_parse_audience(audience), id=str(id)
     )
 
 
@@ -164,7 +159,7 @@ def audience_text(audience: Audience) -> str | None:
     return None if audience is None else json_text(list(audience), "an audience")
 
 
-def _audience_from_column(value: Any) -> Audience:
+def _parse_audience(value: Any) -> Audience:
     return None if value is None else tuple(parse_json_column(value))
 
 
@@ -181,7 +176,7 @@ def graphrag_in_python(
     with graph.reading():
         seen = visible_world(graph, query.npc_id, query.policy)
         steps = steps_over(seen.relationships, (), "out")
-        hops_by_id = reached(query.npc_id, query.ranking.steps, lambda id: (to for _, to in steps([id])))
+        hops_by_id = nodes_within(query.npc_id, query.ranking.steps, lambda id: (to for _, to in steps([id])))
         entities = {
             each.id: each for each in seen.entities if query.ranking.hops is None or each.id in hops_by_id
         }
@@ -279,7 +274,7 @@ def results_from_rows(rows: list[WorldRow]) -> tuple[ContextResult, ...]:
 
     A character without results has one row, which is left out.
     """
-    return tuple(ContextResult(entity_from_row(row[:6]), *row[6:]) for row in rows if row[0] is not None)
+    return tuple(ContextResult(to_entity(row[:6]), *row[6:]) for row in rows if row[0] is not None)
 
 
 # The layers of a world in an SQLite file: lexical search by FTS5, vectors by a scan of the texts in scope.
@@ -390,7 +385,7 @@ def _with_vector_schema(statement: str, vectors: str) -> str:
 
     It is on no search path, because it may contain tables of other worlds.
     """
-    return statement.replace("pgvector.", f"{quoted(vectors)}.")
+    return statement.replace("pgvector.", f"{quote_identifier(vectors)}.")
 
 
 # The layers for each storage of a world.
