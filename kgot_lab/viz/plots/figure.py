@@ -198,10 +198,8 @@ def draw_stacked_bars(
         # a part that is 0 everywhere is not in the legend
         positions = [position for position, length in enumerate(lengths) if length]
         if positions:
-            starts, widths = (
-                [ends[position] for position in positions],
-                [lengths[position] for position in positions],
-            )
+            starts = [ends[position] for position in positions]
+            widths = [lengths[position] for position in positions]
             axes.barh(positions, widths, left=starts, height=0.68, label=short_label(name), **pen.fill)
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
     axes.set_yticks(range(len(bars)), [short_label(bar) for bar in bars])
